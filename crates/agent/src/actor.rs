@@ -1,0 +1,465 @@
+//! The session actor: one task that receives, decides, appends, applies and acts.
+//!
+//! It is the only writer of the journal. Effects run in tasks it owns and answer into its inbox; nothing they do counts until
+//! the event is appended. An event is appended before anybody sees it, and an intent before its effect.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use lathe_journal::{Journal, JournalError, Syncer};
+use lathe_model::{Answer, ModelClient, ModelError, Variables};
+use lathe_policy::Gate;
+use lathe_protocol::{
+    Actor as Who, AgentId, CallDecided, CallFinished, CallId, CallStarted, CancelAsked, Command, CommandBody,
+    Decision, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
+    ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer, Reflected, Reminded, SeenFile,
+    Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update, calls_of,
+};
+use lathe_redact::Redactor;
+use lathe_tools::{LiveOutput, Prepared, RunContext, Toolbox};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::effects::{self, Inbox, Watchers};
+use crate::handle::{LocalHandle, OpenReader};
+use crate::history::History;
+use crate::next::{Action, next};
+use crate::prompt::{Facts, system_prompt};
+use crate::state::{Phase, State};
+
+/// Events between two snapshots of the state.
+const SNAPSHOT_EVERY: u64 = 300;
+
+/// Updates a slow watcher may fall behind before it must read the journal again.
+const UPDATES: usize = 1024;
+
+/// The time of day, injected.
+pub trait Clock: Send + Sync {
+    fn now(&self) -> Timestamp;
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the journal of this session does not begin with its opening; it cannot be gone on with")]
+    NoBeginning,
+}
+
+/// Everything a session needs from outside.
+pub struct Setup {
+    pub journal: Journal,
+    pub model: Arc<dyn ModelClient>,
+    pub toolbox: Arc<Toolbox>,
+    pub gate: Gate,
+    pub clock: Arc<dyn Clock>,
+    pub redactor: Arc<Redactor>,
+    pub variables: Arc<Variables>,
+    /// Looks at the place; called once per epoch.
+    pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
+    /// Opens a reader on this session's journal, for subscriptions.
+    pub readers: OpenReader,
+}
+
+pub struct Actor {
+    setup: Setup,
+    state: State,
+    history: History,
+    inbox: mpsc::Receiver<Inbox>,
+    answers: mpsc::Sender<Inbox>,
+    watchers: Watchers,
+    last: watch::Sender<Seq>,
+    syncer: Arc<Mutex<Syncer>>,
+    tasks: JoinSet<()>,
+    cancel: CancellationToken,
+    /// The calls of the last answer, as the model made them.
+    calls: Vec<ToolCall>,
+    prepared: HashMap<CallId, (Prepared, Decision)>,
+    snapshot: Seq,
+}
+
+impl Actor {
+    /// Reads a journal that has at least its opening, closes what was left open, and stands ready. New options, if they
+    /// differ from the session's, become an event.
+    pub fn open(setup: Setup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
+        let events = setup.journal.reader()?.live()?;
+        let opening = events.first().ok_or(AgentError::NoBeginning)?;
+        let fresh = State::opened(opening).ok_or(AgentError::NoBeginning)?;
+        let saved = setup
+            .journal
+            .snapshot()?
+            .and_then(|(_, bytes)| serde_json::from_slice::<State>(&bytes).ok());
+        // A snapshot of a branch that was rewound away is of no use.
+        let saved = saved.filter(|state| events.iter().any(|event| event.seq == state.seq));
+        let mut state = saved.unwrap_or(fresh);
+        let mut history = History::new(setup.model.wire(), AgentId::main(), Arc::clone(&setup.variables));
+        for event in &events {
+            history.take(event);
+            if event.seq > state.seq {
+                state.apply(event);
+            }
+        }
+        let (answers, inbox) = mpsc::channel(256);
+        let (updates, _) = broadcast::channel(UPDATES);
+        let (last, last_seen) = watch::channel(state.seq);
+        let handle = LocalHandle {
+            inbox: answers.clone(),
+            updates: updates.downgrade(),
+            open: Arc::clone(&setup.readers),
+            blobs: setup.toolbox.services().blobs.clone(),
+        };
+        let watchers = Watchers {
+            updates,
+            last: last_seen,
+            agent: AgentId::main(),
+        };
+        let mut actor = Self {
+            syncer: Arc::new(Mutex::new(setup.journal.syncer()?)),
+            snapshot: state.seq,
+            state,
+            history,
+            inbox,
+            answers,
+            watchers,
+            last,
+            tasks: JoinSet::new(),
+            cancel: CancellationToken::new(),
+            calls: Vec::new(),
+            prepared: HashMap::new(),
+            setup,
+        };
+        actor.repair(options)?;
+        Ok((actor, handle))
+    }
+
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    fn repair(&mut self, options: Option<SessionOptions>) -> Result<(), AgentError> {
+        for event in self.setup.journal.repair(self.setup.clock.now())? {
+            self.took(event);
+        }
+        if self.state.phase == Phase::Thinking {
+            let message = "Lathe was stopped while it waited for the model.".to_owned();
+            self.append(
+                self.at_step(),
+                ModelFailed {
+                    kind: ModelFailure::Interrupted,
+                    message,
+                },
+            )?;
+        }
+        match options {
+            Some(options) if options != self.state.options => {
+                self.append(self.in_run(), OptionsChanged { options })?;
+            }
+            Some(_) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Works until it is told to close. What was running then is cancelled first.
+    pub async fn run(mut self) -> Result<(), AgentError> {
+        let worked = self.work().await;
+        self.cancel.cancel();
+        while self.tasks.join_next().await.is_some() {}
+        self.setup.toolbox.services().close().await;
+        self.setup.journal.close()?;
+        worked
+    }
+
+    async fn work(&mut self) -> Result<(), AgentError> {
+        loop {
+            self.act_until_waiting()?;
+            // Ended tasks are taken off the set, or it would grow with every call.
+            while self.tasks.try_join_next().is_some() {}
+            match self.inbox.recv().await {
+                Some(Inbox::Close) | None => return Ok(()),
+                Some(message) => self.receive(message)?,
+            }
+        }
+    }
+
+    fn act_until_waiting(&mut self) -> Result<(), AgentError> {
+        loop {
+            let actions = next(&self.state);
+            if actions.is_empty() {
+                return Ok(());
+            }
+            for action in actions {
+                self.act(action)?;
+            }
+        }
+    }
+
+    fn receive(&mut self, message: Inbox) -> Result<(), AgentError> {
+        match message {
+            Inbox::Command(command, reply) => {
+                let answer = self.command(&command)?;
+                let _ = reply.send(Receipt {
+                    command: command.id,
+                    answer,
+                });
+                Ok(())
+            }
+            Inbox::Answered {
+                step,
+                result,
+                took_ms,
+            } => self.answered(step, result, took_ms),
+            Inbox::Finished { call, result } => self.append(self.at_call(call), *result),
+            Inbox::Synced(result) => result.map_err(AgentError::from),
+            Inbox::Close => Ok(()),
+        }
+    }
+
+    fn command(&mut self, command: &Command) -> Result<ReceiptAnswer, AgentError> {
+        if let Some(seq) = self.state.taken.get(&command.id) {
+            return Ok(ReceiptAnswer::Accepted { seq: *seq });
+        }
+        let refused = |reason: &str| {
+            Ok(ReceiptAnswer::Refused {
+                reason: reason.to_owned(),
+            })
+        };
+        match &command.body {
+            CommandBody::GiveTask { .. } if self.state.is_unfinished() => {
+                refused("a task is under way in this session")
+            }
+            CommandBody::GiveTask { text } => {
+                self.cancel = CancellationToken::new();
+                let text = self.setup.redactor.text(text).into_owned();
+                let place = Place::in_run(self.state.run.next());
+                self.append(
+                    place,
+                    TaskGiven {
+                        text,
+                        command: command.id.clone(),
+                        actor: command.actor,
+                    },
+                )?;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::GoOn if self.state.is_unfinished() => {
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::GoOn => refused("there is nothing to go on with: the last task was finished"),
+            CommandBody::Cancel if self.state.is_unfinished() => {
+                self.append(
+                    self.in_run(),
+                    CancelAsked {
+                        command: command.id.clone(),
+                        actor: command.actor,
+                    },
+                )?;
+                self.cancel.cancel();
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::Cancel => refused("nothing is under way"),
+        }
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), AgentError> {
+        match action {
+            Action::StartEpoch(cause) => {
+                let toolset = self.state.options.toolset;
+                let system = system_prompt(toolset, &(self.setup.facts)());
+                let tools = Toolbox::specs(toolset);
+                self.append(self.in_run(), EpochStarted { cause, system, tools })
+            }
+            Action::Ask(step) => self.ask(step),
+            Action::Decide(call) => self.decide(call),
+            Action::Run(call) => self.run_call(call),
+            Action::Close { call, kind, message } => {
+                let name = self.call_name(&call);
+                self.prepared.remove(&call);
+                self.append(self.at_call(call), CallFinished::failed(&name, kind, message))
+            }
+            Action::Reflect(text) => self.append(self.at_step(), Reflected { text }),
+            Action::Remind(text) => self.append(self.at_step(), Reminded { text }),
+            Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),
+        }
+    }
+
+    fn ask(&mut self, step: StepNo) -> Result<(), AgentError> {
+        let request = self.history.request(step);
+        let asked = ModelAsked {
+            digest: request.digest.clone(),
+            messages: request.messages,
+        };
+        self.append(self.in_run().at_step(step), asked)?;
+        self.tasks.spawn(effects::ask(
+            Arc::clone(&self.setup.model),
+            request,
+            self.watchers.clone(),
+            self.cancel.clone(),
+            self.answers.clone(),
+        ));
+        // The step before is made safe while the model thinks.
+        self.tasks
+            .spawn(effects::sync(Arc::clone(&self.syncer), self.answers.clone()));
+        if self.state.seq.0 - self.snapshot.0 >= SNAPSHOT_EVERY {
+            let state = serde_json::to_vec(&self.state).unwrap_or_default();
+            self.setup.journal.save_snapshot(self.state.seq, &state)?;
+            self.snapshot = self.state.seq;
+        }
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        step: StepNo,
+        result: Result<Answer, ModelError>,
+        took_ms: u64,
+    ) -> Result<(), AgentError> {
+        let place = self.in_run().at_step(step);
+        let failed = |kind, message: String| (kind, message);
+        let (kind, message) = match result {
+            Ok(Answer {
+                blocks,
+                stop,
+                usage,
+                model,
+                drift,
+            }) => {
+                if let Some(drift) = drift {
+                    self.append(place.clone(), drift)?;
+                }
+                return self.append(
+                    place,
+                    ModelAnswered {
+                        blocks,
+                        stop,
+                        usage,
+                        model,
+                        took_ms,
+                    },
+                );
+            }
+            Err(ModelError::Refused(message)) => failed(ModelFailure::Refused, message),
+            Err(ModelError::Unavailable(message)) => failed(ModelFailure::Unavailable, message),
+            Err(ModelError::Diverged(message)) => failed(ModelFailure::Diverged, message),
+            Err(ModelError::Cancelled) => failed(ModelFailure::Cancelled, "cancelled".to_owned()),
+        };
+        let message = self.setup.redactor.text(&message).into_owned();
+        self.append(place, ModelFailed { kind, message })
+    }
+
+    fn decide(&mut self, id: CallId) -> Result<(), AgentError> {
+        let place = self.at_call(id.clone());
+        let Some(call) = self.calls.iter().find(|call| call.id == id) else {
+            return Ok(());
+        };
+        let prepared = match self.setup.toolbox.prepare(call) {
+            Ok(prepared) => prepared,
+            Err(finished) => return self.append(place, *finished),
+        };
+        let mode = self.state.options.mode;
+        let decision = self.setup.gate.decide(Who::Model, mode, &prepared.effects);
+        let decided = CallDecided {
+            tool: prepared.tool.to_owned(),
+            about: prepared.about.clone(),
+            effects: prepared.effects.clone(),
+            decision: decision.clone(),
+            lane: prepared.lane,
+        };
+        self.prepared.insert(id, (prepared, decision));
+        self.append(place, decided)
+    }
+
+    fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
+        let Some((prepared, decision)) = self.prepared.remove(&id) else {
+            return Ok(());
+        };
+        let Some(permit) = self.setup.gate.permit(&decision, &prepared.effects) else {
+            return Ok(());
+        };
+        self.append(self.at_call(id.clone()), CallStarted {})?;
+        let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes);
+        let seen = paths.filter_map(|path| {
+            self.state.seen.get(path).map(|hash| SeenFile {
+                path: path.clone(),
+                hash: hash.clone(),
+            })
+        });
+        let context = RunContext {
+            services: Arc::clone(self.setup.toolbox.services()),
+            live: self.live(id.clone()),
+            call: id,
+            cancel: self.cancel.clone(),
+            seen: seen.collect(),
+            memory: self.state.memory.get(prepared.tool).cloned(),
+            line_seconds: self.state.options.limits.line_seconds,
+        };
+        let toolbox = Arc::clone(&self.setup.toolbox);
+        self.tasks.spawn(effects::call(
+            toolbox,
+            prepared,
+            permit,
+            context,
+            self.answers.clone(),
+        ));
+        Ok(())
+    }
+
+    fn live(&self, call: CallId) -> LiveOutput {
+        let (watchers, step) = (self.watchers.clone(), self.state.step);
+        Arc::new(move |stream: OutputStream, text: &str| {
+            watchers.show(
+                step,
+                Some(call.clone()),
+                FrameBody::Output {
+                    stream,
+                    text: text.to_owned(),
+                },
+            );
+        })
+    }
+
+    fn append(&mut self, place: Place, fact: impl Into<Fact>) -> Result<(), AgentError> {
+        let event = self.setup.journal.append(
+            self.setup.clock.now(),
+            Draft {
+                place,
+                fact: fact.into(),
+            },
+        )?;
+        self.took(event);
+        Ok(())
+    }
+
+    /// An event is in the journal: now it counts.
+    fn took(&mut self, event: Event) {
+        self.state.apply(&event);
+        self.history.take(&event);
+        if let Fact::ModelAnswered(answered) = &event.fact {
+            self.calls = calls_of(&answered.blocks).cloned().collect();
+            self.prepared.clear();
+        }
+        self.last.send_replace(event.seq);
+        let _ = self.watchers.updates.send(Update::Event(Arc::new(event)));
+    }
+
+    fn call_name(&self, id: &CallId) -> String {
+        self.state
+            .calls
+            .iter()
+            .find(|call| call.id == *id)
+            .map(|call| call.name.clone())
+            .unwrap_or_default()
+    }
+
+    fn in_run(&self) -> Place {
+        Place::in_run(self.state.run)
+    }
+
+    fn at_step(&self) -> Place {
+        self.in_run().at_step(self.state.step)
+    }
+
+    fn at_call(&self, call: CallId) -> Place {
+        self.at_step().at_call(call)
+    }
+}

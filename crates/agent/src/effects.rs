@@ -1,0 +1,121 @@
+//! The effects of a session: tasks that talk to the model, to tools and to the disk, and answer into the actor's inbox.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use lathe_journal::{JournalError, Syncer};
+use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
+use lathe_policy::Permit;
+use lathe_protocol::{CallFinished, CallId, Command, Frame, FrameBody, Receipt, Seq, StepNo, Update};
+use lathe_tools::{Prepared, RunContext, Toolbox};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// What reaches the actor.
+pub(crate) enum Inbox {
+    Command(Command, oneshot::Sender<Receipt>),
+    Answered {
+        step: StepNo,
+        result: Result<Answer, ModelError>,
+        took_ms: u64,
+    },
+    Finished {
+        call: CallId,
+        result: Box<CallFinished>,
+    },
+    Synced(Result<(), JournalError>),
+    Close,
+}
+
+/// Where an effect shows what is happening.
+#[derive(Clone)]
+pub(crate) struct Watchers {
+    pub(crate) updates: broadcast::Sender<Update>,
+    /// The last event, so that a frame can say what it follows.
+    pub(crate) last: watch::Receiver<Seq>,
+    pub(crate) agent: lathe_protocol::AgentId,
+}
+
+impl Watchers {
+    pub(crate) fn show(&self, step: StepNo, call: Option<CallId>, body: FrameBody) {
+        let after = *self.last.borrow();
+        // Nobody watching is fine.
+        let _ = self.updates.send(Update::Frame(Frame {
+            after,
+            agent: self.agent.clone(),
+            step: Some(step),
+            call,
+            body,
+        }));
+    }
+}
+
+/// Asks the model and shows its words while they come.
+pub(crate) async fn ask(
+    model: Arc<dyn ModelClient>,
+    request: Request,
+    watchers: Watchers,
+    cancel: CancellationToken,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    let (began, step) = (Instant::now(), request.step);
+    let (sender, mut deltas) = mpsc::channel(256);
+    let asking = async {
+        let answer = model.ask(request, &sender, &cancel).await;
+        drop(sender);
+        answer
+    };
+    let showing = async {
+        while let Some(delta) = deltas.recv().await {
+            let body = match delta {
+                Delta::Text(text) => FrameBody::Text(text),
+                Delta::Thinking(text) => FrameBody::Thinking(text),
+                Delta::CallForming(name) => FrameBody::CallForming(name),
+                Delta::Retry {
+                    attempt,
+                    wait_ms,
+                    reason,
+                } => FrameBody::Retry {
+                    attempt,
+                    wait_ms,
+                    reason,
+                },
+            };
+            watchers.show(step, None, body);
+        }
+    };
+    let (result, ()) = tokio::join!(asking, showing);
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let _ = inbox
+        .send(Inbox::Answered {
+            step,
+            result,
+            took_ms,
+        })
+        .await;
+}
+
+/// Runs a call.
+pub(crate) async fn call(
+    toolbox: Arc<Toolbox>,
+    prepared: Prepared,
+    permit: Permit,
+    context: RunContext,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    let call = context.call.clone();
+    let result = Box::new(toolbox.run(prepared, permit, context).await);
+    let _ = inbox.send(Inbox::Finished { call, result }).await;
+}
+
+/// Makes what was appended durable against loss of power, while the model thinks.
+pub(crate) async fn sync(syncer: Arc<Mutex<Syncer>>, inbox: mpsc::Sender<Inbox>) {
+    let work = tokio::task::spawn_blocking(move || {
+        let mut syncer = syncer.lock().unwrap_or_else(PoisonError::into_inner);
+        syncer.sync()?;
+        syncer.checkpoint_if_large()
+    });
+    if let Ok(Err(error)) = work.await {
+        let _ = inbox.send(Inbox::Synced(Err(error))).await;
+    }
+}

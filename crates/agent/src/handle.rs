@@ -1,0 +1,124 @@
+//! The handle of a session in this process.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use lathe_blobs::Blobs;
+use lathe_journal::Reader;
+use lathe_protocol::{
+    Boxed, Command, Digest, Event, EventStream, Receipt, ReceiptAnswer, Seq, SessionHandle, Update,
+};
+use tokio::sync::{broadcast, mpsc, oneshot};
+
+use crate::effects::Inbox;
+
+/// Opens a reader on the session's journal.
+pub type OpenReader = Arc<dyn Fn() -> Option<Reader> + Send + Sync>;
+
+#[derive(Clone)]
+pub struct LocalHandle {
+    pub(crate) inbox: mpsc::Sender<Inbox>,
+    pub(crate) updates: broadcast::WeakSender<Update>,
+    pub(crate) open: OpenReader,
+    pub(crate) blobs: Blobs,
+}
+
+impl LocalHandle {
+    /// Asks the actor to end. It closes its shell and its journal first.
+    pub async fn close(&self) {
+        let _ = self.inbox.send(Inbox::Close).await;
+    }
+}
+
+impl SessionHandle for LocalHandle {
+    fn submit(&self, command: Command) -> Boxed<'_, Receipt> {
+        Box::pin(async move {
+            let id = command.id.clone();
+            let (sender, receiver) = oneshot::channel();
+            let sent = self.inbox.send(Inbox::Command(command, sender)).await;
+            match (sent, receiver.await) {
+                (Ok(()), Ok(receipt)) => receipt,
+                _ => Receipt {
+                    command: id,
+                    answer: ReceiptAnswer::Refused {
+                        reason: "the session has ended".to_owned(),
+                    },
+                },
+            }
+        })
+    }
+
+    fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream> {
+        // Listening begins before the journal is read, so nothing falls between.
+        let live = self.updates.upgrade().map(|updates| updates.subscribe());
+        Box::new(Subscription {
+            live,
+            reader: (self.open)(),
+            last: cursor,
+            backlog: VecDeque::new(),
+            caught_up: false,
+        })
+    }
+
+    fn blob<'a>(&'a self, id: &'a Digest) -> Boxed<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.blobs.get(id).ok().flatten() })
+    }
+}
+
+/// Reads the journal until it has caught up, then listens; reads again whenever it fell behind.
+struct Subscription {
+    live: Option<broadcast::Receiver<Update>>,
+    reader: Option<Reader>,
+    last: Seq,
+    backlog: VecDeque<Event>,
+    caught_up: bool,
+}
+
+/// Events read at once from the journal.
+const BATCH: usize = 256;
+
+impl Subscription {
+    fn read_on(&mut self) {
+        let read = self
+            .reader
+            .as_ref()
+            .and_then(|reader| reader.after(self.last, BATCH).ok())
+            .unwrap_or_default();
+        self.caught_up = read.len() < BATCH;
+        self.backlog.extend(read);
+    }
+
+    async fn next_update(&mut self) -> Option<Update> {
+        loop {
+            if let Some(event) = self.backlog.pop_front() {
+                self.last = event.seq;
+                return Some(Update::Event(Arc::new(event)));
+            }
+            if !self.caught_up {
+                self.read_on();
+                continue;
+            }
+            match self.live.as_mut()?.recv().await {
+                Ok(Update::Event(event)) if event.seq <= self.last => {}
+                Ok(Update::Event(event)) => {
+                    self.last = event.seq;
+                    return Some(Update::Event(event));
+                }
+                // What the journal has already told needs no announcement.
+                Ok(Update::Frame(frame)) if frame.after < self.last => {}
+                Ok(Update::Frame(frame)) => return Some(Update::Frame(frame)),
+                Err(broadcast::error::RecvError::Lagged(_)) => self.caught_up = false,
+                Err(broadcast::error::RecvError::Closed) => {
+                    self.live = None;
+                    self.read_on();
+                }
+            }
+        }
+    }
+}
+
+impl EventStream for Subscription {
+    fn next(&mut self) -> Boxed<'_, Option<Update>> {
+        Box::pin(self.next_update())
+    }
+}

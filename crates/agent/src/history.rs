@@ -1,0 +1,113 @@
+//! The conversation, fed from events: the same journal always gives the same request.
+//!
+//! Results are held until the answer's last call has one, then go in by the order of the calls, whatever order they came in.
+//! So every request that can be made at all is one in which each call has exactly one result.
+
+use std::sync::Arc;
+
+use lathe_model::{Head, Request, Rope, Variables, Wire};
+use lathe_protocol::{
+    AgentId, AssistantMessage, CallFinished, CallId, Event, Fact, Message, StepNo, ToolMessage, Toolset,
+    calls_of,
+};
+
+pub struct History {
+    rope: Rope,
+    toolset: Toolset,
+    model: String,
+    workspace: String,
+    /// The calls of the last answer, with the results that are there.
+    open: Vec<(CallId, Option<ToolMessage>)>,
+}
+
+impl History {
+    pub fn new(wire: Wire, agent: AgentId, variables: Arc<Variables>) -> Self {
+        Self {
+            rope: Rope::new(wire, agent, variables),
+            toolset: Toolset::Lathe,
+            model: String::new(),
+            workspace: String::new(),
+            open: Vec::new(),
+        }
+    }
+
+    pub fn take(&mut self, event: &Event) {
+        match &event.fact {
+            Fact::SessionOpened(opened) => {
+                self.toolset = opened.options.toolset;
+                self.model.clone_from(&opened.options.model.model);
+                self.workspace.clone_from(&opened.workspace);
+            }
+            Fact::OptionsChanged(changed) => {
+                self.toolset = changed.options.toolset;
+                self.model.clone_from(&changed.options.model.model);
+            }
+            Fact::EpochStarted(epoch) => self.rope.set_head(&Head {
+                model: self.model.clone(),
+                system: epoch.system.clone(),
+                tools: epoch.tools.clone(),
+            }),
+            Fact::TaskGiven(given) => self.rope.push(Message::user(self.task_text(&given.text))),
+            Fact::ModelAnswered(answered) => {
+                self.open = calls_of(&answered.blocks)
+                    .map(|call| (call.id.clone(), None))
+                    .collect();
+                // A provider refuses an assistant message with nothing in it.
+                if answered.blocks.is_empty() {
+                    self.rope.skip_turn();
+                } else {
+                    self.rope.push(Message::Assistant(AssistantMessage {
+                        blocks: answered.blocks.clone(),
+                    }));
+                }
+            }
+            Fact::CallFinished(finished) => self.result(event.place.call.as_ref(), finished),
+            Fact::Reflected(reflected) => self.rope.push(Message::user(&reflected.text)),
+            Fact::Reminded(reminded) => self.rope.push(Message::user(&reminded.text)),
+            Fact::CancelAsked(_)
+            | Fact::ModelAsked(_)
+            | Fact::ModelFailed(_)
+            | Fact::ReplayDrifted(_)
+            | Fact::CallDecided(_)
+            | Fact::CallStarted(_)
+            | Fact::TaskFinished(_)
+            | Fact::Rewound(_)
+            | Fact::Unknown(_) => {}
+        }
+    }
+
+    pub fn request(&self, step: StepNo) -> Request {
+        self.rope.request(step)
+    }
+
+    fn result(&mut self, call: Option<&CallId>, finished: &CallFinished) {
+        let Some(slot) = self
+            .open
+            .iter_mut()
+            .find(|(id, result)| Some(id) == call && result.is_none())
+        else {
+            return;
+        };
+        slot.1 = Some(ToolMessage {
+            call: slot.0.clone(),
+            name: finished.name.clone(),
+            text: finished.text.clone(),
+            error: finished.error.is_some(),
+        });
+        if self.open.iter().all(|(_, result)| result.is_some()) {
+            for message in self.open.drain(..).filter_map(|(_, result)| result) {
+                self.rope.push(Message::Tool(message));
+            }
+        }
+    }
+
+    fn task_text(&self, task: &str) -> String {
+        match self.toolset {
+            Toolset::Lathe => task.to_owned(),
+            Toolset::Trae => format!(
+                "[Project root path]:\n{}\n\n[Problem statement]: We're currently solving the following issue within our repository. Here's the issue text:\n{task}\n",
+                self.workspace
+            ),
+        }
+    }
+}

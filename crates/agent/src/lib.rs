@@ -1,0 +1,19 @@
+//! The agent: a session as a state machine over its journal.
+//!
+//! `next` says what to do, `apply` what an event means; both are pure. The actor around them receives, decides, appends,
+//! applies and acts, one at a time, and owns every effect it starts.
+
+mod actor;
+mod effects;
+mod handle;
+mod history;
+mod next;
+mod prompt;
+mod state;
+
+pub use actor::{Actor, AgentError, Clock, Setup};
+pub use handle::{LocalHandle, OpenReader};
+pub use history::History;
+pub use next::{Action, next};
+pub use prompt::{Facts, system_prompt};
+pub use state::{AgentState, Call, CallStage, DONE_TOOL, HeadState, Phase, State, StepState};

@@ -1,0 +1,217 @@
+//! What to do next: the whole loop as one pure function of the state.
+//!
+//! `Ready` asks the model; its answer leads to calls, to text, or to a failure; finished calls lead back to `Ready`, by way
+//! of a reflection if some failed. Everything that ends a run is decided here.
+
+use lathe_protocol::{
+    CallId, Ending, EndingRule, EpochCause, ModelFailure, StepNo, ToolErrorKind, Toolset, Verdict,
+};
+use lathe_tools::{Stage, startable};
+
+use crate::state::{AgentState, CallStage, HeadState, Phase, State};
+
+/// Steps in a row that may be denied as a whole before the task counts as impossible.
+const DENIED_STEPS: u32 = 3;
+
+/// Something to be done; each leads to at least one event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    StartEpoch(EpochCause),
+    Ask(StepNo),
+    /// Build the invocation and show its effects to the gate.
+    Decide(CallId),
+    Run(CallId),
+    /// Close a call without running it.
+    Close {
+        call: CallId,
+        kind: ToolErrorKind,
+        message: String,
+    },
+    Reflect(String),
+    Remind(String),
+    Finish {
+        ending: Ending,
+        result: String,
+    },
+}
+
+/// What the session does now. Nothing, when it waits for an answer, a result or a task.
+pub fn next(state: &State) -> Vec<Action> {
+    if state.agent != AgentState::Running {
+        return Vec::new();
+    }
+    if state.cancelled {
+        return cancel(state);
+    }
+    if let (Some(message), Phase::Ready | Phase::Reflecting | Phase::Done { .. }) =
+        (&state.disk_full, &state.phase)
+    {
+        return all_closed(state, || finish(Ending::DiskFull, message));
+    }
+    match &state.phase {
+        Phase::Ready => ready(state),
+        Phase::Thinking => Vec::new(),
+        Phase::Calling => calls(state),
+        Phase::Reflecting => vec![Action::Reflect(reflection(state))],
+        Phase::Spoke { text, cut } => spoke(state, text, *cut),
+        Phase::Done { summary } => all_closed(state, || finish(Ending::Done, summary)),
+        Phase::Failed(failed) => {
+            let ending = match failed.kind {
+                ModelFailure::Diverged => Ending::Failed,
+                ModelFailure::Cancelled => Ending::Cancelled,
+                ModelFailure::Refused | ModelFailure::Unavailable | ModelFailure::Interrupted => {
+                    Ending::ModelUnavailable
+                }
+            };
+            vec![finish(ending, &failed.message)]
+        }
+    }
+}
+
+fn ready(state: &State) -> Vec<Action> {
+    if state.denied_steps >= DENIED_STEPS {
+        return vec![finish(
+            Ending::Denied,
+            "The last steps were denied by policy as a whole; the task cannot go on.",
+        )];
+    }
+    if state.steps_in_run >= state.options.limits.max_steps {
+        return vec![finish(
+            Ending::StepsUsedUp,
+            "Task execution exceeded maximum steps without completion.",
+        )];
+    }
+    match state.head {
+        HeadState::Missing => vec![Action::StartEpoch(EpochCause::SessionOpened)],
+        HeadState::Outdated => vec![Action::StartEpoch(EpochCause::OptionsChanged)],
+        HeadState::Fits => vec![Action::Ask(state.step.next())],
+    }
+}
+
+fn calls(state: &State) -> Vec<Action> {
+    let undecided: Vec<Action> = state
+        .calls
+        .iter()
+        .filter(|call| call.stage == CallStage::Proposed)
+        .map(|call| Action::Decide(call.id.clone()))
+        .collect();
+    if !undecided.is_empty() {
+        return undecided;
+    }
+    let mut actions: Vec<Action> = Vec::new();
+    for call in &state.calls {
+        if let CallStage::Decided {
+            verdict: Verdict::Ask | Verdict::Deny,
+            reason,
+            ..
+        } = &call.stage
+        {
+            actions.push(Action::Close {
+                call: call.id.clone(),
+                kind: ToolErrorKind::PolicyViolation,
+                message: format!("Tool execution denied by policy. {reason}"),
+            });
+        }
+    }
+    let stages: Vec<Stage> = state.calls.iter().map(|call| stage(&call.stage)).collect();
+    let started = startable(&stages)
+        .into_iter()
+        .filter_map(|at| state.calls.get(at));
+    actions.extend(started.map(|call| Action::Run(call.id.clone())));
+    actions
+}
+
+fn stage(stage: &CallStage) -> Stage {
+    match stage {
+        CallStage::Decided {
+            lane,
+            verdict: Verdict::Allow,
+            ..
+        } => Stage::Waiting(*lane),
+        CallStage::Started { lane, .. } => Stage::Running(*lane),
+        // A refused call is closed at once and holds nobody up.
+        CallStage::Proposed | CallStage::Decided { .. } | CallStage::Finished { .. } => Stage::Finished,
+    }
+}
+
+fn cancel(state: &State) -> Vec<Action> {
+    let waiting = state
+        .calls
+        .iter()
+        .filter(|call| matches!(call.stage, CallStage::Proposed | CallStage::Decided { .. }));
+    let close: Vec<Action> = waiting
+        .map(|call| Action::Close {
+            call: call.id.clone(),
+            kind: ToolErrorKind::Cancelled,
+            message: "Cancelled by the user before it began. Nothing was done.".to_owned(),
+        })
+        .collect();
+    if !close.is_empty() {
+        return close;
+    }
+    if state.phase == Phase::Thinking {
+        return Vec::new();
+    }
+    all_closed(state, || finish(Ending::Cancelled, "Cancelled by the user."))
+}
+
+/// `then`, but only when every call has its result: a run never ends with a call open.
+fn all_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
+    if state
+        .calls
+        .iter()
+        .all(|call| matches!(call.stage, CallStage::Finished { .. }))
+    {
+        vec![then()]
+    } else {
+        Vec::new()
+    }
+}
+
+fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
+    let empty = text.trim().is_empty();
+    let ends_by_call = state.remind_rule() == EndingRule::Remind;
+    if !state.reminded && (ends_by_call || empty || cut) {
+        return vec![Action::Remind(reminder(state.toolset(), empty, cut).to_owned())];
+    }
+    if empty {
+        return vec![finish(Ending::Failed, "The model answered with nothing, twice.")];
+    }
+    // Giving up after everything was denied is not an answer.
+    if state.denied_steps > 0 {
+        return vec![finish(Ending::Denied, text)];
+    }
+    vec![finish(Ending::Answered, text)]
+}
+
+fn reminder(toolset: Toolset, empty: bool, cut: bool) -> &'static str {
+    match (toolset, empty, cut) {
+        (Toolset::Trae, _, false) => "It seems that you have not completed the task.",
+        (_, _, true) => "Your last answer was cut off at the length limit. Go on in smaller pieces.",
+        (Toolset::Lathe, true, false) => "Your last answer was empty. Go on with the task.",
+        (Toolset::Lathe, false, false) => {
+            "It seems that you have not completed the task. If it is complete, call `task_done` with a summary; if not, go on."
+        }
+    }
+}
+
+/// One text for all failed results of the step.
+fn reflection(state: &State) -> String {
+    let failed: Vec<&str> = state
+        .calls
+        .iter()
+        .filter(|call| matches!(call.stage, CallStage::Finished { failed: true, .. }))
+        .map(|call| call.name.as_str())
+        .collect();
+    format!(
+        "Failed in this step: {}. Read each error above, then consider a different approach or fix the parameters; do not repeat the same call unchanged.",
+        failed.join(", ")
+    )
+}
+
+fn finish(ending: Ending, result: &str) -> Action {
+    Action::Finish {
+        ending,
+        result: result.to_owned(),
+    }
+}

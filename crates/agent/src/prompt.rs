@@ -1,0 +1,44 @@
+//! The system prompt, put together from the texts in `prompts/` for the toolset at hand.
+
+use lathe_protocol::Toolset;
+
+/// What the model is told about the place, once per epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    pub os: String,
+    pub shell: String,
+    pub folder: String,
+    /// Branch or commit, where the folder is a git work tree.
+    pub git: Option<String>,
+    pub date: String,
+}
+
+pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
+    let tools = match toolset {
+        Toolset::Lathe => include_str!("prompts/tools-lathe.md"),
+        Toolset::Trae => include_str!("prompts/tools-trae.md"),
+    };
+    let parts = [
+        include_str!("prompts/role.md"),
+        include_str!("prompts/method.md"),
+        tools,
+        include_str!("prompts/data.md"),
+        include_str!("prompts/finish.md"),
+        &environment(facts),
+    ];
+    parts.map(str::trim_end).join("\n\n")
+}
+
+fn environment(facts: &Facts) -> String {
+    let Facts {
+        os,
+        shell,
+        folder,
+        git,
+        date,
+    } = facts;
+    let git = git.as_deref().unwrap_or("no git repository");
+    format!(
+        "# Environment\n- System: {os}; shell: {shell}\n- Workspace: {folder}\n- Git: {git}\n- Date: {date}\n"
+    )
+}

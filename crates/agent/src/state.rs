@@ -1,0 +1,385 @@
+//! The state of a session: what its events come to.
+//!
+//! `apply` is the only way it changes, live and on resume alike, so a resumed session cannot differ from one that was
+//! never stopped. It holds no history: that is the rope's, built from the same events.
+
+use std::collections::BTreeMap;
+
+use lathe_protocol::{
+    CallDecided, CallFinished, CallId, CommandId, Digest, Ending, EndingRule, Event, Fact, Lane,
+    ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StopReason,
+    TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
+};
+use serde::{Deserialize, Serialize};
+
+/// The canonical name of the tool that ends a task.
+pub const DONE_TOOL: &str = "done";
+
+/// Where the agent is, in Trae's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AgentState {
+    Idle,
+    Running,
+    Completed,
+    Error,
+}
+
+/// Where a step is, in Trae's words. It never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    Thinking,
+    CallingTool,
+    Reflecting,
+    Completed,
+    Error,
+}
+
+/// What a running session waits for or must do: the loop is a walk through these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Between steps.
+    Ready,
+    /// The model was asked.
+    Thinking,
+    /// The answer's calls are being worked off.
+    Calling,
+    /// Some results were failures.
+    Reflecting,
+    /// The answer called nothing.
+    Spoke { text: String, cut: bool },
+    /// `task_done` was accepted.
+    Done { summary: String },
+    /// The model could not be had.
+    Failed(ModelFailed),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    pub id: CallId,
+    /// The name the model called.
+    pub name: String,
+    pub stage: CallStage,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStage {
+    Proposed,
+    Decided {
+        tool: String,
+        lane: Lane,
+        verdict: Verdict,
+        reason: String,
+    },
+    Started {
+        tool: String,
+        lane: Lane,
+    },
+    Finished {
+        failed: bool,
+        denied: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// The last event applied.
+    pub seq: Seq,
+    pub options: SessionOptions,
+    pub workspace: String,
+    pub agent: AgentState,
+    pub run: RunNo,
+    pub step: StepNo,
+    pub steps_in_run: u32,
+    pub phase: Phase,
+    pub calls: Vec<Call>,
+    /// Whether the head of the prompt fits the options.
+    pub head: HeadState,
+    pub reminded: bool,
+    pub cancelled: bool,
+    /// Steps in a row in which every call was denied.
+    pub denied_steps: u32,
+    /// What a call said when the disk was full: the run cannot go on.
+    pub disk_full: Option<String>,
+    /// The last text the model gave in this run.
+    pub last_text: String,
+    pub usage: Usage,
+    pub seen: BTreeMap<String, Digest>,
+    /// What tools want to be given at their next call, by canonical tool name.
+    pub memory: BTreeMap<String, Raw>,
+    /// Commands that were taken, with the event they led to: a repeat gets the first receipt.
+    pub taken: BTreeMap<CommandId, Seq>,
+    pub ending: Option<TaskFinished>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadState {
+    Missing,
+    Outdated,
+    Fits,
+}
+
+impl State {
+    /// The state after the first event of a journal; none if that is not the beginning of a session.
+    pub fn opened(event: &Event) -> Option<Self> {
+        let Fact::SessionOpened(opened) = &event.fact else {
+            return None;
+        };
+        Some(Self {
+            seq: event.seq,
+            options: opened.options.clone(),
+            workspace: opened.workspace.clone(),
+            agent: AgentState::Idle,
+            run: RunNo(0),
+            step: StepNo(0),
+            steps_in_run: 0,
+            phase: Phase::Ready,
+            calls: Vec::new(),
+            head: HeadState::Missing,
+            reminded: false,
+            cancelled: false,
+            denied_steps: 0,
+            disk_full: None,
+            last_text: String::new(),
+            usage: Usage::default(),
+            seen: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            ending: None,
+        })
+    }
+
+    pub fn apply(&mut self, event: &Event) {
+        self.seq = event.seq;
+        match &event.fact {
+            Fact::TaskGiven(given) => {
+                self.taken.insert(given.command.clone(), event.seq);
+                self.begin_run(event.place.run);
+            }
+            Fact::CancelAsked(asked) => {
+                self.taken.insert(asked.command.clone(), event.seq);
+                self.cancelled = true;
+            }
+            Fact::OptionsChanged(changed) => {
+                self.options = changed.options.clone();
+                self.head = HeadState::Outdated;
+            }
+            Fact::EpochStarted(_) => self.head = HeadState::Fits,
+            Fact::ModelAsked(_) => {
+                let step = event.place.step.unwrap_or(self.step);
+                if step > self.step {
+                    self.steps_in_run += 1;
+                }
+                self.step = step;
+                self.phase = Phase::Thinking;
+            }
+            Fact::ModelAnswered(answered) => self.answered(answered),
+            Fact::ModelFailed(failed) => self.model_failed(failed),
+            Fact::CallDecided(decided) => self.decided(event, decided),
+            Fact::CallStarted(_) => self.started(event),
+            Fact::CallFinished(finished) => self.finished(event, finished),
+            Fact::Reflected(_) => self.phase = Phase::Ready,
+            Fact::Reminded(_) => {
+                self.reminded = true;
+                self.phase = Phase::Ready;
+            }
+            Fact::TaskFinished(finished) => {
+                self.agent = if finished.ending.is_success() {
+                    AgentState::Completed
+                } else {
+                    AgentState::Error
+                };
+                self.ending = Some(finished.clone());
+                self.phase = Phase::Ready;
+                self.calls.clear();
+            }
+            Fact::SessionOpened(_) | Fact::ReplayDrifted(_) | Fact::Rewound(_) | Fact::Unknown(_) => {}
+        }
+    }
+
+    fn begin_run(&mut self, run: RunNo) {
+        self.agent = AgentState::Running;
+        self.run = run;
+        self.steps_in_run = 0;
+        self.phase = Phase::Ready;
+        self.calls.clear();
+        self.reminded = false;
+        self.cancelled = false;
+        self.denied_steps = 0;
+        self.disk_full = None;
+        self.last_text.clear();
+        self.ending = None;
+    }
+
+    fn answered(&mut self, answered: &ModelAnswered) {
+        self.usage += answered.usage;
+        let text = text_of(&answered.blocks);
+        if !text.trim().is_empty() {
+            self.last_text.clone_from(&text);
+        }
+        self.calls = calls_of(&answered.blocks)
+            .map(|call| Call {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                stage: CallStage::Proposed,
+            })
+            .collect();
+        self.phase = if self.calls.is_empty() {
+            Phase::Spoke {
+                text,
+                cut: answered.stop == StopReason::Length,
+            }
+        } else {
+            Phase::Calling
+        };
+    }
+
+    fn model_failed(&mut self, failed: &ModelFailed) {
+        self.phase = match failed.kind {
+            // The step was never answered, so it is still to be done.
+            ModelFailure::Interrupted => Phase::Ready,
+            ModelFailure::Refused
+            | ModelFailure::Unavailable
+            | ModelFailure::Diverged
+            | ModelFailure::Cancelled => Phase::Failed(failed.clone()),
+        };
+    }
+
+    fn decided(&mut self, event: &Event, decided: &CallDecided) {
+        if let Some(call) = self.call_mut(event) {
+            call.stage = CallStage::Decided {
+                tool: decided.tool.clone(),
+                lane: decided.lane,
+                verdict: decided.decision.verdict,
+                reason: decided.decision.reason.clone(),
+            };
+        }
+    }
+
+    fn started(&mut self, event: &Event) {
+        if let Some(call) = self.call_mut(event)
+            && let CallStage::Decided { tool, lane, .. } = &call.stage
+        {
+            call.stage = CallStage::Started {
+                tool: tool.clone(),
+                lane: *lane,
+            };
+        }
+    }
+
+    fn finished(&mut self, event: &Event, finished: &CallFinished) {
+        for seen in &finished.seen {
+            self.seen.insert(seen.path.clone(), seen.hash.clone());
+        }
+        if let Some(error) = &finished.error
+            && error.kind == ToolErrorKind::NoSpaceLeft
+        {
+            self.disk_full = Some(error.message.clone());
+        }
+        let Some(call) = self.call_mut(event) else { return };
+        let (tool, denied) = match &call.stage {
+            CallStage::Started { tool, .. } => (Some(tool.clone()), false),
+            CallStage::Decided { tool, verdict, .. } => (Some(tool.clone()), *verdict != Verdict::Allow),
+            CallStage::Proposed | CallStage::Finished { .. } => (None, false),
+        };
+        call.stage = CallStage::Finished {
+            failed: finished.error.is_some(),
+            denied,
+        };
+        if let Some(tool) = tool {
+            if tool == DONE_TOOL && finished.error.is_none() {
+                self.phase = Phase::Done {
+                    summary: self.summary(finished),
+                };
+            }
+            if let Some(memory) = &finished.memory {
+                self.memory.insert(tool, memory.clone());
+            }
+        }
+        if self
+            .calls
+            .iter()
+            .all(|call| matches!(call.stage, CallStage::Finished { .. }))
+        {
+            self.settle();
+        }
+    }
+
+    /// All calls of the answer have their result.
+    fn settle(&mut self) {
+        let mut stages = self.calls.iter().map(|call| &call.stage);
+        let all_denied = stages.all(|stage| matches!(stage, CallStage::Finished { denied: true, .. }));
+        self.denied_steps = if all_denied { self.denied_steps + 1 } else { 0 };
+        let failed = self
+            .calls
+            .iter()
+            .any(|call| matches!(call.stage, CallStage::Finished { failed: true, .. }));
+        match self.phase {
+            // `task_done` is judged last, and its acceptance ends the run whatever failed beside it.
+            Phase::Done { .. } => {}
+            Phase::Calling if failed => self.phase = Phase::Reflecting,
+            Phase::Ready
+            | Phase::Thinking
+            | Phase::Calling
+            | Phase::Reflecting
+            | Phase::Spoke { .. }
+            | Phase::Failed(_) => {
+                self.phase = Phase::Ready;
+            }
+        }
+    }
+
+    fn summary(&self, finished: &CallFinished) -> String {
+        let given = finished.data.as_ref().and_then(|data| data.to_value().ok());
+        let summary = given
+            .as_ref()
+            .and_then(|data| data.get("summary")?.as_str())
+            .unwrap_or_default();
+        if summary.is_empty() {
+            self.last_text.clone()
+        } else {
+            summary.to_owned()
+        }
+    }
+
+    fn call_mut(&mut self, event: &Event) -> Option<&mut Call> {
+        let id = event.place.call.as_ref()?;
+        self.calls.iter_mut().find(|call| call.id == *id)
+    }
+
+    /// The state of the current step in Trae's words; none before the first.
+    pub fn step_state(&self) -> Option<StepState> {
+        if self.step == StepNo(0) {
+            return None;
+        }
+        Some(match &self.phase {
+            Phase::Thinking => StepState::Thinking,
+            Phase::Calling => StepState::CallingTool,
+            Phase::Reflecting => StepState::Reflecting,
+            Phase::Failed(_) => StepState::Error,
+            Phase::Ready | Phase::Spoke { .. } | Phase::Done { .. } => StepState::Completed,
+        })
+    }
+
+    /// Whether a run is under way that was not finished: after a kill, this is what `resume` goes on with.
+    pub fn is_unfinished(&self) -> bool {
+        self.agent == AgentState::Running
+    }
+
+    pub(crate) fn remind_rule(&self) -> EndingRule {
+        self.options.ending
+    }
+
+    pub(crate) fn toolset(&self) -> Toolset {
+        self.options.toolset
+    }
+
+    /// How the last run ended.
+    pub fn last_ending(&self) -> Option<Ending> {
+        self.ending.as_ref().map(|finished| finished.ending)
+    }
+}

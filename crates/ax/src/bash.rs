@@ -1,0 +1,165 @@
+//! The bash process and the statements it is given.
+//!
+//! Every command of a statement is written `\builtin name`: neither an alias nor a function of that name
+//! can take its place. Redirections are written `>|`, which `set -C` does not refuse.
+
+use std::ffi::{OsStr, c_int};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::folder::Folder;
+use crate::system::detach;
+
+/// Longer quoted text goes by file: bash reads its script byte by byte, and all statements of a line
+/// must fit into one atomic write of 4096 bytes.
+const LONG_TEXT: usize = 2048;
+
+pub struct Bash {
+    pub pid: c_int,
+    /// What its first answer must carry; `None` once that came.
+    pub starting: Option<String>,
+    pub restored: bool,
+    script: File,
+}
+
+/// Everything a line's statements are made of.
+pub struct LineScript<'a> {
+    pub text: &'a [u8],
+    pub token: &'a str,
+    /// `$?` as the line is to find it.
+    pub code: i32,
+    pub outputs: [String; 2],
+    pub state_slot: usize,
+}
+
+impl Bash {
+    /// Starts bash in `cwd`, with our environment or with the state of its predecessor.
+    pub fn start(folder: &mut Folder, shell: &OsStr, cwd: &Path, state: Option<&[u8]>) -> io::Result<Self> {
+        let token = folder.token()?;
+        let mut command = Command::new(shell);
+        // The script is the FIFO of that name, so `$0` and all messages read `bash`.
+        command
+            .args(["--norc", "--noprofile", "bash"])
+            .current_dir(folder.path());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        detach(&mut command);
+        let mut text = Vec::new();
+        let cd = [b"\\builtin cd -- ", quote(cwd.as_os_str().as_bytes()).as_slice()].concat();
+        if let Some(state) = state {
+            command.env_clear();
+            folder.write("restore", state)?;
+            statement(&mut text, &[b"\\builtin . ", &folder.quoted("restore")]);
+            statement(&mut text, &[&cd]);
+            // The `cd` above has just overwritten it.
+            let mut lines = state.split(|byte| *byte == b'\n');
+            let old = lines.find(|line| line.starts_with(b"declare -x OLDPWD=") && line.len() < 1024);
+            statement(&mut text, &[old.unwrap_or_default()]);
+        } else {
+            // Bash would run the first and take options from the others when it starts.
+            command
+                .env_remove("BASH_ENV")
+                .env_remove("SHELLOPTS")
+                .env_remove("BASHOPTS");
+            statement(
+                &mut text,
+                &[&cd, b"; \\builtin unset OLDPWD; \\builtin export OLDPWD"],
+            );
+            if let Some(file) = std::env::var_os("BASH_ENV").filter(|file| file.len() < 1024) {
+                statement(
+                    &mut text,
+                    &[b"\\builtin export BASH_ENV=", &quote(file.as_bytes())],
+                );
+            }
+        }
+        answer(&mut text, folder, &token);
+        let mut script = folder.new_script()?;
+        script.write_all(&text)?;
+        let pid = command.spawn()?.id() as c_int;
+        Ok(Self {
+            pid,
+            starting: Some(token),
+            restored: state.is_some(),
+            script,
+        })
+    }
+
+    /// Hands over a line: its text, the answer, and after the answer the state.
+    pub fn feed(&mut self, folder: &Folder, line: &LineScript<'_>) -> io::Result<()> {
+        let mut text = Vec::new();
+        match line.code {
+            0 => {}
+            // Neither `!` nor the left side of `&&` sets off `set -e` or an ERR trap.
+            1 => statement(&mut text, &[b"! \\builtin :"]),
+            code => {
+                folder.write("code", format!("\\builtin return {code}\n").as_bytes())?;
+                statement(
+                    &mut text,
+                    &[b"\\builtin . ", &folder.quoted("code"), b" && \\builtin :"],
+                );
+            }
+        }
+        let mut quoted = quote(line.text);
+        if quoted.len() > LONG_TEXT {
+            folder.write("text", line.text)?;
+            quoted = [b"\"$(<", folder.quoted("text").as_slice(), b")\""].concat();
+        }
+        let [out, err] = line.outputs.each_ref().map(|name| folder.quoted(name));
+        statement(
+            &mut text,
+            &[
+                b"\\builtin eval ",
+                &quoted,
+                b" </dev/null >|",
+                &out,
+                b" 2>|",
+                &err,
+            ],
+        );
+        answer(&mut text, folder, line.token);
+        let end = [b"\\builtin printf '\\n#%s\\n' ", line.token.as_bytes()].concat();
+        let state = folder.quoted_state(line.state_slot);
+        let what = b"{ \\builtin export -p; \\builtin declare -f; \\builtin umask -p; ";
+        statement(&mut text, &[what, &end, b"; } 2>/dev/null >|", &state]);
+        self.script.write_all(&text)
+    }
+}
+
+fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
+    let answers = folder.quoted("a");
+    statement(
+        text,
+        &[
+            b"\\builtin printf '%s %s\\n' ",
+            token.as_bytes(),
+            b" \"$?\" >|",
+            &answers,
+        ],
+    );
+}
+
+fn statement(text: &mut Vec<u8>, parts: &[&[u8]]) {
+    parts.iter().for_each(|part| text.extend_from_slice(part));
+    text.push(b'\n');
+}
+
+pub fn quote(text: &[u8]) -> Vec<u8> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-".contains(byte);
+    if !text.is_empty() && text.iter().all(is_plain) {
+        return text.to_vec();
+    }
+    let mut quoted = vec![b'\''];
+    for byte in text {
+        match byte {
+            b'\'' => quoted.extend_from_slice(b"'\\''"),
+            other => quoted.push(*other),
+        }
+    }
+    quoted.push(b'\'');
+    quoted
+}

@@ -1,0 +1,457 @@
+//! `ax supervise`: keeps one bash of one agent session, and everything that descends from it.
+//!
+//! The host talks to it over stdin and stdout only, in frames (one type byte, a little-endian `u32`
+//! length, the payload), so a pipe of any kind will do. Its invariants:
+//!
+//! * **Nothing outlives it.** It is a child subreaper, so `setsid`, `nohup`, `disown` and double forks
+//!   all end up below it. When stdin ends (the host is gone, however it went), on QUIT and on
+//!   TERM/HUP/INT every descendant is ended before it exits.
+//! * **Bash reads fixed statements as its script**, from a FIFO named `bash` in a private folder, so that
+//!   `$0` and bash's messages read `bash: ...`. A read-eval loop was rejected: `break` ends it,
+//!   `continue` swallows the answer. Bash's own standard descriptors are /dev/null; the script descriptor
+//!   is close-on-exec and bash itself guards it; the answer is written to a FIFO opened by name for just
+//!   that statement. So no command, trap or child ever holds a control descriptor, and a line that
+//!   redirects, closes or re-uses descriptors cannot poison the next one. The answer must carry the
+//!   line's random token.
+//! * **A line ends when bash says so or dies**, never by the end of its output: a background child may
+//!   hold that for hours. Each line has its own pair of FIFOs; all foreground output is in them when the
+//!   answer arrives, so they are emptied without waiting. A pair still held by a background child stays
+//!   with the old line's id, and later lines get another; a pair nobody holds is used again.
+//! * **A kill hits this line only**: what descends from us now, less the trees that were alive when the
+//!   line began. Bash itself is interrupted only when it does not answer although its children are gone.
+//! * **State survives the death of bash.** After each answer bash writes its exported variables, functions
+//!   and umask to a file in the private folder (tmpfs where there is one: about 40 us, after the host
+//!   has been answered). A new bash starts with an empty environment, reads that file and goes to the
+//!   last known folder. The file is trusted only if it ends with its line's token. Options (`set -e`)
+//!   and plain variables are left behind on purpose: they are often what killed the old one.
+
+use std::collections::HashSet;
+use std::ffi::{OsString, c_int};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::bash::{Bash, LineScript};
+use crate::folder::Folder;
+use crate::line::{GIVE_UP, Line, Outputs};
+use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
+use crate::tree::{Process, descendants};
+use crate::wire::{self, How, Request};
+
+/// Unsent bytes at which output is no longer read, so that its writers wait.
+const OUT_FULL: usize = 512 * 1024;
+/// More than a pipe can hold when the answer comes; a background flood must not delay the end.
+const DRAIN_MAX: usize = 1024 * 1024;
+/// Outputs held by background children; beyond it the oldest are given up.
+const LATE_MAX: usize = 128;
+/// How often a stop looks again.
+const TICK: Duration = Duration::from_millis(5);
+const END_GRACE: Duration = Duration::from_millis(200);
+
+struct Supervisor {
+    folder: Folder,
+    signals: Signals,
+    host_in: File,
+    host_out: File,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    scratch: Vec<u8>,
+    answer_text: Vec<u8>,
+    shell: OsString,
+    start_cwd: PathBuf,
+    cwd: PathBuf,
+    bash: Option<Bash>,
+    /// The host waits for bash to be ready.
+    is_awaited: bool,
+    /// Wait status of bash, once it has been reaped.
+    ended: Option<c_int>,
+    /// Whether bash was replaced since the last line's end.
+    respawned: bool,
+    line: Option<Line>,
+    pending: Option<(u64, Vec<u8>)>,
+    /// Background processes at the end of the last line.
+    jobs: usize,
+    late: Vec<Outputs>,
+    spare: Vec<u32>,
+    outputs_made: u32,
+    /// `$?` after the last line.
+    code: i32,
+    /// The token of each of the two state files, and which of them is the newer one.
+    snapshots: [String; 2],
+    newest: usize,
+    state: Option<Vec<u8>>,
+}
+
+pub fn run() -> io::Result<()> {
+    let signals = system::become_supervisor()?;
+    let (host_in, host_out) = system::host_pipes();
+    let mut supervisor = Supervisor {
+        folder: Folder::make()?,
+        signals,
+        host_in,
+        host_out,
+        input: Vec::new(),
+        out: Vec::new(),
+        scratch: vec![0; 64 * 1024],
+        answer_text: Vec::new(),
+        shell: OsString::new(),
+        start_cwd: PathBuf::new(),
+        cwd: PathBuf::new(),
+        bash: None,
+        is_awaited: false,
+        ended: None,
+        respawned: false,
+        line: None,
+        pending: None,
+        jobs: 0,
+        late: Vec::new(),
+        spare: Vec::new(),
+        outputs_made: 0,
+        code: 0,
+        snapshots: Default::default(),
+        newest: 0,
+        state: None,
+    };
+    let result = supervisor.serve();
+    supervisor.end_tree(&HashSet::new(), END_GRACE);
+    supervisor.folder.remove();
+    match result {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+impl Supervisor {
+    /// The loop: returns when the host is gone or asks for the end.
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.flush()?;
+            let mut fds = vec![
+                PollFd::reader(self.host_in.as_raw_fd()),
+                PollFd::reader(self.signals.0.as_raw_fd()),
+                PollFd::reader(self.folder.answers.as_raw_fd()),
+                PollFd::writer(if self.out.is_empty() {
+                    -1
+                } else {
+                    self.host_out.as_raw_fd()
+                }),
+            ];
+            let is_full = self.out.len() >= OUT_FULL;
+            for end in self
+                .line
+                .iter()
+                .map(|line| &line.outputs)
+                .chain(&self.late)
+                .flat_map(|o| &o.ends)
+            {
+                let file = end.as_ref().filter(|_| !is_full);
+                fds.push(PollFd::reader(file.map_or(-1, AsRawFd::as_raw_fd)));
+            }
+            let is_stopping = self.line.as_ref().is_some_and(Line::is_stopping);
+            wait(&mut fds, is_stopping.then_some(TICK))?;
+            let is_ready = |index: usize| fds.get(index).is_some_and(PollFd::is_ready);
+            let all = self
+                .line
+                .iter_mut()
+                .map(|line| &mut line.outputs)
+                .chain(&mut self.late);
+            for (index, outputs) in all.enumerate() {
+                for which in 0..2 {
+                    if is_ready(4 + 2 * index + which) {
+                        outputs.pump(which, 1, &mut self.scratch, &mut self.out);
+                    }
+                }
+            }
+            self.sort_late();
+            if is_ready(1) && self.take_signals() {
+                return Ok(());
+            }
+            if is_ready(2) {
+                self.read_answers();
+            }
+            if is_ready(0) && self.read_host()? {
+                return Ok(());
+            }
+            self.advance();
+        }
+    }
+
+    /// Sends what is queued, as far as the pipe takes it.
+    fn flush(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.out.len() {
+            match self.host_out.write(&self.out[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.out.drain(..sent);
+        Ok(())
+    }
+
+    /// Takes what the host asks; true when it will ask no more.
+    fn read_host(&mut self) -> io::Result<bool> {
+        let count = self.host_in.read(&mut self.scratch)?;
+        self.input.extend_from_slice(&self.scratch[..count]);
+        while let Some(request) = wire::take_request(&mut self.input) {
+            match request {
+                Request::Start { shell, cwd } => {
+                    // The folder we were started in must stay free to be removed.
+                    let _ = std::env::set_current_dir("/");
+                    self.shell = OsString::from_vec(shell);
+                    self.start_cwd = PathBuf::from(OsString::from_vec(cwd));
+                    self.start_afresh();
+                }
+                Request::Fresh => self.start_afresh(),
+                Request::Run { id, text } => {
+                    self.pending = Some((id, text));
+                    if self.bash.is_none() {
+                        self.start_bash();
+                    }
+                }
+                Request::Stop { id, grace_ms } => self.stop(id, Duration::from_millis(grace_ms.into())),
+                Request::Quit => return Ok(true),
+            }
+        }
+        Ok(count == 0)
+    }
+
+    /// A bash as at the beginning, with nothing left of an old one.
+    fn start_afresh(&mut self) {
+        self.end_tree(&HashSet::new(), END_GRACE);
+        (self.bash, self.ended, self.line, self.pending, self.state) = (None, None, None, None, None);
+        self.late.clear();
+        self.snapshots = Default::default();
+        (self.respawned, self.is_awaited, self.code, self.jobs) = (false, true, 0, 0);
+        self.cwd = self.start_cwd.clone();
+        self.start_bash();
+    }
+
+    fn start_bash(&mut self) {
+        self.cwd = existing(std::mem::take(&mut self.cwd));
+        let started = self
+            .folder
+            .mend()
+            .and_then(|()| Bash::start(&mut self.folder, &self.shell, &self.cwd, self.state.as_deref()));
+        match started {
+            Ok(bash) => self.bash = Some(bash),
+            Err(error) => self.fail(&format!("cannot start {}: {error}", self.shell.display())),
+        }
+    }
+
+    fn fail(&mut self, text: &str) {
+        (self.line, self.pending) = (None, None);
+        wire::put_failure(&mut self.out, text);
+    }
+
+    fn stop(&mut self, id: u64, grace: Duration) {
+        if self.pending.take_if(|(pending, _)| *pending == id).is_some() {
+            self.put_done(id, &How::ShellSignal(SIGTERM));
+        }
+        if let Some(line) = self.line.as_mut().filter(|line| line.outputs.id == id) {
+            line.stop(grace);
+            // A stopped bash can neither answer nor be interrupted.
+            send(self.shell_pid(), SIGCONT);
+        }
+    }
+
+    fn shell_pid(&self) -> c_int {
+        self.bash.as_ref().map_or(0, |bash| bash.pid)
+    }
+
+    /// Takes signals and reaps children; true when we are asked to end.
+    fn take_signals(&mut self) -> bool {
+        let asked = self.signals.take();
+        while let Some((pid, status)) = system::reap() {
+            if pid == self.shell_pid() {
+                self.ended = Some(status);
+            }
+        }
+        asked
+    }
+
+    fn read_answers(&mut self) {
+        while let Ok(count @ 1..) = self.folder.answers.read(&mut self.scratch) {
+            self.answer_text.extend_from_slice(&self.scratch[..count]);
+        }
+        while let Some(end) = self.answer_text.iter().position(|byte| *byte == b'\n') {
+            let answer: Vec<u8> = self.answer_text.drain(..=end).collect();
+            let answer = String::from_utf8_lossy(&answer);
+            let Some((token, code)) = answer.trim_end().split_once(' ') else {
+                continue;
+            };
+            if let Some(line) = self.line.as_mut().filter(|line| line.token == token) {
+                line.answer = line.answer.or(code.parse().ok());
+            } else if let Some(bash) = self
+                .bash
+                .as_mut()
+                .filter(|b| b.starting.as_deref() == Some(token))
+            {
+                bash.starting = None;
+                if std::mem::take(&mut self.is_awaited) {
+                    wire::put_ready(&mut self.out, bash.pid);
+                }
+            }
+        }
+        if self.answer_text.len() > 4096 {
+            self.answer_text.clear();
+        }
+    }
+
+    /// Takes the next step after something happened: an answer, the end of bash, a grace time over.
+    fn advance(&mut self) {
+        if let Some(status) = self.ended.take() {
+            self.bash_ended(status);
+        }
+        let shell = self.shell_pid();
+        if let Some(line) = self.line.take_if(|line| line.press(shell)) {
+            let code = line.answer.unwrap_or_default();
+            self.finish(line, &How::Code(code));
+        }
+        let is_idle = self.bash.as_ref().is_some_and(|bash| bash.starting.is_none()) && self.line.is_none();
+        if let Some((id, text)) = self.pending.take_if(|_| is_idle)
+            && let Err(error) = self.begin(id, &text)
+        {
+            self.fail(&format!("cannot hand the line to the shell: {error}"));
+        }
+    }
+
+    fn begin(&mut self, id: u64, text: &[u8]) -> io::Result<()> {
+        self.folder.mend()?;
+        let Some(bash) = &mut self.bash else {
+            return Err(ErrorKind::NotConnected.into());
+        };
+        let token = self.folder.token()?;
+        let number = self.spare.pop().unwrap_or_else(|| {
+            self.outputs_made += 1;
+            self.outputs_made
+        });
+        let outputs = Outputs::open(&self.folder, id, number)?;
+        self.newest ^= 1;
+        self.snapshots[self.newest].clone_from(&token);
+        // Where nothing ran at the end of the last line, an idle bash has started nothing since.
+        let old = match self.jobs {
+            0 => HashSet::new(),
+            _ => descendants(bash.pid, &HashSet::new()).into_iter().collect(),
+        };
+        let script = LineScript {
+            text,
+            token: &token,
+            code: self.code,
+            outputs: Outputs::names(number),
+            state_slot: self.newest,
+        };
+        bash.feed(&self.folder, &script)?;
+        self.line = Some(Line::new(token, outputs, old));
+        Ok(())
+    }
+
+    fn bash_ended(&mut self, status: c_int) {
+        self.read_answers();
+        let Some(bash) = self.bash.take() else { return };
+        if bash.starting.is_some() {
+            // The state may be what it died of.
+            if bash.restored {
+                self.state = None;
+                return self.start_bash();
+            }
+            return self.fail("the shell ended while it was starting");
+        }
+        let newest = [self.newest, self.newest ^ 1];
+        let state = newest
+            .into_iter()
+            .find_map(|slot| self.folder.state(slot, &self.snapshots[slot]));
+        self.state = state.or(self.state.take());
+        (self.respawned, self.code) = (true, 0);
+        // One that dies while idle is replaced when it is needed, lest it dies over and over.
+        let Some(line) = self.line.take() else { return };
+        if line.is_stopping() {
+            self.end_tree(&line.old, Duration::ZERO);
+        }
+        let how = match (line.answer, status & 0x7f) {
+            (Some(code), _) => How::Code(code),
+            (None, 0) => How::ShellExit((status >> 8) & 0xff),
+            (None, signal) => How::ShellSignal(signal),
+        };
+        self.finish(line, &how);
+        self.start_bash();
+    }
+
+    /// Empties the outputs without waiting, then tells the host.
+    fn finish(&mut self, mut line: Line, how: &How) {
+        for which in 0..2 {
+            line.outputs
+                .pump(which, DRAIN_MAX, &mut self.scratch, &mut self.out);
+        }
+        if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", self.shell_pid())) {
+            self.cwd = existing(cwd);
+        }
+        if let (How::Code(code), Some(_)) = (how, &self.bash) {
+            self.code = *code;
+        }
+        self.put_done(line.outputs.id, how);
+        self.late.push(line.outputs);
+        self.sort_late();
+    }
+
+    fn put_done(&mut self, id: u64, how: &How) {
+        self.jobs = descendants(self.shell_pid(), &HashSet::new()).len();
+        let respawned = std::mem::take(&mut self.respawned);
+        let cwd = self.cwd.as_os_str().as_bytes();
+        wire::put_done(&mut self.out, id, how, respawned, self.jobs, cwd);
+    }
+
+    /// Outputs that nobody writes to any more can serve another line.
+    fn sort_late(&mut self) {
+        self.late.retain(|outputs| {
+            if !outputs.are_held() {
+                self.spare.push(outputs.number);
+            }
+            outputs.are_held()
+        });
+        let excess = self.late.len().saturating_sub(LATE_MAX);
+        self.late.drain(..excess);
+    }
+
+    /// Ends all descendants, bash too, except the trees to spare: asks first, then kills.
+    fn end_tree(&mut self, spare: &HashSet<Process>, grace: Duration) {
+        let began = Instant::now();
+        let mut told = HashSet::new();
+        loop {
+            self.take_signals();
+            let alive = descendants(0, spare);
+            if alive.is_empty() || began.elapsed() >= GIVE_UP {
+                return;
+            }
+            let is_kind = began.elapsed() < grace;
+            for process in alive {
+                if !is_kind {
+                    send(process.0, SIGKILL);
+                } else if told.insert(process) {
+                    send(process.0, SIGTERM);
+                    send(process.0, SIGCONT);
+                }
+            }
+            let _ = wait(&mut [PollFd::reader(self.signals.0.as_raw_fd())], Some(TICK));
+        }
+    }
+}
+
+/// The folder, or the nearest parent that is still there.
+fn existing(cwd: PathBuf) -> PathBuf {
+    if cwd.is_dir() {
+        return cwd;
+    }
+    let bytes = cwd.as_os_str().as_bytes();
+    let bytes = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes).to_vec();
+    let path = PathBuf::from(OsString::from_vec(bytes));
+    path.ancestors()
+        .find(|dir| dir.is_dir())
+        .unwrap_or(Path::new("/"))
+        .to_owned()
+}

@@ -1,0 +1,174 @@
+//! The system calls that std does not offer, as safe functions. All `unsafe` of this program is here.
+
+use std::ffi::{CString, c_char, c_int, c_ulong};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+#[repr(C)]
+pub struct PollFd {
+    fd: c_int,
+    events: i16,
+    revents: i16,
+}
+
+/// `sigset_t` of glibc and musl: 1024 bits.
+type SignalSet = [u64; 16];
+
+unsafe extern "C" {
+    fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
+    fn prctl(option: c_int, arg: c_ulong, a3: c_ulong, a4: c_ulong, a5: c_ulong) -> c_int;
+    fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
+    fn kill(pid: c_int, signal: c_int) -> c_int;
+    fn signal(signal: c_int, handler: usize) -> usize;
+    fn sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
+    fn signalfd(fd: c_int, set: *const SignalSet, flags: c_int) -> c_int;
+    fn setsid() -> c_int;
+    fn mkfifo(path: *const c_char, mode: u32) -> c_int;
+    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+}
+
+pub const O_NONBLOCK: c_int = 0o4000;
+const O_CLOEXEC: c_int = 0o2_000_000;
+const F_SETFL: c_int = 4;
+const SIG_BLOCK: c_int = 0;
+const SIG_SETMASK: c_int = 2;
+const WNOHANG: c_int = 1;
+const PR_SET_PDEATHSIG: c_int = 1;
+const PR_SET_CHILD_SUBREAPER: c_int = 36;
+
+const SIGHUP: c_int = 1;
+pub const SIGINT: c_int = 2;
+const SIGQUIT: c_int = 3;
+pub const SIGKILL: c_int = 9;
+pub const SIGTERM: c_int = 15;
+const SIGCHLD: c_int = 17;
+pub const SIGCONT: c_int = 18;
+
+impl PollFd {
+    pub fn reader(fd: c_int) -> Self {
+        Self {
+            fd,
+            events: 1,
+            revents: 0,
+        }
+    }
+
+    pub fn writer(fd: c_int) -> Self {
+        Self {
+            fd,
+            events: 4,
+            revents: 0,
+        }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.revents != 0
+    }
+}
+
+/// Waits until one of them is ready. A negative descriptor is never ready.
+pub fn wait(fds: &mut [PollFd], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map_or(-1, |time| time.as_millis() as c_int);
+    // SAFETY: the pointer and the count describe `fds`.
+    if unsafe { poll(fds.as_mut_ptr(), fds.len() as c_ulong, timeout) } >= 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        error if error.kind() == ErrorKind::Interrupted => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// CHLD, TERM, HUP and INT as something to read, instead of handlers.
+pub struct Signals(pub File);
+
+/// Makes this process the parent of every orphan below it, and takes its signals.
+pub fn become_supervisor() -> io::Result<Signals> {
+    let mut set: SignalSet = [0; 16];
+    for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT] {
+        set[0] |= 1 << (number - 1);
+    }
+    // SAFETY: plain system calls on values that outlive them. Default dispositions are what bash must
+    // inherit, whatever our parent ignored; `detach` clears the blocked set again.
+    let fd = unsafe {
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
+            signal(number, 0);
+        }
+        sigprocmask(SIG_BLOCK, &set, std::ptr::null_mut());
+        signalfd(-1, &set, O_NONBLOCK | O_CLOEXEC)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: `fd` was just made and has no other owner.
+    Ok(Signals(unsafe { File::from_raw_fd(fd) }))
+}
+
+impl Signals {
+    /// Takes what has arrived; true if one of them asks us to end.
+    pub fn take(&mut self) -> bool {
+        let mut asked = false;
+        let mut info = [0u8; 128];
+        while let Ok(128) = self.0.read(&mut info) {
+            asked |= info
+                .first_chunk()
+                .is_some_and(|number| i32::from_ne_bytes(*number) != SIGCHLD);
+        }
+        asked
+    }
+}
+
+/// Stdin and stdout as unbuffered files; writing never waits.
+pub fn host_pipes() -> (File, File) {
+    // SAFETY: 0 and 1 are open at the start and used through these two owners only.
+    unsafe {
+        fcntl(1, F_SETFL, O_NONBLOCK);
+        (File::from_raw_fd(0), File::from_raw_fd(1))
+    }
+}
+
+/// Gives the child its own session, no blocked signals, and its end if we die without a word.
+pub fn detach(command: &mut Command) {
+    // SAFETY: the calls are async-signal-safe and the set is a constant. The death signal follows the
+    // thread that forked; this process has only one.
+    unsafe {
+        command.pre_exec(|| {
+            setsid();
+            sigprocmask(SIG_SETMASK, &[0; 16], std::ptr::null_mut());
+            prctl(PR_SET_PDEATHSIG, SIGKILL as c_ulong, 0, 0, 0);
+            Ok(())
+        });
+    }
+}
+
+/// A child that has ended, with its wait status.
+pub fn reap() -> Option<(c_int, c_int)> {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call; std waits for none of our children.
+    let pid = unsafe { waitpid(-1, &mut status, WNOHANG) };
+    (pid > 0).then_some((pid, status))
+}
+
+pub fn send(pid: c_int, signal: c_int) {
+    // 0 and negative numbers would mean whole process groups.
+    if pid > 0 {
+        // SAFETY: a system call without pointers.
+        unsafe { kill(pid, signal) };
+    }
+}
+
+pub fn make_fifo(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: `path` is a terminated string that outlives the call.
+    match unsafe { mkfifo(path.as_ptr(), 0o600) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,96 @@
+//! The frames between host and supervisor: one type byte, a little-endian `u32` length, the payload.
+//! `crates/shell/src/wire.rs` is the other end.
+
+pub enum Request {
+    Start { shell: Vec<u8>, cwd: Vec<u8> },
+    Run { id: u64, text: Vec<u8> },
+    Stop { id: u64, grace_ms: u32 },
+    Fresh,
+    Quit,
+}
+
+pub enum How {
+    Code(i32),
+    ShellExit(i32),
+    ShellSignal(i32),
+}
+
+/// Takes the first whole frame off `input`; a frame that makes no sense is the end.
+pub fn take_request(input: &mut Vec<u8>) -> Option<Request> {
+    let (kind, rest) = input.split_first()?;
+    let (size, rest) = rest.split_first_chunk()?;
+    let size = u32::from_le_bytes(*size) as usize;
+    let payload = rest.get(..size)?;
+    let request = parse(*kind, payload).unwrap_or(Request::Quit);
+    input.drain(..5 + size);
+    Some(request)
+}
+
+fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
+    let with_id = || {
+        payload
+            .split_first_chunk()
+            .map(|(id, rest)| (u64::from_le_bytes(*id), rest))
+    };
+    match kind {
+        b'S' => {
+            let end = payload.iter().position(|byte| *byte == 0)?;
+            Some(Request::Start {
+                shell: payload[..end].to_vec(),
+                cwd: payload[end + 1..].to_vec(),
+            })
+        }
+        b'R' => with_id().map(|(id, text)| Request::Run {
+            id,
+            text: text.to_vec(),
+        }),
+        b'K' => {
+            let (id, grace) = with_id()?;
+            Some(Request::Stop {
+                id,
+                grace_ms: u32::from_le_bytes(*grace.first_chunk()?),
+            })
+        }
+        b'F' => Some(Request::Fresh),
+        _ => None,
+    }
+}
+
+pub fn put_ready(out: &mut Vec<u8>, pid: i32) {
+    put(out, b'r', &[&pid.to_le_bytes()]);
+}
+
+pub fn put_output(out: &mut Vec<u8>, id: u64, which: usize, bytes: &[u8]) {
+    put(out, [b'o', b'e'][which], &[&id.to_le_bytes(), bytes]);
+}
+
+pub fn put_failure(out: &mut Vec<u8>, text: &str) {
+    put(out, b'f', &[text.as_bytes()]);
+}
+
+pub fn put_done(out: &mut Vec<u8>, id: u64, how: &How, respawned: bool, jobs: usize, cwd: &[u8]) {
+    let (kind, value) = match how {
+        How::Code(value) => (0, value),
+        How::ShellExit(value) => (1, value),
+        How::ShellSignal(value) => (2, value),
+    };
+    let flags = [kind, u8::from(respawned)];
+    put(
+        out,
+        b'd',
+        &[
+            &id.to_le_bytes(),
+            &flags,
+            &value.to_le_bytes(),
+            &(jobs as u32).to_le_bytes(),
+            cwd,
+        ],
+    );
+}
+
+fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    out.push(kind);
+    out.extend_from_slice(&(size as u32).to_le_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}

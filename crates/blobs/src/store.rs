@@ -1,0 +1,138 @@
+//! The folder of blobs: `ab/cdef…`, one lz4 block with its size in front per file.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_protocol::Digest;
+use lz4_flex::block::{compress_prepend_size, decompress, uncompressed_size};
+
+use crate::BlobError;
+
+/// A handle on the store. Cheap to clone; any number of threads and processes may use one folder at once,
+/// because blobs are only ever added, and two writers of one blob write the same bytes.
+#[derive(Debug, Clone)]
+pub struct Blobs {
+    dir: Arc<Path>,
+}
+
+impl Blobs {
+    /// Names the folder. It is made when the first blob is put.
+    pub fn open(dir: PathBuf) -> Result<Self, BlobError> {
+        match fs::metadata(&dir) {
+            Ok(found) if !found.is_dir() => {
+                let source = io::ErrorKind::NotADirectory.into();
+                return Err(BlobError::from_io("use as the blob folder", &dir, source));
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(BlobError::from_io("look at", &dir, error)),
+        }
+        Ok(Self { dir: dir.into() })
+    }
+
+    /// Stores bytes durably and returns their name. Bytes that are there already cost a hash and a look.
+    pub fn put(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(BlobError::TooLarge { len: bytes.len() });
+        }
+        let digest = Digest::of(bytes);
+        let path = self.path_of(&digest)?;
+        // A name means that the file was synced. Only its folder may not be yet, for the moment in which another
+        // process is between its rename and its sync; that is not worth a sync for every blob that is there.
+        if fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+            return Ok(digest);
+        }
+        let shard = path.parent().unwrap_or(&self.dir);
+        self.make_shard(shard)?;
+        write_whole(shard, &path, &compress_prepend_size(bytes))?;
+        Ok(digest)
+    }
+
+    /// The bytes of that name, or none if the store does not have them (any more).
+    pub fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, BlobError> {
+        let path = self.path_of(digest)?;
+        let packed = match fs::read(&path) {
+            Ok(packed) => packed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(BlobError::from_io("read the blob", &path, error)),
+        };
+        let damaged = |why| BlobError::Damaged {
+            digest: digest.clone(),
+            path: path.clone(),
+            why,
+        };
+        let bytes = unpack(&packed).map_err(damaged)?;
+        if Digest::of(&bytes) != *digest {
+            return Err(damaged("its content has another hash"));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn path_of(&self, digest: &Digest) -> Result<PathBuf, BlobError> {
+        let text = digest.as_str();
+        let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+        match text.split_at_checked(2) {
+            Some((shard, rest)) if text.len() == 64 && text.bytes().all(is_hex) => {
+                Ok(self.dir.join(shard).join(rest))
+            }
+            _ => Err(BlobError::BadDigest {
+                text: text.chars().take(80).collect(),
+            }),
+        }
+    }
+
+    /// Makes the folder of a blob, and the store's own, and syncs the folder above each one made: a file whose
+    /// folder is lost is lost.
+    fn make_shard(&self, shard: &Path) -> Result<(), BlobError> {
+        let make =
+            |dir: &Path, recursive: bool| DirBuilder::new().mode(0o700).recursive(recursive).create(dir);
+        let made = match make(shard, false) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                make(&self.dir, true)
+                    .map_err(|error| BlobError::from_io("make the folder", &self.dir, error))?;
+                if let Some(above) = self.dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+                    sync_folder(above)?;
+                }
+                make(shard, false)
+            }
+            made => made,
+        };
+        match made {
+            Ok(()) => sync_folder(&self.dir),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(BlobError::from_io("make the folder", shard, error)),
+        }
+    }
+}
+
+/// Temporary file in the same folder, all bytes, sync, rename, sync the folder.
+fn write_whole(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
+    let failed = |error| BlobError::from_io("write the blob", path, error);
+    // tempfile makes it 0600, and removes it again when it is dropped without being kept.
+    let mut file = tempfile::Builder::new()
+        .prefix(".tmp-")
+        .tempfile_in(dir)
+        .map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    sync_folder(dir)
+}
+
+fn sync_folder(dir: &Path) -> Result<(), BlobError> {
+    File::open(dir)
+        .and_then(|dir| dir.sync_all())
+        .map_err(|error| BlobError::from_io("sync the folder", dir, error))
+}
+
+/// The size in front is not trusted: lz4 packs at most 255 to 1, so a damaged size cannot claim gigabytes.
+fn unpack(packed: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let (size, block) = uncompressed_size(packed).map_err(|_| "its file is cut short")?;
+    if size / 255 > block.len() {
+        return Err("its stated size is impossible");
+    }
+    decompress(block, size).map_err(|_| "it cannot be unpacked")
+}

@@ -1,0 +1,271 @@
+//! The command line. Every command has examples; a flag is here when it works.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use lathe_protocol::{Mode, Toolset};
+
+/// A software-engineering agent: give it a task and a repository.
+#[derive(Parser)]
+#[command(
+    name = "lathe",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  lathe demo                                   see it work, offline\n  lathe run --mode full-auto \"fix the failing test\"\n  lathe sessions                               what was done here\n  lathe show                                   the last session again"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Work on a task without a person, and show what is done
+    #[command(after_help = RUN_HELP)]
+    Run(RunArgs),
+    /// A real run, offline: sample project, real tools, recorded model
+    #[command(after_help = "Examples:\n  lathe demo\n  lathe demo --slow      at reading speed")]
+    Demo(DemoArgs),
+    /// List sessions, newest first
+    #[command(after_help = "Examples:\n  lathe sessions\n  lathe sessions --json | jq '.[0].id'")]
+    Sessions(SessionsArgs),
+    /// Show what a session did
+    #[command(
+        after_help = "Examples:\n  lathe show                 the newest session\n  lathe show 20261115        by the beginning of its id\n  lathe show --format json   every event"
+    )]
+    Show(ShowArgs),
+    /// Go on with a session: an interrupted task, or a new one
+    #[command(
+        after_help = "Examples:\n  lathe resume                            go on with the newest session\n  lathe resume 20261115 \"now add a test\"   another task, with all that is known"
+    )]
+    Resume(ResumeArgs),
+    /// List the tools the model is given
+    #[command(after_help = "Examples:\n  lathe tools\n  lathe tools --toolset trae --json")]
+    Tools(ToolsArgs),
+    /// Run one tool without a model
+    Tool(ToolArgs),
+    /// Check that everything Lathe needs is here
+    #[command(after_help = "Examples:\n  lathe doctor")]
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Examples:\n  lathe completions bash > ~/.local/share/bash-completion/completions/lathe"
+    )]
+    Completions { shell: clap_complete::Shell },
+}
+
+const RUN_HELP: &str = "Examples:
+  lathe run --mode full-auto \"the build is red, fix it\"
+  lathe run -f issue.md --model gpt-5.2 --max-steps 40
+  lathe run \"rename the flag\" --model-base-url http://127.0.0.1:8080/v1 --model local
+  lathe run \"...\" --replay demo.cassette --output stream-json
+
+Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 steps used up,
+5 denied by policy, 54 disk full, 130 cancelled";
+
+#[derive(Args)]
+pub(crate) struct ModelArgs {
+    /// Who serves the model: openai, openrouter, deepseek, doubao, ollama, or any name with a base URL
+    #[arg(long, short, env = "LATHE_PROVIDER")]
+    pub(crate) provider: Option<String>,
+    /// Name of the model
+    #[arg(long, short, env = "LATHE_MODEL")]
+    pub(crate) model: Option<String>,
+    /// Address of a server that speaks OpenAI's Chat Completions
+    #[arg(long, env = "LATHE_BASE_URL", value_name = "URL")]
+    pub(crate) model_base_url: Option<String>,
+    /// Key for the model; better in the environment, as <PROVIDER>_API_KEY
+    #[arg(
+        long,
+        short = 'k',
+        env = "LATHE_API_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub(crate) api_key: Option<String>,
+    /// Answer from this cassette instead of a model
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Write a cassette of this run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// What to do
+    pub(crate) task: Option<String>,
+    /// Read the task from a file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Model answers at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// The folder to work in
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub(crate) working_dir: PathBuf,
+    /// What may be done without asking
+    #[arg(long, env = "LATHE_MODE", value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// Names and words of the tools
+    #[arg(long, value_enum)]
+    pub(crate) toolset: Option<ToolsetArg>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
+    pub(crate) output: OutputArg,
+    /// Print the first request and its size instead of sending it
+    #[arg(long)]
+    pub(crate) show_request: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// At reading speed
+    #[arg(long)]
+    pub(crate) slow: bool,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
+    pub(crate) output: OutputArg,
+}
+
+#[derive(Args)]
+pub(crate) struct SessionsArgs {
+    /// As a JSON array of objects
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// How many at most
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// Session id or its beginning; the newest if left out
+    pub(crate) id: Option<String>,
+    #[arg(long, value_enum, default_value_t = FormatArg::Text)]
+    pub(crate) format: FormatArg,
+}
+
+#[derive(Args)]
+pub(crate) struct ResumeArgs {
+    /// Session id or its beginning; the newest if left out
+    pub(crate) id: Option<String>,
+    /// A new task for the session
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Model answers at most, for this task
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// What may be done without asking; as before if left out
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
+    pub(crate) output: OutputArg,
+}
+
+#[derive(Args)]
+pub(crate) struct ToolsArgs {
+    #[arg(long, value_enum, default_value_t = ToolsetArg::Lathe)]
+    pub(crate) toolset: ToolsetArg,
+    /// As the model is told, in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ToolArgs {
+    #[command(subcommand)]
+    pub(crate) command: ToolCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ToolCommand {
+    /// Run one tool and print what the model would see; exit 1 if it fails
+    #[command(
+        after_help = "Examples:\n  lathe tool run view --json '{\"path\":\"README.md\"}'\n  lathe tool run bash --json '{\"command\":\"ls\"}'"
+    )]
+    Run(ToolRunArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct ToolRunArgs {
+    /// Name of the tool
+    pub(crate) name: String,
+    /// Arguments as a JSON object
+    #[arg(long, default_value = "{}")]
+    pub(crate) json: String,
+    /// Toolset to take it from; the first that has it if left out
+    #[arg(long, value_enum)]
+    pub(crate) toolset: Option<ToolsetArg>,
+    /// Decide as for a model in this mode
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// The folder to work in
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub(crate) working_dir: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ModeArg {
+    /// Change nothing
+    Plan,
+    /// Ask before every change; without a person, deny it
+    Default,
+    /// Edit without asking; ask about the rest
+    AutoEdit,
+    /// Do not ask
+    FullAuto,
+}
+
+impl From<ModeArg> for Mode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Plan => Mode::Plan,
+            ModeArg::Default => Mode::Default,
+            ModeArg::AutoEdit => Mode::AutoEdit,
+            ModeArg::FullAuto => Mode::FullAuto,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ToolsetArg {
+    Lathe,
+    Trae,
+}
+
+impl From<ToolsetArg> for Toolset {
+    fn from(toolset: ToolsetArg) -> Self {
+        match toolset {
+            ToolsetArg::Lathe => Toolset::Lathe,
+            ToolsetArg::Trae => Toolset::Trae,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputArg {
+    /// Steps as they happen, for people
+    Text,
+    /// One object at the end
+    Json,
+    /// Every event as one line
+    StreamJson,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    Text,
+    Json,
+}

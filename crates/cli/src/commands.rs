@@ -1,0 +1,122 @@
+//! Which command does what.
+
+use clap::CommandFactory;
+use lathe_host::{CheckState, Home, Host, ToolRun};
+use lathe_protocol::Toolset;
+use serde_json::json;
+
+use crate::args::{Cli, Command, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
+use crate::exit::Exit;
+use crate::term::{self, Paint};
+use crate::{run, show};
+
+pub(crate) async fn dispatch(cli: Cli) -> Exit {
+    let host = match Home::find() {
+        Ok(home) => Host::new(home),
+        Err(error) => return Exit::host(&error),
+    };
+    match cli.command {
+        Command::Run(args) => run::run(&host, args).await,
+        Command::Demo(args) => run::demo(&host, args).await,
+        Command::Resume(args) => run::resume(&host, args).await,
+        Command::Sessions(args) => show::sessions(&host, &args),
+        Command::Show(args) => show::show(&host, &args),
+        Command::Tools(args) => tools(&args),
+        Command::Tool(args) => match args.command {
+            ToolCommand::Run(args) => tool_run(&host, args).await,
+        },
+        Command::Doctor(args) => doctor(&host, &args).await,
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "lathe", &mut script);
+            term::out(&String::from_utf8_lossy(&script));
+            Exit::Done
+        }
+    }
+}
+
+fn tools(args: &ToolsArgs) -> Exit {
+    let specs = Host::tools(Toolset::from(args.toolset));
+    if args.json {
+        term::out(&format!("{}\n", json!(specs)));
+        return Exit::Done;
+    }
+    let paint = Paint::new(term::is_terminal());
+    for spec in specs {
+        term::out(&format!(
+            "{}\n  {}\n",
+            paint.bold(&spec.name),
+            spec.description.replace('\n', "\n  ")
+        ));
+    }
+    Exit::Done
+}
+
+async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let run = ToolRun {
+        name: args.name,
+        arguments: args.json,
+        toolset: args.toolset.map(Into::into),
+        mode: args.mode.map(Into::into),
+        folder: args.working_dir,
+        cancel: cancel.clone(),
+    };
+    let running = host.run_tool(run);
+    tokio::pin!(running);
+    let ran = tokio::select! {
+        ran = &mut running => ran,
+        _ = tokio::signal::ctrl_c() => {
+            cancel.cancel();
+            running.await
+        }
+    };
+    match ran {
+        Ok(finished) => {
+            let end = if finished.text.ends_with('\n') { "" } else { "\n" };
+            term::out(&format!("{}{end}", finished.text));
+            match finished.error {
+                None => Exit::Done,
+                Some(_) if cancel.is_cancelled() => Exit::Cancelled,
+                Some(_) => Exit::Failed,
+            }
+        }
+        Err(error) => Exit::host(&error),
+    }
+}
+
+async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
+    let folder = std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir());
+    let checks = host.doctor(&folder).await;
+    let broken = checks.iter().any(|check| check.state == CheckState::Broken);
+    if args.json {
+        let rows: Vec<_> = checks
+            .iter()
+            .map(|check| json!({ "name": check.name, "state": state_word(check.state), "detail": check.detail }))
+            .collect();
+        term::out(&format!("{}\n", json!(rows)));
+    } else {
+        let paint = Paint::new(term::is_terminal());
+        for check in &checks {
+            let mark = match check.state {
+                CheckState::Good => paint.green("ok     "),
+                CheckState::Missing => paint.yellow("missing"),
+                CheckState::Broken => paint.red("broken "),
+            };
+            term::out(&format!(
+                "{mark}  {:<8} {}\n",
+                check.name,
+                term::clean(&check.detail)
+            ));
+        }
+    }
+    if broken { Exit::Failed } else { Exit::Done }
+}
+
+fn state_word(state: CheckState) -> &'static str {
+    match state {
+        CheckState::Good => "ok",
+        CheckState::Missing => "missing",
+        CheckState::Broken => "broken",
+    }
+}

@@ -1,0 +1,325 @@
+//! The `simple` console: a session's updates as lines for people, as they happen. A pure view: it can be fed from a running
+//! session or from a journal.
+
+use std::collections::HashMap;
+
+use lathe_protocol::{
+    CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
+    SessionOptions, StepNo, Verdict, text_of,
+};
+
+use crate::term::{Paint, clean};
+use crate::words::{Language, Say};
+
+/// Lines of a command's output that are shown.
+const OUTPUT_LINES: usize = 12;
+
+/// Lines of an edit's diff that are shown.
+const DIFF_LINES: usize = 24;
+
+pub(crate) struct Console {
+    paint: Paint,
+    language: Language,
+    step: Option<StepNo>,
+    /// Whether the text of this step was shown while it came.
+    streamed: bool,
+    /// Whether the cursor stands behind text without a line break.
+    open_line: bool,
+    calls: HashMap<CallId, CallDecided>,
+    /// Output lines shown of the running command.
+    shown: usize,
+    hidden: usize,
+    partial: String,
+}
+
+impl Console {
+    pub(crate) fn new(color: bool, language: Language) -> Self {
+        Self {
+            paint: Paint::new(color),
+            language,
+            step: None,
+            streamed: false,
+            open_line: false,
+            calls: HashMap::new(),
+            shown: 0,
+            hidden: 0,
+            partial: String::new(),
+        }
+    }
+
+    fn say(&self, say: Say) -> &'static str {
+        say.text(self.language)
+    }
+
+    /// The first line: what will happen and under which rules.
+    pub(crate) fn opening(&self, options: &SessionOptions) -> String {
+        let line = format!(
+            "lathe {} · {} {} ({}) · {} {} · {} · {} {} {}",
+            env!("CARGO_PKG_VERSION"),
+            self.say(Say::Model),
+            clean(&options.model.model),
+            clean(&options.model.provider),
+            self.say(Say::Mode),
+            options.mode.as_str(),
+            self.say(Say::Sandbox),
+            self.say(Say::AtMost),
+            options.limits.max_steps,
+            self.say(Say::Steps),
+        );
+        let hint = match options.mode {
+            Mode::FullAuto | Mode::Plan => String::new(),
+            Mode::Default | Mode::AutoEdit => format!("{}\n", self.paint.yellow(self.say(Say::ModeHint))),
+        };
+        format!("{}\n{hint}", self.paint.dim(&line))
+    }
+
+    pub(crate) fn frame(&mut self, frame: &Frame) -> String {
+        match &frame.body {
+            FrameBody::Text(text) => {
+                let mut out = self.begin_step(frame.step);
+                if !self.open_line {
+                    out.push_str("  ");
+                }
+                self.streamed = true;
+                self.open_line = true;
+                out.push_str(&clean(text).replace('\n', "\n  "));
+                out
+            }
+            FrameBody::Thinking(_) | FrameBody::CallForming(_) => self.begin_step(frame.step),
+            FrameBody::Output { text, .. } => self.live_output(text),
+            FrameBody::Retry { wait_ms, reason, .. } => {
+                let line = format!(
+                    "{} {:.1} s: {}",
+                    self.say(Say::Retry),
+                    *wait_ms as f64 / 1000.0,
+                    clean(reason)
+                );
+                format!("{}  {}\n", self.close_line(), self.paint.yellow(&line))
+            }
+        }
+    }
+
+    /// `diff` is what the finished call changed.
+    pub(crate) fn event(&mut self, event: &Event, diff: &str) -> String {
+        match &event.fact {
+            Fact::TaskGiven(given) => {
+                let text = clean(&given.text).replace('\n', "\n      ");
+                format!(
+                    "{} {text}\n",
+                    self.paint.bold(&format!("{:<5}", self.say(Say::Task)))
+                )
+            }
+            Fact::ModelAnswered(answered) => self.answered(event, answered),
+            Fact::CallDecided(decided) => {
+                if let Some(call) = &event.place.call {
+                    self.calls.insert(call.clone(), decided.clone());
+                }
+                String::new()
+            }
+            Fact::CallStarted(_) => self.started(event),
+            Fact::CallFinished(finished) => self.finished(event, finished, diff),
+            Fact::Reminded(reminded) => format!("  {}\n", self.paint.dim(&clean(&reminded.text))),
+            Fact::Reflected(_) => String::new(),
+            Fact::ReplayDrifted(drift) => {
+                let head = format!(
+                    "{}: {} {}, {}",
+                    self.say(Say::Drift),
+                    self.say(Say::Step),
+                    event.place.step.unwrap_or_default(),
+                    drift.place
+                );
+                let then = format!("{:<9} {}", self.say(Say::Recorded), clean(&drift.recorded));
+                let now = format!("{:<9} {}", self.say(Say::Now), clean(&drift.now));
+                format!(
+                    "{}  {}\n    {then}\n    {now}\n",
+                    self.close_line(),
+                    self.paint.yellow(&head)
+                )
+            }
+            Fact::TaskFinished(finished) => {
+                let word = match finished.ending {
+                    Ending::Done => Say::Done,
+                    Ending::Answered => Say::Answered,
+                    Ending::Failed => Say::NotDone,
+                    Ending::ModelUnavailable => Say::ModelUnavailable,
+                    Ending::StepsUsedUp => Say::StepsUsedUp,
+                    Ending::Denied => Say::DeniedByPolicy,
+                    Ending::DiskFull => Say::DiskFull,
+                    Ending::Cancelled => Say::Cancelled,
+                };
+                let head = if finished.ending.is_success() {
+                    self.paint.green(&format!("✔ {}", self.say(word)))
+                } else {
+                    self.paint.red(&format!("✘ {}", self.say(word)))
+                };
+                format!("{}\n{head}\n{}\n", self.close_line(), clean(&finished.result))
+            }
+            Fact::SessionOpened(_)
+            | Fact::OptionsChanged(_)
+            | Fact::EpochStarted(_)
+            | Fact::CancelAsked(_)
+            | Fact::ModelAsked(_)
+            | Fact::ModelFailed(_)
+            | Fact::Rewound(_)
+            | Fact::Unknown(_) => String::new(),
+        }
+    }
+
+    fn begin_step(&mut self, step: Option<StepNo>) -> String {
+        if step.is_none() || step == self.step {
+            return String::new();
+        }
+        self.step = step;
+        self.streamed = false;
+        let head = format!("{} {}", self.say(Say::Step), step.unwrap_or_default());
+        format!(
+            "{}\n{}\n",
+            self.close_line(),
+            self.paint.bold(&self.paint.cyan(&head))
+        )
+    }
+
+    fn close_line(&mut self) -> &'static str {
+        if std::mem::take(&mut self.open_line) {
+            "\n"
+        } else {
+            ""
+        }
+    }
+
+    fn answered(&mut self, event: &Event, answered: &ModelAnswered) -> String {
+        let mut out = self.begin_step(event.place.step);
+        let text = text_of(&answered.blocks);
+        if !self.streamed && !text.is_empty() {
+            out.push_str(&format!("  {}", clean(&text).replace('\n', "\n  ")));
+            self.open_line = true;
+        }
+        out.push_str(self.close_line());
+        out
+    }
+
+    fn started(&mut self, event: &Event) -> String {
+        (self.shown, self.hidden) = (0, 0);
+        self.partial.clear();
+        let Some(decided) = event.place.call.as_ref().and_then(|call| self.calls.get(call)) else {
+            return String::new();
+        };
+        let about = clean(&decided.about);
+        let line = match decided.tool.as_str() {
+            "bash" => format!(
+                "{} {}",
+                self.paint.green("$"),
+                about.trim_end().replace('\n', "\n    ")
+            ),
+            "think" => {
+                let thought = format!("{}: {}", self.say(Say::Thinking), about.trim().replace('\n', "\n  "));
+                self.paint.dim(&thought)
+            }
+            "done" => return String::new(),
+            _ => format!("{} {about}", self.paint.cyan("▸")),
+        };
+        format!("{}  {line}\n", self.close_line())
+    }
+
+    /// Whole lines of output, up to a number; the rest is only counted.
+    fn live_output(&mut self, text: &str) -> String {
+        self.partial.push_str(&clean(text));
+        let mut out = String::new();
+        while let Some(at) = self.partial.find('\n') {
+            let line: String = self.partial.drain(..=at).collect();
+            out.push_str(&self.output_line(line.trim_end_matches('\n')));
+        }
+        out
+    }
+
+    fn output_line(&mut self, line: &str) -> String {
+        if self.shown >= OUTPUT_LINES {
+            self.hidden += 1;
+            return String::new();
+        }
+        self.shown += 1;
+        let line: String = line.chars().take(200).collect();
+        format!("    {}\n", self.paint.dim(&line))
+    }
+
+    fn finished(&mut self, event: &Event, finished: &CallFinished, diff: &str) -> String {
+        let decided = event
+            .place
+            .call
+            .as_ref()
+            .and_then(|call| self.calls.get(call))
+            .cloned();
+        let tool = decided
+            .as_ref()
+            .map(|decided| decided.tool.as_str())
+            .unwrap_or_default();
+        let mut out = String::new();
+        if tool == "bash" && self.shown == 0 && self.hidden == 0 && self.partial.is_empty() {
+            // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
+            for line in clean(&finished.text).lines().skip(1).filter(|line| !is_tag(line)) {
+                out.push_str(&self.output_line(line));
+            }
+        }
+        if !self.partial.is_empty() {
+            let rest = std::mem::take(&mut self.partial);
+            out.push_str(&self.output_line(&rest));
+        }
+        if self.hidden > 0 {
+            out.push_str(&format!(
+                "    {}\n",
+                self.paint
+                    .dim(&format!("… {} {}", self.hidden, self.say(Say::MoreLines)))
+            ));
+        }
+        (self.shown, self.hidden) = (0, 0);
+        out.push_str(&self.diff_lines(diff));
+        out.push_str(&self.verdict(decided.as_ref(), finished));
+        format!("{}{out}", self.close_line())
+    }
+
+    fn diff_lines(&self, diff: &str) -> String {
+        let body: Vec<&str> = diff
+            .lines()
+            .filter(|line| !line.starts_with("---") && !line.starts_with("+++"))
+            .collect();
+        let mut out = String::new();
+        for line in body.iter().take(DIFF_LINES) {
+            out.push_str(&format!("    {}", self.paint.diff(line)));
+        }
+        if body.len() > DIFF_LINES {
+            let more = format!("… {} {}", body.len() - DIFF_LINES, self.say(Say::MoreLines));
+            out.push_str(&format!("    {}\n", self.paint.dim(&more)));
+        }
+        out
+    }
+
+    /// A line only where something is to be said: a failure, a refusal, an exit code.
+    fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished) -> String {
+        if let Some(decided) = decided.filter(|decided| decided.decision.verdict != Verdict::Allow) {
+            let what = format!("✘ {}: {}", self.say(Say::Denied), clean(&decided.about));
+            let why = format!("{} ({})", decided.decision.reason, decided.decision.rule);
+            return format!("  {}\n    {}\n", self.paint.red(&what), self.paint.dim(&why));
+        }
+        if let Some(error) = &finished.error {
+            let message = clean(&error.message)
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            return format!(
+                "    {}\n",
+                self.paint.red(&format!("✘ {}: {message}", self.say(Say::Failed)))
+            );
+        }
+        let data = finished.data.as_ref().and_then(|data| data.to_value().ok());
+        match data.as_ref().and_then(|data| data.get("exit_code")?.as_i64()) {
+            Some(code) if code != 0 => format!("    {}\n", self.paint.yellow(&format!("exit {code}"))),
+            Some(_) | None => String::new(),
+        }
+    }
+}
+
+/// The tags around foreign text in a result, which people need not see.
+fn is_tag(line: &str) -> bool {
+    matches!(line, "<stdout>" | "</stdout>" | "<stderr>" | "</stderr>")
+}

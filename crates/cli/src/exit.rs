@@ -1,0 +1,159 @@
+//! Exit codes, and errors as people see them.
+
+use std::process::ExitCode;
+
+use lathe_host::{HostError, PROVIDERS};
+use lathe_protocol::Ending;
+
+use crate::term;
+
+/// How the program ends. The numbers are fixed: scripts rely on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    ModelUnavailable = 3,
+    UsedUp = 4,
+    Denied = 5,
+    DiskFull = 54,
+    Cancelled = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit.number())
+    }
+}
+
+impl From<Ending> for Exit {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Done | Ending::Answered => Exit::Done,
+            Ending::Failed => Exit::Failed,
+            Ending::ModelUnavailable => Exit::ModelUnavailable,
+            Ending::StepsUsedUp => Exit::UsedUp,
+            Ending::Denied => Exit::Denied,
+            Ending::DiskFull => Exit::DiskFull,
+            Ending::Cancelled => Exit::Cancelled,
+        }
+    }
+}
+
+impl Exit {
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    pub(crate) fn failed(message: &str) -> Self {
+        term::err(&format!("error: {message}\n"));
+        Exit::Failed
+    }
+
+    pub(crate) fn wrong_usage(message: &str) -> Self {
+        term::err(&format!("error[usage]: {message}\n"));
+        Exit::Usage
+    }
+
+    /// Says what is wrong and gives the code that goes with it.
+    pub(crate) fn host(error: &HostError) -> Self {
+        if matches!(error, HostError::NoModel) {
+            term::err(&no_model());
+            return Exit::Usage;
+        }
+        term::err(&format!(
+            "error[{}]: {}\n",
+            error.code(),
+            term::clean(&error.to_string())
+        ));
+        match error {
+            error if error.is_disk_full() => Exit::DiskFull,
+            HostError::NoModel
+            | HostError::NoKey { .. }
+            | HostError::UnknownProvider(_)
+            | HostError::NoModelName
+            | HostError::Folder { .. }
+            | HostError::OtherToolset { .. }
+            | HostError::Cassette(_)
+            | HostError::Home { .. }
+            | HostError::NoSessions
+            | HostError::NoSuchSession(_)
+            | HostError::ManySessions { .. }
+            | HostError::NoSuchTool { .. }
+            | HostError::ToolArguments(_) => Exit::Usage,
+            HostError::Journal(_) | HostError::Agent(_) | HostError::Demo(_) => {
+                if error.code() == "session-held" {
+                    Exit::Usage
+                } else {
+                    Exit::Failed
+                }
+            }
+        }
+    }
+}
+
+/// What clap has to say. Help and version are no errors.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let color = term::is_terminal();
+    let text = if color {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    };
+    if error.use_stderr() {
+        term::err(&text);
+        return Exit::Usage.into();
+    }
+    term::out(&text);
+    Exit::Done.into()
+}
+
+fn no_model() -> String {
+    let names: Vec<String> = PROVIDERS
+        .iter()
+        .filter(|provider| provider.needs_key)
+        .map(|provider| format!("{}_API_KEY", provider.name.to_uppercase()))
+        .collect();
+    format!(
+        "error[no-model]: no model is set up.
+
+Lathe needs a model to work with. Any of these will do:
+
+  a key in the environment     export OPENAI_API_KEY=...   (or {})
+                               lathe run --model gpt-5.2 \"your task\"
+
+  a server of your own         lathe run --model-base-url http://127.0.0.1:8080/v1 --model NAME \"your task\"
+  (vLLM, llama.cpp, LM Studio,
+  anything that speaks OpenAI's Chat Completions)
+
+  Ollama on this machine       lathe run --provider ollama --model qwen3-coder \"your task\"
+
+To see Lathe at work now, without a key and without a network:
+
+  lathe demo
+",
+        names.get(1..).unwrap_or_default().join(", ")
+    )
+}
+
+/// A panic is our fault: it goes to a file that can be sent to us, and the session stays as it was.
+pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
+    let backtrace = std::backtrace::Backtrace::force_capture();
+    let report = format!("lathe {}\n{info}\n\n{backtrace}\n", env!("CARGO_PKG_VERSION"));
+    let path = std::env::temp_dir().join(format!("lathe-panic-{}.txt", std::process::id()));
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&path)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, report.as_bytes()));
+    let place = match written {
+        Ok(()) => format!("A report is in {}.", path.display()),
+        Err(_) => report,
+    };
+    term::err(&format!(
+        "error[panic]: Lathe met a fault of its own and had to stop. {place}\nThe session is safe: go on with `lathe resume`.\n"
+    ));
+}

@@ -1,0 +1,46 @@
+//! The binary `lathe`: arguments and wiring.
+
+mod args;
+mod commands;
+mod console;
+mod exit;
+mod output;
+mod run;
+mod show;
+mod term;
+mod words;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    // Answered before the argument parser and any runtime are set up: scripts ask this often.
+    if let [_, only] = arguments.as_slice()
+        && (only == "--version" || only == "-V")
+    {
+        term::out(concat!("lathe ", env!("CARGO_PKG_VERSION"), "\n"));
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    std::panic::set_hook(Box::new(exit::report_panic));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let code = match runtime {
+        Ok(runtime) => {
+            let exit = runtime.block_on(commands::dispatch(cli));
+            // A blocking task that hangs, say on a dead network disk, must not keep the program from ending.
+            runtime.shutdown_timeout(std::time::Duration::from_millis(500));
+            exit
+        }
+        Err(error) => Exit::failed(&format!("the runtime cannot be started: {error}")),
+    };
+    code.into()
+}

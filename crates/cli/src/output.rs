@@ -1,0 +1,205 @@
+//! Where a run's updates go: text for people, one object, or every event as a line.
+
+use lathe_host::{FileDiff, Host, HostError, RunReport, Session};
+use lathe_protocol::{Event, SessionId, SessionOptions, Update};
+use serde_json::json;
+
+use crate::args::OutputArg;
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::term::{self, Paint};
+use crate::words::{Language, Say};
+
+pub(crate) struct Output {
+    kind: OutputArg,
+    console: Console,
+    language: Language,
+    paint: Paint,
+}
+
+impl Output {
+    pub(crate) fn new(kind: OutputArg) -> Self {
+        let (color, language) = (term::is_terminal(), Language::find());
+        Self {
+            kind,
+            console: Console::new(color, language),
+            language,
+            paint: Paint::new(color),
+        }
+    }
+
+    fn say(&self, say: Say) -> &'static str {
+        say.text(self.language)
+    }
+
+    pub(crate) fn is_text(&self) -> bool {
+        self.kind == OutputArg::Text
+    }
+
+    pub(crate) fn opening(&self, options: &SessionOptions) {
+        if self.is_text() {
+            term::out(&self.console.opening(options));
+        }
+    }
+
+    pub(crate) async fn update(&mut self, update: &Update, session: &Session) {
+        match (self.kind, update) {
+            (OutputArg::Json, _) | (OutputArg::StreamJson, Update::Frame(_)) => {}
+            (OutputArg::StreamJson, Update::Event(event)) => term::out(&json_line(event)),
+            (OutputArg::Text, Update::Frame(frame)) => term::out(&self.console.frame(frame)),
+            (OutputArg::Text, Update::Event(event)) => {
+                let diff = lathe_host::event_diff(event, session.handle()).await;
+                term::out(&self.console.event(event, &diff));
+            }
+        }
+    }
+
+    pub(crate) fn stopping(&self) {
+        term::err(&format!("\n{}\n", self.say(Say::Stopping)));
+    }
+
+    /// What the run came to.
+    pub(crate) fn closing(
+        &self,
+        host: &Host,
+        id: &SessionId,
+        report: &RunReport,
+        exit: Exit,
+    ) -> Result<(), HostError> {
+        let diffs = host.diffs(report)?;
+        match self.kind {
+            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs)),
+            OutputArg::Json => term::out(&format!("{}\n", closing_json(id, report, &diffs, exit))),
+            OutputArg::StreamJson => {}
+        }
+        Ok(())
+    }
+
+    fn closing_text(&self, id: &SessionId, report: &RunReport, diffs: &[FileDiff]) -> String {
+        let mut out = String::from("\n");
+        if diffs.is_empty() {
+            out.push_str(&format!("{}\n", self.paint.dim(self.say(Say::NothingChanged))));
+        } else {
+            out.push_str(&format!("{}\n", self.paint.bold(self.say(Say::Changed))));
+            let width = diffs
+                .iter()
+                .map(|diff| diff.path.chars().count())
+                .max()
+                .unwrap_or(0);
+            for diff in diffs {
+                let (added, removed) = (format!("+{}", diff.added), format!("-{}", diff.removed));
+                out.push_str(&format!(
+                    "  {:<width$}  {} {}\n",
+                    term::clean(&diff.path),
+                    self.paint.green(&added),
+                    self.paint.red(&removed)
+                ));
+            }
+        }
+        let steps = if report.steps == 1 {
+            Say::OneStep
+        } else {
+            Say::Steps
+        };
+        let line = format!(
+            "{} {} · {} {}, {} {} · {:.1} s",
+            report.steps,
+            self.say(steps),
+            thousands(report.usage.input_tokens),
+            self.say(Say::TokensIn),
+            thousands(report.usage.output_tokens),
+            self.say(Say::TokensOut),
+            report.seconds()
+        );
+        out.push_str(&format!("\n{}\n", self.paint.dim(&line)));
+        out.push_str(&self.where_to_look(id, report));
+        out
+    }
+
+    fn where_to_look(&self, id: &SessionId, report: &RunReport) -> String {
+        let session = self.say(Say::Session);
+        let again = format!("{session} {id} · {}: lathe show {id}", self.say(Say::LookAgain));
+        let ended_well = report
+            .finished
+            .as_ref()
+            .is_some_and(|finished| finished.ending.is_success());
+        let go_on = if ended_well {
+            String::new()
+        } else {
+            format!(" · {}: lathe resume {id}", self.say(Say::GoOn))
+        };
+        format!("{}\n", self.paint.dim(&format!("{again}{go_on}")))
+    }
+
+    /// The whole diff, as the demo ends with it.
+    pub(crate) fn diff(&self, host: &Host, report: &RunReport) -> Result<String, HostError> {
+        let diffs = host.diffs(report)?;
+        Ok(diffs.iter().map(|diff| self.paint.diff(&diff.diff)).collect())
+    }
+
+    pub(crate) fn heading(&self, say: Say) -> String {
+        self.paint.bold(self.say(say))
+    }
+
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.paint.dim(text)
+    }
+
+    pub(crate) fn word(&self, say: Say) -> &'static str {
+        self.say(say)
+    }
+}
+
+pub(crate) fn json_line(event: &Event) -> String {
+    match serde_json::to_string(event) {
+        Ok(line) => format!("{line}\n"),
+        Err(error) => format!(
+            "{}\n",
+            json!({ "unreadable_event": event.seq.0, "reason": error.to_string() })
+        ),
+    }
+}
+
+fn closing_json(id: &SessionId, report: &RunReport, diffs: &[FileDiff], exit: Exit) -> serde_json::Value {
+    let changes: Vec<_> = diffs
+        .iter()
+        .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
+        .collect();
+    json!({
+        "session": id,
+        "run": report.run,
+        "task": report.task,
+        "ending": report.finished.as_ref().map(|finished| finished.ending),
+        "result": report.finished.as_ref().map(|finished| &finished.result),
+        "exit_code": exit.number(),
+        "steps": report.steps,
+        "calls": report.calls,
+        "usage": report.usage,
+        "seconds": report.seconds(),
+        "changes": changes,
+    })
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `show` and `sessions`: views of journals.
+
+use lathe_host::{Host, HostError, Summary, run_report};
+use lathe_protocol::{Event, Fact};
+use serde_json::json;
+
+use crate::args::{FormatArg, OutputArg, SessionsArgs, ShowArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::term;
+use crate::words::{Language, Say};
+
+pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
+    let shown = host.find(args.id.as_deref()).and_then(|id| {
+        let events = host.events(&id)?;
+        match args.format {
+            FormatArg::Json => {
+                term::out(&format!("{}\n", json!({ "session": id, "events": events })));
+                Ok(())
+            }
+            FormatArg::Text => text(host, &events),
+        }
+    });
+    match shown {
+        Ok(()) => Exit::Done,
+        Err(error) => Exit::host(&error),
+    }
+}
+
+fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
+    let mut console = Console::new(term::is_terminal(), Language::find());
+    for event in events {
+        if let Fact::SessionOpened(opened) = &event.fact {
+            term::out(&console.opening(&opened.options));
+        }
+        term::out(&console.event(event, &host.recorded_diff(event)?));
+    }
+    let report = run_report(events, None);
+    let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
+        return Ok(());
+    };
+    let output = Output::new(OutputArg::Text);
+    if report.finished.is_none() && !report.task.is_empty() {
+        term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
+    }
+    output.closing(host, &opened.session, &report, Exit::Done)
+}
+
+pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
+    let mut sessions = match host.sessions() {
+        Ok(sessions) => sessions,
+        Err(error) => return Exit::host(&error),
+    };
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    if args.json {
+        term::out(&format!("{}\n", json!(sessions)));
+        return Exit::Done;
+    }
+    if sessions.is_empty() {
+        term::out(&format!("{}\n", Say::NoSessions.text(Language::find())));
+    }
+    for summary in &sessions {
+        term::out(&line(summary));
+    }
+    Exit::Done
+}
+
+fn line(summary: &Summary) -> String {
+    format!(
+        "{}  {:<11}  {:>3} {}  {}  {}\n",
+        summary.id,
+        summary.state.as_str(),
+        summary.steps,
+        Say::Steps.text(Language::find()),
+        term::clean(&summary.workspace),
+        term::clean(&summary.title)
+    )
+}

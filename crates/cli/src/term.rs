@@ -1,0 +1,143 @@
+//! The terminal: writing that survives a closed pipe, colours, and text made harmless.
+
+use std::io::{IsTerminal, Write};
+
+/// Writes to standard output. A reader that went away is no reason to fail: what it wanted, it has.
+pub(crate) fn out(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+pub(crate) fn err(text: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Text of files, commands and models with every control character taken out but line breaks and tabs, so that it can
+/// neither move the cursor nor set the title nor hide itself.
+pub(crate) fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\u{1b}' => skip_escape(&mut chars),
+            c if c.is_control() || is_hidden(c) => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Bidirectional controls and other characters that change how text reads without being seen.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Drops the rest of an escape sequence.
+fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match chars.next() {
+        // CSI: up to its final letter.
+        Some('[') => {
+            for c in chars.by_ref() {
+                if ('@'..='~').contains(&c) {
+                    return;
+                }
+            }
+        }
+        // OSC and its like: up to BEL or ST.
+        Some(']' | 'P' | '^' | '_' | 'X') => {
+            while let Some(c) = chars.next() {
+                if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                    return;
+                }
+            }
+        }
+        Some(_) | None => {}
+    }
+}
+
+/// Our own colours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub(crate) fn new(on: bool) -> Self {
+        Self { on }
+    }
+
+    fn with(self, code: &str, text: &str) -> String {
+        if self.on {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.with("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.with("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.with("31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.with("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.with("33", text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.with("36", text)
+    }
+
+    /// A unified diff, added and removed lines in their colours.
+    pub(crate) fn diff(self, diff: &str) -> String {
+        let mut out = String::with_capacity(diff.len());
+        for line in diff.lines() {
+            let line = clean(line);
+            out.push_str(&match line.as_bytes().first() {
+                Some(b'+') if !line.starts_with("+++") => self.green(&line),
+                Some(b'-') if !line.starts_with("---") => self.red(&line),
+                Some(b'@') => self.cyan(&line),
+                _ => line,
+            });
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn nothing_that_moves_the_cursor_or_hides_text_gets_through() {
+        for (dirty, cleaned) in [
+            ("a\u{1b}[31mred\u{1b}[0m b", "ared b"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+            ("\u{1b}]8;;http://evil\u{1b}\\link", "link"),
+            ("one\r\ntwo\u{8}", "one\ntwo"),
+            ("tab\tstays", "tab\tstays"),
+            ("\u{202e}evil\u{200b}", "evil"),
+            ("\u{9b}31m", "31m"),
+            ("中文 é", "中文 é"),
+        ] {
+            assert_eq!(clean(dirty), cleaned);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What the console says, by message id, in English and Chinese. Errors stay English, with a stable code.
+
+/// The language of the console: `LATHE_LANG`, else the locale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    English,
+    Chinese,
+}
+
+impl Language {
+    pub(crate) fn find() -> Self {
+        let set = ["LATHE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        match set {
+            Some(value) if value.to_ascii_lowercase().starts_with("zh") => Language::Chinese,
+            Some(_) | None => Language::English,
+        }
+    }
+}
+
+macro_rules! messages {
+    ($($id:ident: $english:literal, $chinese:literal;)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Say {
+            $($id,)*
+        }
+
+        impl Say {
+            pub(crate) fn text(self, language: Language) -> &'static str {
+                match (self, language) {
+                    $((Say::$id, Language::English) => $english, (Say::$id, Language::Chinese) => $chinese,)*
+                }
+            }
+
+            #[cfg(test)]
+            const ALL: &'static [Say] = &[$(Say::$id,)*];
+        }
+    };
+}
+
+messages! {
+    Task: "task", "任务";
+    Step: "step", "步骤";
+    Model: "model", "模型";
+    Mode: "mode", "模式";
+    Sandbox: "sandbox off (level 0)", "沙箱 关闭（0 级）";
+    AtMost: "at most", "最多";
+    Steps: "steps", "步";
+    OneStep: "step", "步";
+    ModeHint: "There is no sandbox in this version, so whatever may change something is denied in this mode; `--mode full-auto` lets it work.",
+        "此版本还没有沙箱，因此该模式下一切可能产生改动的操作都会被拒绝；使用 `--mode full-auto` 允许执行。";
+    Thinking: "thinking", "思考";
+    MoreLines: "more lines", "行未显示";
+    Denied: "denied", "已拒绝";
+    Failed: "failed", "失败";
+    Drift: "the replay drifted", "回放出现偏差";
+    Recorded: "recorded", "录制";
+    Now: "now", "当前";
+    Retry: "asking the model again in", "将重新请求模型，等待";
+    Done: "done", "完成";
+    Answered: "answered", "已回答";
+    NotDone: "not done", "未完成";
+    ModelUnavailable: "the model is not available", "模型不可用";
+    StepsUsedUp: "steps used up", "步数已用完";
+    DeniedByPolicy: "denied by policy", "被策略拒绝";
+    DiskFull: "the disk is full", "磁盘已满";
+    Cancelled: "cancelled", "已取消";
+    TokensIn: "tokens in", "输入 token";
+    TokensOut: "out", "输出";
+    Changed: "changed", "改动";
+    NothingChanged: "no file was changed by the edit tools", "编辑工具没有改动文件";
+    Session: "session", "会话";
+    LookAgain: "look at it again", "再次查看";
+    GoOn: "go on with it", "继续";
+    Stopping: "stopping; once more to end at once", "正在停止；再按一次立即结束";
+    DemoIntro: "A real run without a key and without a network: the model is recorded, the tools are real.",
+        "无需密钥和网络的真实运行：模型为录制，工具为真实执行。";
+    DemoFolder: "sample project", "示例项目";
+    DemoTest: "its tests now", "现在的测试结果";
+    DemoNext: "With a model of your own", "使用你自己的模型";
+    NoSessions: "No sessions yet. Begin with `lathe run` or `lathe demo`.", "还没有会话。请用 `lathe run` 或 `lathe demo` 开始。";
+    NothingToResume: "The last task of this session is finished. Give it another one", "该会话的上一个任务已完成，可以给它一个新任务";
+    Interrupted: "interrupted before it ended", "在结束前被中断";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_there_in_both_languages() {
+        for say in Say::ALL {
+            assert!(
+                !say.text(Language::English).is_empty() && !say.text(Language::Chinese).is_empty(),
+                "{say:?}"
+            );
+        }
+        assert!(
+            Say::ALL
+                .iter()
+                .filter(|say| say.text(Language::Chinese).is_ascii())
+                .count()
+                == 0
+        );
+    }
+}

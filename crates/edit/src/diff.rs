@@ -1,0 +1,127 @@
+//! Differences between two contents, in the form git writes.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use similar::{DiffOp, group_diff_ops};
+
+use crate::compare::compare;
+use crate::text::is_binary;
+
+const CONTEXT: usize = 3;
+
+/// How many lines an edit added and removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiffStat {
+    pub added: usize,
+    pub removed: usize,
+}
+
+/// The difference as `diff --git` shows it below its first line; empty where the
+/// contents are equal. An absent side is `/dev/null`. Invalid UTF-8 is shown as
+/// U+FFFD, so this is for eyes and models; only for valid text is it a patch.
+pub fn unified_diff(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> String {
+    if old == new {
+        return String::new();
+    }
+    let (before, after) = (side("a", old, path), side("b", new, path));
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    if is_binary(old) || is_binary(new) {
+        return format!("Binary files {before} and {after} differ\n");
+    }
+    // git ends a name that holds a blank with a tab, so that it can be told from a date.
+    let tab = |name: &str| if name.contains(' ') { "\t" } else { "" };
+    let mut out = format!("--- {before}{}\n+++ {after}{}\n", tab(&before), tab(&after));
+    let (old, new) = (lines(old), lines(new));
+    for hunk in group_diff_ops(compare(&old, &new), CONTEXT) {
+        let (Some(first), Some(last)) = (hunk.first(), hunk.last()) else {
+            continue;
+        };
+        let removed = first.old_range().start..last.old_range().end;
+        let added = first.new_range().start..last.new_range().end;
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "@@ -{} +{} @@", span(removed), span(added));
+        for op in &hunk {
+            if let DiffOp::Equal { .. } = op {
+                show(&mut out, ' ', &old[op.old_range()]);
+            } else {
+                show(&mut out, '-', &old[op.old_range()]);
+                show(&mut out, '+', &new[op.new_range()]);
+            }
+        }
+    }
+    out
+}
+
+/// The lines added and removed; zero for binary content, which has none.
+pub fn diff_stat(old: Option<&[u8]>, new: Option<&[u8]>) -> DiffStat {
+    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
+    if old == new || is_binary(old) || is_binary(new) {
+        return DiffStat::default();
+    }
+    let mut stat = DiffStat::default();
+    for op in compare(&lines(old), &lines(new)) {
+        if !matches!(op, DiffOp::Equal { .. }) {
+            stat.removed += op.old_range().len();
+            stat.added += op.new_range().len();
+        }
+    }
+    stat
+}
+
+fn lines(content: &[u8]) -> Vec<&[u8]> {
+    content.split_inclusive(|&byte| byte == b'\n').collect()
+}
+
+/// A range of lines as a hunk header writes it: an empty one is named by the line
+/// before it, and a length of one is left out.
+fn span(range: std::ops::Range<usize>) -> String {
+    match range.len() {
+        0 => format!("{},0", range.start),
+        1 => format!("{}", range.start + 1),
+        len => format!("{},{len}", range.start + 1),
+    }
+}
+
+fn show(out: &mut String, mark: char, lines: &[&[u8]]) {
+    for line in lines {
+        out.push(mark);
+        out.push_str(&String::from_utf8_lossy(line));
+        if !line.ends_with(b"\n") {
+            out.push_str("\n\\ No newline at end of file\n");
+        }
+    }
+}
+
+fn side<'a>(prefix: &str, content: Option<&[u8]>, path: &'a str) -> Cow<'a, str> {
+    match content {
+        None => Cow::Borrowed("/dev/null"),
+        Some(_) => Cow::Owned(quoted(format!("{prefix}/{path}"))),
+    }
+}
+
+/// A name in the quotes git uses where a line break or quote in it could be taken
+/// for part of the difference.
+fn quoted(name: String) -> String {
+    if !name
+        .chars()
+        .any(|c| c.is_ascii_control() || c == '"' || c == '\\')
+    {
+        return name;
+    }
+    let mut out = String::from('"');
+    for c in name.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_ascii_control() => {
+                let _ = write!(out, "\\{:03o}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

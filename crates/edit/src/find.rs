@@ -1,0 +1,186 @@
+//! Where an old text stands in a body, rung by rung.
+//!
+//! The exact rung searches bytes. The looser rungs compare windows of lines, each
+//! piece of the old text between line breaks with one line of the file: the first
+//! piece with the tail of its line, the last with the head, those between with
+//! whole lines. So an old text may begin and end inside a line, as in an exact
+//! match. Only the indentation rung wants whole lines, because a part of a line
+//! has no indentation to compare.
+
+use crate::indent::Indents;
+use crate::text::{Line, split_indent, trim_end};
+use crate::{MatchKind, Text};
+
+/// How many pairs of lines the looser rungs may compare. Ordinary files need a
+/// tiny part of it; it keeps a file of a million equal lines from taking minutes.
+const BUDGET: usize = 20_000_000;
+
+/// A place in the body. `line` is the index of the line it begins in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub start: usize,
+    pub end: usize,
+    pub line: usize,
+}
+
+/// All exact places that do not overlap, in order, except those that begin
+/// between the CR and the LF of one line break: replacing there would tear it
+/// apart, and the next rung finds them whole.
+///
+/// The old text is valid UTF-8, so it can only stand in the valid stretches of the
+/// body, where the standard library searches in linear time.
+pub(crate) fn exact(body: &[u8], old: &str) -> Vec<Place> {
+    let mut starts = Vec::new();
+    let mut offset = 0;
+    for chunk in body.utf8_chunks() {
+        starts.extend(chunk.valid().match_indices(old).map(|(at, _)| offset + at));
+        offset += chunk.valid().len() + chunk.invalid().len();
+    }
+    starts.retain(|&start| !splits_crlf(body, old, start));
+    let mut places = Vec::with_capacity(starts.len());
+    let (mut counted, mut line) = (0, 0);
+    for start in starts {
+        line += crate::text::newlines(&body[counted..start]);
+        counted = start;
+        places.push(Place {
+            start,
+            end: start + old.len(),
+            line,
+        });
+    }
+    places
+}
+
+/// Another exact place that overlaps `place`, as `aa` stands twice in `aaa`. A
+/// search that steps over each match would call such a text unique.
+pub(crate) fn overlapping(body: &[u8], old: &str, place: Place) -> Option<Place> {
+    let first = old.chars().next().map_or(1, char::len_utf8);
+    let from = place.start + first;
+    let to = (place.end + old.len() - 1).min(body.len());
+    let start = first_start(body.get(from..to)?, old)?;
+    let start = from + start;
+    let line = place.line + crate::text::newlines(&body[place.start..start]);
+    (!splits_crlf(body, old, start)).then_some(Place {
+        start,
+        end: start + old.len(),
+        line,
+    })
+}
+
+fn first_start(window: &[u8], old: &str) -> Option<usize> {
+    let mut offset = 0;
+    for chunk in window.utf8_chunks() {
+        if let Some(at) = chunk.valid().find(old) {
+            return Some(offset + at);
+        }
+        offset += chunk.valid().len() + chunk.invalid().len();
+    }
+    None
+}
+
+fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
+    old.starts_with('\n') && body[..start].ends_with(b"\r")
+}
+
+/// All places where the pieces fit at a looser rung, overlapping ones included,
+/// in order. Nothing is found once the budget is spent: half a search could call
+/// an ambiguous text unique.
+pub(crate) fn loose(text: &Text<'_>, lines: &[Line], pieces: &[&str], kind: MatchKind) -> Vec<Place> {
+    let fits = match kind {
+        // The exact rung has its own search.
+        MatchKind::Exact => return Vec::new(),
+        // Without a line break in the old text there is no line ending to differ.
+        MatchKind::LineEndings if pieces.len() == 1 => return Vec::new(),
+        MatchKind::LineEndings => line_ending,
+        // Blank lines alone would fit wherever there are blank lines.
+        MatchKind::TrailingBlanks | MatchKind::Indentation if pieces.iter().all(|piece| is_blank(piece)) => {
+            return Vec::new();
+        }
+        MatchKind::TrailingBlanks => trailing_blanks,
+        MatchKind::Indentation => indentation,
+    };
+    let body = text.body();
+    let mut budget = BUDGET;
+    let mut places = Vec::new();
+    for (index, window) in lines.windows(pieces.len()).enumerate() {
+        let mut place = Place {
+            start: window[0].start,
+            end: window[0].start,
+            line: index,
+        };
+        let all = window.iter().zip(pieces).enumerate().all(|(at, (line, piece))| {
+            budget = budget.saturating_sub(1);
+            let role = Role {
+                first: at == 0,
+                last: at + 1 == pieces.len(),
+            };
+            match fits(line.content(body), piece.as_bytes(), role) {
+                Some((from, to)) => {
+                    if role.first {
+                        place.start = line.start + from;
+                    }
+                    place.end = line.start + to;
+                    true
+                }
+                None => false,
+            }
+        });
+        if budget == 0 {
+            return Vec::new();
+        }
+        if all && (kind != MatchKind::Indentation || Indents::learn(body, window, pieces).is_some()) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Which piece of the old text a line is compared with.
+#[derive(Debug, Clone, Copy)]
+struct Role {
+    first: bool,
+    last: bool,
+}
+
+/// The part of `line` that `piece` stands for, where it fits.
+type Fit = Option<(usize, usize)>;
+
+fn line_ending(line: &[u8], piece: &[u8], role: Role) -> Fit {
+    match (role.first, role.last) {
+        (true, _) => line
+            .ends_with(piece)
+            .then(|| (line.len() - piece.len(), line.len())),
+        (false, true) => line.starts_with(piece).then_some((0, piece.len())),
+        (false, false) => (line == piece).then_some((0, line.len())),
+    }
+}
+
+fn trailing_blanks(line: &[u8], piece: &[u8], role: Role) -> Fit {
+    let (text, wanted) = (trim_end(line), trim_end(piece));
+    match (role.first, role.last) {
+        // A single piece can only differ here by blanks of its own at a line's end.
+        (true, true) => (wanted.len() < piece.len() && !wanted.is_empty() && text.ends_with(wanted))
+            .then(|| (text.len() - wanted.len(), line.len())),
+        (true, false) => text
+            .ends_with(wanted)
+            .then(|| (text.len() - wanted.len(), line.len())),
+        (false, true) if line.starts_with(piece) => Some((0, piece.len())),
+        (false, _) => (text == wanted).then_some((0, line.len())),
+    }
+}
+
+/// A blank first or last piece of several is the line break before or after the
+/// lines, and takes nothing of the line it stands on.
+fn indentation(line: &[u8], piece: &[u8], role: Role) -> Fit {
+    let (_, wanted) = split_indent(trim_end(piece));
+    let (_, text) = split_indent(trim_end(line));
+    match (wanted.is_empty(), role.first, role.last) {
+        (true, true, _) => Some((line.len(), line.len())),
+        (true, false, true) => Some((0, 0)),
+        (_, _, _) => (text == wanted).then_some((0, line.len())),
+    }
+}
+
+fn is_blank(piece: &str) -> bool {
+    trim_end(piece.as_bytes()).is_empty()
+}

@@ -1,0 +1,91 @@
+//! The demo: a small project with a failing test, and a recorded model that mends it with real tools.
+
+use std::path::{Path, PathBuf};
+
+use lathe_model::Pace;
+use lathe_protocol::{EndingRule, Limits, Mode};
+
+use crate::error::HostError;
+use crate::session::{ModelSource, SessionPlan};
+
+pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
+
+const CASSETTE: &str = include_str!("../demo.cassette");
+
+const FILES: [(&str, &str); 4] = [
+    ("README.md", include_str!("../demo/README.md")),
+    ("till.sh", include_str!("../demo/till.sh")),
+    ("lib/money.sh", include_str!("../demo/lib/money.sh")),
+    ("tests/run.sh", include_str!("../demo/tests/run.sh")),
+];
+
+/// A fresh copy of the sample project.
+pub struct Demo {
+    pub folder: PathBuf,
+}
+
+impl Demo {
+    /// Makes the project in a new folder, which stays so that it can be looked at.
+    pub fn make() -> Result<Self, HostError> {
+        let wrong =
+            |error: std::io::Error| HostError::Demo(format!("the sample project cannot be made: {error}"));
+        let folder = tempfile::Builder::new()
+            .prefix("lathe-demo-")
+            .tempdir()
+            .map_err(wrong)?
+            .keep();
+        for (name, content) in FILES {
+            let path = folder.join(name);
+            path.parent()
+                .map_or(Ok(()), std::fs::create_dir_all)
+                .map_err(wrong)?;
+            std::fs::write(&path, content).map_err(wrong)?;
+        }
+        Ok(Self { folder })
+    }
+
+    pub fn plan(&self, pace: Pace) -> SessionPlan {
+        SessionPlan {
+            folder: self.folder.clone(),
+            source: ModelSource::BuiltIn {
+                cassette: CASSETTE,
+                pace,
+            },
+            mode: Mode::FullAuto,
+            toolset: None,
+            limits: Limits {
+                max_steps: 20,
+                ..Limits::default()
+            },
+            ending: EndingRule::Remind,
+            record: None,
+        }
+    }
+
+    /// Runs the project's tests, apart from everything the agent did.
+    pub fn test(&self) -> Result<TestRun, HostError> {
+        run_tests(&self.folder)
+    }
+
+    pub fn cassette() -> &'static str {
+        CASSETTE
+    }
+}
+
+pub struct TestRun {
+    pub output: String,
+    pub passed: bool,
+}
+
+fn run_tests(folder: &Path) -> Result<TestRun, HostError> {
+    let output = std::process::Command::new("/bin/bash")
+        .arg("tests/run.sh")
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .map_err(|error| HostError::Demo(format!("the sample project's tests cannot be run: {error}")))?;
+    Ok(TestRun {
+        output: String::from_utf8_lossy(&output.stdout).into_owned(),
+        passed: output.status.success(),
+    })
+}

@@ -1,0 +1,77 @@
+use std::path::PathBuf;
+
+use lathe_agent::AgentError;
+use lathe_journal::JournalError;
+use lathe_model::CassetteError;
+use lathe_protocol::Toolset;
+
+/// Why the host could not do something. Each names what the caller does next.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// No model was named and none can be found.
+    #[error("no model is set up")]
+    NoModel,
+    #[error("no key for provider {provider}: set {variable}, or give --api-key")]
+    NoKey { provider: String, variable: String },
+    #[error(
+        "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"
+    )]
+    UnknownProvider(String),
+    #[error("no model name: give --model")]
+    NoModelName,
+    #[error("the folder {} cannot be worked in: {reason}", .path.display())]
+    Folder { path: PathBuf, reason: String },
+    #[error("the cassette holds calls of toolset {}, but {} is asked for", .cassette.as_str(), .asked.as_str())]
+    OtherToolset { cassette: Toolset, asked: Toolset },
+    #[error(transparent)]
+    Cassette(#[from] CassetteError),
+    #[error("Lathe's folder {} cannot be used: {reason}. Set LATHE_HOME to another folder.", .path.display())]
+    Home { path: PathBuf, reason: String },
+    #[error("there is no session yet: give a task with `lathe run`")]
+    NoSessions,
+    #[error("no session begins with `{0}`: see `lathe sessions`")]
+    NoSuchSession(String),
+    #[error("several sessions begin with `{prefix}`: {}", .found.join(", "))]
+    ManySessions { prefix: String, found: Vec<String> },
+    #[error("there is no tool `{name}`; there are: {}", .known.join(", "))]
+    NoSuchTool { name: String, known: Vec<String> },
+    #[error("the arguments of the tool are no JSON object: {0}")]
+    ToolArguments(String),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error("{0}")]
+    Demo(String),
+}
+
+impl HostError {
+    /// A name that stays, for scripts and searches.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoModel => "no-model",
+            Self::NoKey { .. } => "no-key",
+            Self::UnknownProvider(_) => "unknown-provider",
+            Self::NoModelName => "no-model-name",
+            Self::Folder { .. } => "folder",
+            Self::OtherToolset { .. } => "other-toolset",
+            Self::Cassette(_) => "cassette",
+            Self::Home { .. } => "home",
+            Self::NoSessions => "no-sessions",
+            Self::NoSuchSession(_) => "no-such-session",
+            Self::ManySessions { .. } => "many-sessions",
+            Self::NoSuchTool { .. } => "no-such-tool",
+            Self::ToolArguments(_) => "tool-arguments",
+            Self::Journal(JournalError::Held { .. }) => "session-held",
+            Self::Journal(JournalError::NoSpace { .. })
+            | Self::Agent(AgentError::Journal(JournalError::NoSpace { .. })) => "disk-full",
+            Self::Journal(_) => "journal",
+            Self::Agent(_) => "agent",
+            Self::Demo(_) => "demo",
+        }
+    }
+
+    pub fn is_disk_full(&self) -> bool {
+        self.code() == "disk-full"
+    }
+}

@@ -1,0 +1,23 @@
+//! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
+
+mod demo;
+mod doctor;
+mod error;
+mod facts;
+mod home;
+mod models;
+mod report;
+mod session;
+mod toolrun;
+
+pub use demo::{DEMO_TASK, Demo, TestRun};
+pub use doctor::{Check, CheckState};
+pub use error::HostError;
+pub use home::Home;
+pub use models::{ModelRequest, PROVIDERS, Provider};
+pub use report::{FileDiff, RunReport, event_diff, run_report};
+pub use session::{Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
+pub use toolrun::ToolRun;
+
+pub use lathe_journal::Summary;
+pub use lathe_model::Pace;

@@ -1,0 +1,164 @@
+//! What a run came to: its steps, tokens, time and changes, as a pure function of its events.
+
+use lathe_blobs::Blobs;
+use lathe_edit::{diff_stat, unified_diff};
+use lathe_protocol::{Change, Digest, Event, Fact, RunNo, SessionHandle, TaskFinished, Timestamp, Usage};
+
+use crate::error::HostError;
+use crate::session::Host;
+
+/// One changed file of a run, from its content before the run to its content now.
+pub struct FileDiff {
+    pub path: String,
+    pub diff: String,
+    pub added: usize,
+    pub removed: usize,
+}
+
+pub struct RunReport {
+    pub run: RunNo,
+    pub task: String,
+    pub steps: u32,
+    pub calls: u32,
+    pub usage: Usage,
+    pub began: Option<Timestamp>,
+    pub ended: Option<Timestamp>,
+    pub finished: Option<TaskFinished>,
+    /// Net changes by path, first content and last.
+    changes: Vec<(String, Option<Digest>, Option<Digest>)>,
+    workspace: String,
+}
+
+/// The last run of a session, or the given one.
+pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
+    let run = run
+        .or_else(|| events.iter().map(|event| event.place.run).max())
+        .unwrap_or_default();
+    let mut report = RunReport {
+        run,
+        task: String::new(),
+        steps: 0,
+        calls: 0,
+        usage: Usage::default(),
+        began: None,
+        ended: None,
+        finished: None,
+        changes: Vec::new(),
+        workspace: String::new(),
+    };
+    for event in events {
+        if let Fact::SessionOpened(opened) = &event.fact {
+            report.workspace.clone_from(&opened.workspace);
+        }
+        if event.place.run == run {
+            report.take(event);
+        }
+    }
+    report
+}
+
+impl RunReport {
+    fn take(&mut self, event: &Event) {
+        self.ended = Some(event.at);
+        match &event.fact {
+            Fact::TaskGiven(given) => {
+                self.task.clone_from(&given.text);
+                self.began = Some(event.at);
+            }
+            Fact::ModelAnswered(answered) => {
+                self.steps += 1;
+                self.usage += answered.usage;
+            }
+            Fact::CallFinished(finished) => {
+                self.calls += 1;
+                finished.changes.iter().for_each(|change| self.change(change));
+            }
+            Fact::TaskFinished(finished) => self.finished = Some(finished.clone()),
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        match self.changes.iter_mut().find(|(path, ..)| *path == change.path) {
+            Some((_, _, after)) => after.clone_from(&change.after),
+            None => self
+                .changes
+                .push((change.path.clone(), change.before.clone(), change.after.clone())),
+        }
+    }
+
+    pub fn seconds(&self) -> f64 {
+        match (self.began, self.ended) {
+            (Some(began), Some(ended)) => (ended.as_millisecond() - began.as_millisecond()) as f64 / 1000.0,
+            _ => 0.0,
+        }
+    }
+}
+
+impl Host {
+    /// The changes of a run as diffs, by path. What the shell changed is not among them yet.
+    pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
+        let blobs = self.home().blobs()?;
+        let mut diffs: Vec<FileDiff> = report
+            .changes
+            .iter()
+            .filter(|(_, before, after)| before != after)
+            .map(|(path, before, after)| {
+                let (before, after) = (content(&blobs, before.as_ref()), content(&blobs, after.as_ref()));
+                let shown = path
+                    .strip_prefix(&report.workspace)
+                    .map_or(path.as_str(), |rest| rest.trim_start_matches('/'));
+                let stat = diff_stat(before.as_deref(), after.as_deref());
+                FileDiff {
+                    path: shown.to_owned(),
+                    diff: unified_diff(before.as_deref(), after.as_deref(), shown),
+                    added: stat.added,
+                    removed: stat.removed,
+                }
+            })
+            .collect();
+        diffs.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(diffs)
+    }
+
+    /// What a finished call changed, from the journal alone.
+    pub fn recorded_diff(&self, event: &Event) -> Result<String, HostError> {
+        let blobs = self.home().blobs()?;
+        let diffs = changes_of(event).iter().map(|change| {
+            let (before, after) = (
+                content(&blobs, change.before.as_ref()),
+                content(&blobs, change.after.as_ref()),
+            );
+            unified_diff(before.as_deref(), after.as_deref(), &change.path)
+        });
+        Ok(diffs.collect())
+    }
+}
+
+/// What a finished call changed, as one diff; empty for any other event.
+pub async fn event_diff(event: &Event, session: &dyn SessionHandle) -> String {
+    let mut diff = String::new();
+    for change in changes_of(event) {
+        let before = match &change.before {
+            Some(id) => session.blob(id).await,
+            None => None,
+        };
+        let after = match &change.after {
+            Some(id) => session.blob(id).await,
+            None => None,
+        };
+        diff.push_str(&unified_diff(before.as_deref(), after.as_deref(), &change.path));
+    }
+    diff
+}
+
+fn changes_of(event: &Event) -> &[Change] {
+    match &event.fact {
+        Fact::CallFinished(finished) => &finished.changes,
+        _ => &[],
+    }
+}
+
+fn content(blobs: &Blobs, id: Option<&Digest>) -> Option<Vec<u8>> {
+    blobs.get(id?).ok().flatten()
+}

@@ -1,0 +1,479 @@
+//! Sessions: started, resumed, listed, read.
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, State, system_prompt};
+use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids, summarise};
+use lathe_model::{
+    Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Variables, Wire,
+};
+use lathe_policy::Gate;
+use lathe_protocol::{
+    AgentId, Draft, EndingRule, Event, Limits, Message, Mode, ModelChoice, Place, RunNo, Sandbox,
+    SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
+};
+use lathe_redact::Redactor;
+use lathe_tools::{Services, ShellPlan, Toolbox};
+use lathe_workspace::{LocalFiles, LocalProcesses};
+use tokio::task::JoinHandle;
+
+use crate::error::HostError;
+use crate::facts::{SystemClock, facts, surroundings};
+use crate::home::Home;
+use crate::models::{self, ModelRequest};
+
+/// Where answers come from.
+#[derive(Debug, Clone)]
+pub enum ModelSource {
+    Ask(ModelRequest),
+    Replay {
+        cassette: PathBuf,
+        pace: Pace,
+    },
+    /// A cassette that is part of the program.
+    BuiltIn {
+        cassette: &'static str,
+        pace: Pace,
+    },
+}
+
+/// What a new session is to be.
+#[derive(Debug, Clone)]
+pub struct SessionPlan {
+    pub folder: PathBuf,
+    pub source: ModelSource,
+    pub mode: Mode,
+    /// Lathe's own, or a cassette's, if nothing is said.
+    pub toolset: Option<Toolset>,
+    pub limits: Limits,
+    pub ending: EndingRule,
+    /// Where to write a cassette.
+    pub record: Option<PathBuf>,
+}
+
+/// What a resumed session is to be otherwise than before.
+#[derive(Debug, Clone)]
+pub struct Overrides {
+    pub source: ModelSource,
+    pub mode: Option<Mode>,
+    pub max_steps: Option<u32>,
+    pub record: Option<PathBuf>,
+}
+
+pub struct Host {
+    home: Home,
+}
+
+/// A session that is open for writing in this process.
+pub struct Session {
+    pub id: SessionId,
+    pub options: SessionOptions,
+    /// Whether a task was left unfinished.
+    pub unfinished: bool,
+    handle: LocalHandle,
+    actor: JoinHandle<Result<(), AgentError>>,
+}
+
+impl Session {
+    pub fn handle(&self) -> &dyn SessionHandle {
+        &self.handle
+    }
+
+    /// Ends the session here; nothing it started is left running.
+    pub async fn close(self) -> Result<(), HostError> {
+        self.handle.close().await;
+        match self.actor.await {
+            Ok(ended) => Ok(ended?),
+            Err(error) => Err(HostError::Demo(format!(
+                "the session's task ended badly: {error}"
+            ))),
+        }
+    }
+}
+
+/// A request as it would be sent, with its size.
+pub struct ShownRequest {
+    pub body: Vec<u8>,
+    pub system_chars: usize,
+    pub tools_chars: usize,
+}
+
+/// The model of a session, ready to be asked.
+struct Ready {
+    client: Arc<dyn ModelClient>,
+    choice: ModelChoice,
+    toolset: Toolset,
+    key: Option<String>,
+}
+
+impl Host {
+    pub fn new(home: Home) -> Self {
+        Self { home }
+    }
+
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    pub async fn start(&self, plan: SessionPlan) -> Result<Session, HostError> {
+        let root = working_folder(&plan.folder)?;
+        let variables = Arc::new(Variables::new(&surroundings(&root)));
+        let ready = ready(
+            &plan.source,
+            plan.toolset,
+            plan.record.as_deref(),
+            &variables,
+            None,
+        )?;
+        let options = SessionOptions {
+            model: ready.choice.clone(),
+            mode: plan.mode,
+            sandbox: Sandbox::Off,
+            toolset: ready.toolset,
+            limits: plan.limits,
+            ending: plan.ending,
+        };
+        self.home.make()?;
+        let id = new_id();
+        let mut journal = Journal::create(&self.home.sessions(), &id, self.home.blobs()?)?;
+        let opened = SessionOpened {
+            session: id.clone(),
+            workspace: root.display().to_string(),
+            options: options.clone(),
+            parent: None,
+            lathe: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        journal.append(
+            SystemClock.now(),
+            Draft {
+                place: Place::in_run(RunNo(0)),
+                fact: opened.into(),
+            },
+        )?;
+        self.open(id, journal, &root, ready, variables, None)
+    }
+
+    /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
+    pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
+        let journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
+        let events = journal.reader()?.live()?;
+        let state = state_of(&events).ok_or(AgentError::NoBeginning)?;
+        let root = working_folder(Path::new(&state.workspace))?;
+        let variables = Arc::new(Variables::new(&surroundings(&root)));
+        let before = state.options;
+        let toolset = Some(before.toolset);
+        let ready = ready(
+            &overrides.source,
+            toolset,
+            overrides.record.as_deref(),
+            &variables,
+            Some(&before.model),
+        )?;
+        let limits = Limits {
+            max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
+            ..before.limits
+        };
+        let options = SessionOptions {
+            model: ready.choice.clone(),
+            mode: overrides.mode.unwrap_or(before.mode),
+            limits,
+            ..before
+        };
+        self.open(id.clone(), journal, &root, ready, variables, Some(options))
+    }
+
+    fn open(
+        &self,
+        id: SessionId,
+        journal: Journal,
+        root: &Path,
+        ready: Ready,
+        variables: Arc<Variables>,
+        options: Option<SessionOptions>,
+    ) -> Result<Session, HostError> {
+        let redactor = Arc::new(secrets(ready.key));
+        let services = self.services(root, Arc::clone(&redactor))?;
+        let (place, shell) = (root.to_owned(), services.plan.shell.clone());
+        let setup = Setup {
+            readers: self.readers(&id)?,
+            journal,
+            model: ready.client,
+            toolbox: Arc::new(Toolbox::new(ready.toolset, Arc::new(services))),
+            gate: self.gate(),
+            clock: Arc::new(SystemClock),
+            redactor,
+            variables,
+            facts: Box::new(move || facts(&place, &shell)),
+        };
+        let (actor, handle) = Actor::open(setup, options)?;
+        let (options, unfinished) = (actor.state().options.clone(), actor.state().is_unfinished());
+        Ok(Session {
+            id,
+            options,
+            unfinished,
+            handle,
+            actor: tokio::spawn(actor.run()),
+        })
+    }
+
+    pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
+        let plan = ShellPlan {
+            home: self.home.path().to_owned(),
+            shell: PathBuf::from("/bin/bash"),
+            env: shell_env(),
+        };
+        let files = Arc::new(LocalFiles::new(root.to_owned()));
+        let processes = Arc::new(LocalProcesses);
+        Ok(Services::new(
+            root.to_owned(),
+            files,
+            processes,
+            self.home.blobs()?,
+            redactor,
+            plan,
+        ))
+    }
+
+    pub(crate) fn gate(&self) -> Gate {
+        Gate {
+            home: self.home.path().to_owned(),
+            headless: true,
+        }
+    }
+
+    fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
+        let (sessions, id, blobs) = (self.home.sessions(), id.clone(), self.home.blobs()?);
+        Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
+    }
+
+    /// The request a task would begin with. Nothing is sent or stored.
+    pub fn first_request(&self, plan: &SessionPlan, task: &str) -> Result<ShownRequest, HostError> {
+        let root = working_folder(&plan.folder)?;
+        let toolset = plan.toolset.unwrap_or(Toolset::Lathe);
+        let model = match &plan.source {
+            ModelSource::Ask(request) => request.model.clone().unwrap_or_else(|| "MODEL".to_owned()),
+            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } => "recorded".to_owned(),
+        };
+        let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash")));
+        let tools = Toolbox::specs(toolset);
+        let chars = |text: &str| text.chars().count();
+        let tools_chars = tools
+            .iter()
+            .map(|tool| chars(&tool.name) + chars(&tool.description) + chars(tool.schema.get()))
+            .sum();
+        let system_chars = chars(&system);
+        let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
+        rope.set_head(&Head { model, system, tools });
+        rope.push(Message::user(task));
+        Ok(ShownRequest {
+            body: rope.request(StepNo(1)).parts.concat(),
+            system_chars,
+            tools_chars,
+        })
+    }
+
+    /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
+    pub fn sessions(&self) -> Result<Vec<Summary>, HostError> {
+        let folder = self.home.sessions();
+        if !folder.exists() {
+            return Ok(Vec::new());
+        }
+        let ids = session_ids(&folder)?;
+        let index = Index::open(self.home.path()).ok();
+        let known = index
+            .as_ref()
+            .and_then(|index| index.list(None).ok())
+            .unwrap_or_default();
+        let mut found: Vec<Summary> = Vec::with_capacity(ids.len());
+        for id in ids {
+            let settled = known
+                .iter()
+                .find(|summary| summary.id == id)
+                .filter(|summary| is_settled(summary.state));
+            let summary = match settled {
+                Some(summary) => Some(summary.clone()),
+                None => self.summary(&id),
+            };
+            found.extend(summary);
+        }
+        if let Some(index) = &index {
+            for summary in found.iter().filter(|summary| !known.contains(summary)) {
+                let _ = index.upsert(summary);
+            }
+        }
+        found.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
+        Ok(found)
+    }
+
+    /// A session's line, from its journal. One that cannot be read is left out: `show` says why.
+    fn summary(&self, id: &SessionId) -> Option<Summary> {
+        let mut summary = summarise(&self.events(id).ok()?)?;
+        if summary.state == SessionState::Running && !is_held(&self.home.sessions(), id) {
+            summary.state = SessionState::Interrupted;
+        }
+        Some(summary)
+    }
+
+    /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
+    pub fn note(&self, id: &SessionId) {
+        if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home.path())) {
+            let _ = index.upsert(&summary);
+        }
+    }
+
+    /// The session a user means: by id, by its beginning, or the newest.
+    pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
+        let sessions = self.sessions()?;
+        let Some(prefix) = prefix else {
+            return sessions
+                .first()
+                .map(|summary| summary.id.clone())
+                .ok_or(HostError::NoSessions);
+        };
+        // A journal that cannot be summed up can still be named.
+        let all = session_ids(&self.home.sessions()).unwrap_or_default();
+        let mut found: Vec<SessionId> = all
+            .into_iter()
+            .filter(|id| id.as_str().starts_with(prefix))
+            .collect();
+        if let Some(exact) = found.iter().find(|id| id.as_str() == prefix) {
+            return Ok(exact.clone());
+        }
+        match (found.pop(), found.is_empty()) {
+            (None, _) => Err(HostError::NoSuchSession(prefix.to_owned())),
+            (Some(id), true) => Ok(id),
+            (Some(id), false) => {
+                let found = found.into_iter().chain([id]).map(|id| id.to_string()).collect();
+                Err(HostError::ManySessions {
+                    prefix: prefix.to_owned(),
+                    found,
+                })
+            }
+        }
+    }
+
+    /// The live branch of a session, also while another process writes it.
+    pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
+        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.live()?)
+    }
+}
+
+fn is_settled(state: SessionState) -> bool {
+    match state {
+        SessionState::Completed | SessionState::Error | SessionState::Cancelled => true,
+        SessionState::New | SessionState::Running | SessionState::Interrupted => false,
+    }
+}
+
+fn state_of(events: &[Event]) -> Option<State> {
+    let (first, rest) = events.split_first()?;
+    let mut state = State::opened(first)?;
+    rest.iter().for_each(|event| state.apply(event));
+    Some(state)
+}
+
+fn ready(
+    source: &ModelSource,
+    toolset: Option<Toolset>,
+    record: Option<&Path>,
+    variables: &Arc<Variables>,
+    before: Option<&ModelChoice>,
+) -> Result<Ready, HostError> {
+    let replay = |cassette: Cassette, pace: Pace| -> Result<Ready, HostError> {
+        let toolset = match toolset {
+            Some(asked) if asked != cassette.toolset() => {
+                return Err(HostError::OtherToolset {
+                    cassette: cassette.toolset(),
+                    asked,
+                });
+            }
+            Some(_) | None => cassette.toolset(),
+        };
+        let choice = ModelChoice {
+            provider: "cassette".into(),
+            model: "recorded".into(),
+            base_url: None,
+        };
+        let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace));
+        Ok(Ready {
+            client,
+            choice,
+            toolset,
+            key: None,
+        })
+    };
+    let mut ready = match source {
+        ModelSource::Replay { cassette, pace } => replay(Cassette::load(cassette)?, *pace)?,
+        ModelSource::BuiltIn { cassette, pace } => replay(Cassette::parse(cassette)?, *pace)?,
+        ModelSource::Ask(request) => {
+            let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
+            let found = models::find(&request, &|name| {
+                std::env::var(name).ok().filter(|value| !value.is_empty())
+            })?;
+            let key = found.chat.api_key.clone();
+            let client = Arc::new(ChatClient::new(found.chat));
+            Ready {
+                client,
+                choice: found.choice,
+                toolset: toolset.unwrap_or(Toolset::Lathe),
+                key,
+            }
+        }
+    };
+    if let Some(path) = record {
+        let recording = RecordingClient::create(path, ready.toolset, ready.client, Arc::clone(variables))?;
+        ready.client = Arc::new(recording);
+    }
+    Ok(ready)
+}
+
+/// Known secret values: the model's key, and variables that are named like secrets.
+fn secrets(key: Option<String>) -> Redactor {
+    let named = std::env::vars().filter(|(name, _)| models::is_secret_name(name));
+    Redactor::new(
+        key.map(|key| ("API_KEY".to_owned(), key))
+            .into_iter()
+            .chain(named),
+    )
+}
+
+/// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.
+fn shell_env() -> Vec<(OsString, OsString)> {
+    let ours = |name: &str| name.ends_with("_API_KEY") || name.starts_with("LATHE_");
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os()
+        .filter(|(name, _)| !name.to_str().is_some_and(ours))
+        .collect();
+    for (name, value) in [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_EDITOR", "true"),
+        ("TERM", "dumb"),
+    ] {
+        env.retain(|(known, _)| known != name);
+        env.push((name.into(), value.into()));
+    }
+    env
+}
+
+fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
+    let wrong = |reason: String| HostError::Folder {
+        path: folder.to_owned(),
+        reason,
+    };
+    let root = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    if !root.is_dir() {
+        return Err(wrong("it is not a folder".to_owned()));
+    }
+    Ok(root)
+}
+
+/// Sorted by time when sorted by name, short enough to type the beginning of.
+fn new_id() -> SessionId {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let chance = RandomState::new().hash_one(std::process::id());
+    SessionId::new(format!("{now}-{:04x}", chance & 0xffff))
+}

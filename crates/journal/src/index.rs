@@ -1,0 +1,252 @@
+//! The list of all sessions, shared by all processes of a home.
+//!
+//! It holds nothing that the journals do not say, so it is thrown away rather than repaired: when it is missing,
+//! damaged or of another version, opening it makes it anew. Its failures are for the caller to ignore: a run
+//! does not depend on it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use lathe_blobs::Blobs;
+use lathe_protocol::{SessionId, Timestamp};
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use crate::files::{make_folder, remove_database, session_ids};
+use crate::store::{connect, failure, unsigned};
+use crate::summary::SessionState;
+use crate::{JournalError, Reader, Summary, summarise};
+
+const FORMAT: i64 = 1;
+
+const SCHEMA: &str = "
+    DROP TABLE IF EXISTS sessions;
+    CREATE TABLE sessions(
+        id TEXT PRIMARY KEY, created TEXT NOT NULL, updated TEXT NOT NULL, workspace TEXT NOT NULL,
+        title TEXT NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
+        steps INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX newest ON sessions(updated DESC);
+";
+
+#[derive(Debug)]
+pub struct Index {
+    connection: Connection,
+    path: PathBuf,
+}
+
+/// What became of a rebuild.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebuilt {
+    pub sessions: usize,
+    /// Sessions that could not be read, each with the reason.
+    pub skipped: Vec<(SessionId, String)>,
+}
+
+impl Index {
+    /// Opens `<home>/index.db`, and makes it from `<home>/sessions` if it is not usable as it is.
+    pub fn open(home: &Path) -> Result<Self, JournalError> {
+        let path = home.join("index.db");
+        if let Some(index) = Self::open_usable(&path)? {
+            return Ok(index);
+        }
+        // One process at a time replaces it; whoever waited looks again.
+        let _guard = lock(home)?;
+        if let Some(index) = Self::open_usable(&path)? {
+            return Ok(index);
+        }
+        let mut index = match Self::make(&path) {
+            Err(JournalError::Damaged { .. }) => {
+                remove_database(&path)?;
+                Self::make(&path)?
+            }
+            made => made?,
+        };
+        let blobs = Blobs::open(home.join("blobs"))?;
+        index.rebuild(&home.join("sessions"), &blobs)?;
+        // Last, so that an index that was only half made is made again.
+        index
+            .connection
+            .pragma_update(None, "user_version", FORMAT)
+            .map_err(|error| index.fail("make", error))?;
+        Ok(index)
+    }
+
+    /// Adds a session or replaces what is said about it.
+    pub fn upsert(&self, summary: &Summary) -> Result<(), JournalError> {
+        insert(&self.connection, summary).map_err(|error| self.fail("write", error))
+    }
+
+    /// The sessions, the one that was worked on last first.
+    pub fn list(&self, limit: Option<usize>) -> Result<Vec<Summary>, JournalError> {
+        let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+        self.connection
+            .prepare_cached(
+                "SELECT id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens
+                 FROM sessions ORDER BY updated DESC, created DESC, id DESC LIMIT ?1",
+            )
+            .and_then(|mut list| list.query_map([limit], summary_of)?.collect())
+            .map_err(|error| self.fail("read", error))
+    }
+
+    /// Makes the list anew from the journals. Those that cannot be read are left out and named.
+    pub fn rebuild(&mut self, sessions: &Path, blobs: &Blobs) -> Result<Rebuilt, JournalError> {
+        let (mut found, mut skipped) = (Vec::new(), Vec::new());
+        for id in session_ids(sessions)? {
+            match Reader::open(sessions, &id, blobs.clone()).and_then(|reader| reader.all()) {
+                // The name of the file counts: by it the session is opened.
+                Ok(events) => found.extend(summarise(&events).map(|summary| Summary { id, ..summary })),
+                Err(error) => skipped.push((id, error.to_string())),
+            }
+        }
+        let replaced = self.connection.transaction().and_then(|transaction| {
+            transaction.execute("DELETE FROM sessions", [])?;
+            for summary in &found {
+                insert(&transaction, summary)?;
+            }
+            transaction.commit()
+        });
+        replaced.map_err(|error| self.fail("write", error))?;
+        Ok(Rebuilt {
+            sessions: found.len(),
+            skipped,
+        })
+    }
+
+    /// None if there is no index of our version in the file.
+    fn open_usable(path: &Path) -> Result<Option<Self>, JournalError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        match Self::connect(path).and_then(|index| index.is_usable().map(|usable| usable.then_some(index))) {
+            // Busy: somebody is making it; wait for the lock and look again.
+            Err(JournalError::Damaged { .. } | JournalError::Busy { .. }) => Ok(None),
+            other => other,
+        }
+    }
+
+    fn is_usable(&self) -> Result<bool, JournalError> {
+        let version: i64 = self
+            .connection
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .map_err(|error| self.fail("open", error))?;
+        if version != FORMAT {
+            return Ok(false);
+        }
+        // It is small: look at all of it, so that damage is found here and not by a list.
+        let verdict: String = self
+            .connection
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+            .map_err(|error| self.fail("check", error))?;
+        let listed = self.list(Some(1));
+        match (verdict == "ok", listed) {
+            (false, _) | (true, Err(JournalError::Damaged { .. })) => Err(JournalError::Damaged {
+                path: self.path.clone(),
+                why: verdict,
+            }),
+            (true, listed) => listed.map(|_| true),
+        }
+    }
+
+    fn make(path: &Path) -> Result<Self, JournalError> {
+        if let Some(home) = path.parent() {
+            make_folder(home)?;
+        }
+        match OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+        {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(JournalError::from_io("make", path, error)),
+        }
+        let index = Self::connect(path)?;
+        index
+            .connection
+            .execute_batch(&format!(
+                "BEGIN IMMEDIATE; PRAGMA user_version = 0; {SCHEMA} COMMIT;"
+            ))
+            .map_err(|error| index.fail("make", error))?;
+        Ok(index)
+    }
+
+    fn connect(path: &Path) -> Result<Self, JournalError> {
+        let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        connection
+            .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
+            .map_err(|error| failure(&connection, "open", path, error))?;
+        Ok(Self {
+            connection,
+            path: path.to_owned(),
+        })
+    }
+
+    fn fail(&self, doing: &'static str, error: rusqlite::Error) -> JournalError {
+        failure(&self.connection, doing, &self.path, error)
+    }
+}
+
+fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
+    let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+        .execute(params![
+            summary.id.as_str(),
+            sortable(summary.created),
+            sortable(summary.updated),
+            summary.workspace,
+            summary.title,
+            summary.model,
+            summary.state.as_str(),
+            summary.steps,
+            count(summary.input_tokens),
+            count(summary.output_tokens),
+        ])?;
+    Ok(())
+}
+
+fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
+    let time = |column| {
+        let text: String = row.get(column)?;
+        text.parse::<Timestamp>().map_err(|_| foreign(column, text))
+    };
+    let state: String = row.get(6)?;
+    Ok(Summary {
+        id: SessionId::new(row.get::<_, String>(0)?),
+        created: time(1)?,
+        updated: time(2)?,
+        workspace: row.get(3)?,
+        title: row.get(4)?,
+        model: row.get(5)?,
+        state: SessionState::from_name(&state).ok_or_else(|| foreign(6, state))?,
+        steps: row.get(7)?,
+        input_tokens: unsigned(row, 8)?,
+        output_tokens: unsigned(row, 9)?,
+    })
+}
+
+fn foreign(column: usize, text: String) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, text, rusqlite::types::Type::Text)
+}
+
+/// All digits, so that the order of the texts is the order of the times.
+fn sortable(at: Timestamp) -> String {
+    format!("{at:.9}")
+}
+
+fn lock(home: &Path) -> Result<File, JournalError> {
+    make_folder(home)?;
+    let path = home.join("index.lock");
+    let failed = |error| JournalError::from_io("lock", &path, error);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    file.lock().map_err(failed)?;
+    Ok(file)
+}

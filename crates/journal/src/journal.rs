@@ -1,0 +1,221 @@
+//! The one writer of a session.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lathe_blobs::Blobs;
+use lathe_protocol::{Dangling, Draft, Event, Fact, Place, Seq, SessionId, Timestamp, interrupted};
+use rusqlite::{OptionalExtension as _, params};
+
+use crate::dangling::dangling;
+use crate::files::{Files, make_folder};
+use crate::live::branch;
+use crate::lock::Lock;
+use crate::store::{Store, signed, unsigned};
+use crate::{JournalError, Reader, Syncer};
+
+/// Snapshots kept: the newest, and the one before in case the newest cannot be read by the program.
+const SNAPSHOTS: i64 = 2;
+
+/// The writer. While it lives, no other process can write the session.
+#[derive(Debug)]
+pub struct Journal {
+    // Fields are dropped in this order: the database is closed before others may write.
+    store: Store,
+    lock: Lock,
+    files: Files,
+    blobs: Blobs,
+    last: Seq,
+}
+
+impl Journal {
+    /// Makes a new, empty session.
+    pub fn create(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<Self, JournalError> {
+        let files = Files::of(sessions, id)?;
+        make_folder(sessions)?;
+        let lock = Lock::take(&files)?;
+        if files.db.symlink_metadata().is_ok() {
+            return Err(JournalError::Exists {
+                id: files.id,
+                sessions: files.sessions,
+            });
+        }
+        Store::create(&files)?;
+        Self::start(files, lock, blobs)
+    }
+
+    /// Opens a session to go on with it.
+    pub fn open(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<Self, JournalError> {
+        let files = Files::of(sessions, id)?;
+        files.find()?; // before a lock file is made for nothing
+        let lock = Lock::take(&files)?;
+        Self::start(files, lock, blobs)
+    }
+
+    fn start(files: Files, lock: Lock, blobs: Blobs) -> Result<Self, JournalError> {
+        let store = Store::open_to_write(&files, blobs.clone())?;
+        Ok(Self {
+            last: store.last()?,
+            store,
+            lock,
+            files,
+            blobs,
+        })
+    }
+
+    pub fn id(&self) -> &SessionId {
+        &self.files.id
+    }
+
+    /// Commits an event. When this returns, the event survives the death of the process.
+    ///
+    /// After a failure nothing was appended and the journal can be used as before.
+    pub fn append(&mut self, at: Timestamp, draft: Draft) -> Result<Event, JournalError> {
+        let event = Event {
+            seq: self.last.next(),
+            at,
+            place: draft.place,
+            fact: draft.fact,
+        };
+        match self.store.insert(&event) {
+            Ok(()) => {
+                self.last = event.seq;
+                Ok(event)
+            }
+            Err(error) => {
+                self.settle();
+                Err(error)
+            }
+        }
+    }
+
+    /// The number of the last event; 0 if there is none.
+    pub fn last(&self) -> Seq {
+        self.last
+    }
+
+    pub fn syncer(&self) -> Result<Syncer, JournalError> {
+        Ok(Syncer::new(self.files.clone()))
+    }
+
+    pub fn reader(&self) -> Result<Reader, JournalError> {
+        Reader::of(&self.files, self.blobs.clone())
+    }
+
+    /// Keeps a state that is the result of all events up to `upto`. The last two are kept.
+    pub fn save_snapshot(&mut self, upto: Seq, state: &[u8]) -> Result<(), JournalError> {
+        if upto > self.last {
+            let last = self.last;
+            return Err(JournalError::SnapshotAhead { upto, last });
+        }
+        let saved = self.store.connection.transaction().and_then(|transaction| {
+            transaction.execute(
+                "INSERT OR REPLACE INTO snapshots(upto, state) VALUES(?1, ?2)",
+                params![signed(upto), state],
+            )?;
+            transaction.execute(
+                "DELETE FROM snapshots WHERE upto NOT IN (SELECT upto FROM snapshots ORDER BY upto DESC LIMIT ?1)",
+                [SNAPSHOTS],
+            )?;
+            transaction.commit()
+        });
+        saved.map_err(|error| {
+            let error = self.store.fail("save a snapshot in", error);
+            self.settle();
+            error
+        })
+    }
+
+    /// The newest snapshot and the event it goes up to.
+    pub fn snapshot(&self) -> Result<Option<(Seq, Vec<u8>)>, JournalError> {
+        self.store
+            .connection
+            .query_row(
+                "SELECT upto, state FROM snapshots WHERE upto <= ?1 ORDER BY upto DESC LIMIT 1",
+                [signed(self.last)],
+                |row| Ok((Seq(unsigned(row, 0)?), row.get(1)?)),
+            )
+            .optional()
+            .map_err(|error| self.store.fail("read a snapshot in", error))
+    }
+
+    /// The calls of the last answer on the live branch that have no result.
+    pub fn dangling(&self) -> Result<Vec<Dangling>, JournalError> {
+        Ok(self.open_calls()?.map_or_else(Vec::new, |(_, calls)| calls))
+    }
+
+    /// Gives every dangling call the result that says it was interrupted. To be called after `open`, before
+    /// anything else is appended. Cut off in the middle, it goes on where it was the next time.
+    pub fn repair(&mut self, now: Timestamp) -> Result<Vec<Event>, JournalError> {
+        let Some((answer, calls)) = self.open_calls()? else {
+            return Ok(Vec::new());
+        };
+        let close = |call: Dangling| Draft {
+            place: Place {
+                call: Some(call.call),
+                cause: None,
+                ..answer.clone()
+            },
+            fact: interrupted(&call.name, call.started).into(),
+        };
+        calls
+            .into_iter()
+            .map(|call| self.append(now, close(call)))
+            .collect()
+    }
+
+    /// The place of the last live answer, and its calls without a result.
+    ///
+    /// Only the events from the last answer on are read, unless that answer was rewound since: then the live
+    /// branch has to be computed.
+    fn open_calls(&self) -> Result<Option<(Place, Vec<Dangling>)>, JournalError> {
+        const ANSWERED: &str = "model_answered";
+        let Some(answer) = self.store.last_of(ANSWERED)? else {
+            return Ok(None);
+        };
+        let mut after = self.store.after(answer.seq, usize::MAX)?;
+        let mut answer = Some(answer);
+        if after.iter().any(|event| matches!(event.fact, Fact::Rewound(_))) {
+            let mut events = branch(self.store.after(Seq(0), usize::MAX)?);
+            let at = events.iter().rposition(|event| event.fact.kind() == ANSWERED);
+            after = at.map_or_else(Vec::new, |at| events.split_off(at + 1));
+            answer = at.and_then(|_| events.pop());
+        }
+        Ok(answer.map(|answer| {
+            let calls = dangling(&answer, &after);
+            (answer.place, calls)
+        }))
+    }
+
+    /// Checks the log in and lets go of the session. Readers that are open keep the log from being checked in;
+    /// then it is synced instead, and the next one to open the session does the rest.
+    pub fn close(self) -> Result<(), JournalError> {
+        let Self {
+            store, lock, files, ..
+        } = self;
+        let connection = store.connection;
+        let checked_in = connection
+            .busy_timeout(Duration::from_millis(100))
+            .and_then(|()| {
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+            });
+        let synced = match checked_in {
+            Ok(false) => Ok(()),
+            Ok(true) | Err(_) => Syncer::new(files).sync(),
+        };
+        drop(connection);
+        drop(lock);
+        synced
+    }
+
+    /// After a failure: no transaction stays open, and `last` is what the file says. If even that cannot be
+    /// read, the next append fails on the number and comes here again.
+    fn settle(&mut self) {
+        if !self.store.connection.is_autocommit() {
+            let _ = self.store.connection.execute_batch("ROLLBACK");
+        }
+        if let Ok(last) = self.store.last() {
+            self.last = last;
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Reading a session, from this process or another, whether or not it is being written.
+
+use std::path::Path;
+
+use lathe_blobs::Blobs;
+use lathe_protocol::{Event, Seq, SessionId};
+
+use crate::files::Files;
+use crate::store::Store;
+use crate::{JournalError, live};
+
+/// Reads events. Any number may be open; none takes the lock or writes the main file.
+#[derive(Debug)]
+pub struct Reader {
+    store: Store,
+}
+
+impl Reader {
+    pub fn open(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<Self, JournalError> {
+        Self::of(&Files::of(sessions, id)?, blobs)
+    }
+
+    pub(crate) fn of(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
+        Store::open_to_read(files, blobs).map(|store| Self { store })
+    }
+
+    /// Up to `limit` events after `cursor`, in order. It may give events that their writer has not yet
+    /// acknowledged: they are committed all the same.
+    pub fn after(&self, cursor: Seq, limit: usize) -> Result<Vec<Event>, JournalError> {
+        self.store.after(cursor, limit)
+    }
+
+    pub fn all(&self) -> Result<Vec<Event>, JournalError> {
+        self.store.after(Seq(0), usize::MAX)
+    }
+
+    /// The current branch.
+    pub fn live(&self) -> Result<Vec<Event>, JournalError> {
+        Ok(live(self.all()?))
+    }
+
+    pub fn last(&self) -> Result<Seq, JournalError> {
+        self.store.last()
+    }
+
+    /// A number that is another one after each commit of any other connection. Asking costs microseconds, so
+    /// a process that tails the session asks this and reads only when it changed.
+    pub fn data_version(&self) -> Result<i64, JournalError> {
+        self.store.number("PRAGMA data_version", "read")
+    }
+}

@@ -1,0 +1,314 @@
+//! The SQLite side: connections, the schema, events to rows and back.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lathe_blobs::Blobs;
+use lathe_protocol::{AgentId, CallId, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
+use nix::unistd::{AccessFlags, access};
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use crate::JournalError;
+use crate::files::{Files, remove_database, sync_folder};
+
+/// The format of the file, in `user_version`. A newer one is refused; an older one would be lifted on open.
+pub(crate) const FORMAT: i64 = 1;
+
+/// A body longer than this goes to the blobs.
+const INLINE_MAX: usize = 64 * 1024;
+
+const BUSY: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE events(
+        seq INTEGER PRIMARY KEY, at TEXT NOT NULL,
+        run INTEGER NOT NULL, agent TEXT NOT NULL, step INTEGER, call TEXT, cause INTEGER,
+        kind TEXT NOT NULL, v INTEGER NOT NULL, body TEXT, blob TEXT);
+    CREATE TABLE snapshots(upto INTEGER PRIMARY KEY, state BLOB NOT NULL);
+";
+
+const COLUMNS: &str = "seq, at, run, agent, step, call, cause, kind, v, body, blob";
+
+/// One connection on the events of a session.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub connection: Connection,
+    pub path: PathBuf,
+    blobs: Blobs,
+}
+
+impl Store {
+    /// Makes the database under another name and gives it its own when it is whole and synced.
+    pub fn create(files: &Files) -> Result<(), JournalError> {
+        remove_database(&files.unfinished)?;
+        let made = make_unfinished(&files.unfinished).and_then(|()| {
+            fs::rename(&files.unfinished, &files.db)
+                .map_err(|error| JournalError::from_io("make", &files.db, error))
+        });
+        if made.is_err() {
+            let _ = remove_database(&files.unfinished);
+        }
+        made.and_then(|()| sync_folder(&files.sessions))
+    }
+
+    /// The writer's connection. `wal_autocheckpoint` is off because a checkpoint inside a commit costs
+    /// milliseconds; `journal_size_limit` cuts the file when it begins anew, so that its size tells how much
+    /// there is to check in.
+    pub fn open_to_write(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
+        let found = files.find()?;
+        if found.permissions().mode() & 0o077 != 0 {
+            fs::set_permissions(&files.db, fs::Permissions::from_mode(0o600))
+                .map_err(|error| JournalError::from_io("protect", &files.db, error))?;
+        }
+        let store = Self::connect(files, blobs, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        store
+            .connection
+            .execute_batch(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+                 PRAGMA journal_size_limit = 0;",
+            )
+            .map_err(|error| store.fail("open", error))?;
+        // SQLite falls back to reading when it may not write.
+        if store.connection.is_readonly("main").unwrap_or(false) {
+            return Err(JournalError::Denied {
+                path: store.path,
+                why: "it can only be read".to_owned(),
+            });
+        }
+        Ok(store)
+    }
+
+    pub fn open_to_read(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
+        files.find()?;
+        Self::connect(files, blobs, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
+        let store = Self {
+            connection: connect(&files.db, how)?,
+            path: files.db.clone(),
+            blobs,
+        };
+        match store.number("PRAGMA user_version", "open")? {
+            FORMAT => Ok(store),
+            0 => Err(store.damaged("there is no journal in it")),
+            found => Err(JournalError::NewerFormat {
+                path: store.path,
+                found,
+                known: FORMAT,
+            }),
+        }
+    }
+
+    /// A single number out of the database.
+    pub fn number(&self, sql: &str, doing: &'static str) -> Result<i64, JournalError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(|error| self.fail(doing, error))
+    }
+
+    pub fn last(&self) -> Result<Seq, JournalError> {
+        let last = self.number("SELECT ifnull(max(seq), 0) FROM events", "read")?;
+        u64::try_from(last)
+            .map(Seq)
+            .map_err(|_| self.damaged(&format!("its last event has the number {last}")))
+    }
+
+    /// Commits one event; a large body is put and synced before.
+    pub fn insert(&self, event: &Event) -> Result<(), JournalError> {
+        let encode = |source| JournalError::Encode {
+            kind: event.fact.kind().to_owned(),
+            source,
+        };
+        let body = event.fact.body().map_err(encode)?;
+        let (inline, blob) = if body.get().len() > INLINE_MAX {
+            (None, Some(self.blobs.put(body.get().as_bytes())?))
+        } else {
+            (Some(body.get()), None)
+        };
+        let place = &event.place;
+        self.connection
+            .prepare_cached(
+                "INSERT INTO events(seq, at, run, agent, step, call, cause, kind, v, body, blob)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )
+            .and_then(|mut insert| {
+                insert.execute(params![
+                    signed(event.seq),
+                    event.at.to_string(),
+                    place.run.0,
+                    place.agent.as_str(),
+                    place.step.map(|step| step.0),
+                    place.call.as_ref().map(CallId::as_str),
+                    place.cause.map(signed),
+                    event.fact.kind(),
+                    event.fact.version(),
+                    inline,
+                    blob.as_ref().map(Digest::as_str),
+                ])
+            })
+            .map_err(|error| self.fail("append to", error))?;
+        Ok(())
+    }
+
+    /// Events after `cursor`, in order.
+    pub fn after(&self, cursor: Seq, limit: usize) -> Result<Vec<Event>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2");
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.events(&sql, params![signed(cursor), limit])
+    }
+
+    /// The last event of a kind. Walks back from the end, so it is quick for what happened lately.
+    pub fn last_of(&self, kind: &str) -> Result<Option<Event>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM events WHERE kind = ?1 ORDER BY seq DESC LIMIT 1");
+        Ok(self.events(&sql, params![kind])?.pop())
+    }
+
+    fn events(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Event>, JournalError> {
+        let failed = |error| self.fail("read", error);
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(values).map_err(failed)?;
+        let mut events = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            events.push(self.event(row)?);
+        }
+        Ok(events)
+    }
+
+    fn event(&self, row: &Row<'_>) -> Result<Event, JournalError> {
+        let columns = Columns::of(row).map_err(|error| self.fail("read", error))?;
+        let seq = Seq(columns.seq);
+        let body = match (columns.body, columns.blob) {
+            (Some(body), None) => body,
+            (None, Some(blob)) => self.body_from_blob(seq, blob)?,
+            _ => return Err(self.damaged(&format!("event {seq} has not exactly one body"))),
+        };
+        let at = columns.at.parse();
+        Ok(Event {
+            seq,
+            at: at.map_err(|error| self.damaged(&format!("event {seq}: {error}")))?,
+            place: columns.place,
+            fact: Fact::decode(&columns.kind, columns.v, &body)
+                .map_err(|error| self.damaged(&format!("event {seq}: {error}")))?,
+        })
+    }
+
+    fn body_from_blob(&self, seq: Seq, blob: String) -> Result<String, JournalError> {
+        let digest: Digest = serde_json::from_value(serde_json::Value::String(blob))
+            .map_err(|error| self.damaged(&format!("event {seq}: {error}")))?;
+        match self.blobs.get(&digest)? {
+            Some(bytes) => String::from_utf8(bytes)
+                .map_err(|error| self.damaged(&format!("the blob of event {seq}: {error}"))),
+            None => Err(JournalError::LostBody { seq, digest }),
+        }
+    }
+
+    pub fn fail(&self, doing: &'static str, error: rusqlite::Error) -> JournalError {
+        failure(&self.connection, doing, &self.path, error)
+    }
+
+    pub fn damaged(&self, why: &str) -> JournalError {
+        JournalError::Damaged {
+            path: self.path.clone(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+fn make_unfinished(path: &Path) -> Result<(), JournalError> {
+    let failed = |error| JournalError::from_io("make", path, error);
+    // SQLite would make it readable by all.
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // Nobody else knows this file and a crash discards it: no rollback, and one sync at the end.
+    connection
+        .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN;")
+        .and_then(|()| connection.execute_batch(SCHEMA))
+        .and_then(|()| connection.pragma_update(None, "user_version", FORMAT))
+        .and_then(|()| connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL;"))
+        .map_err(|error| failure(&connection, "make", path, error))?;
+    drop(connection);
+    File::open(path).and_then(|file| file.sync_all()).map_err(failed)
+}
+
+struct Columns {
+    seq: u64,
+    at: String,
+    place: Place,
+    kind: String,
+    v: u16,
+    body: Option<String>,
+    blob: Option<String>,
+}
+
+impl Columns {
+    fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            seq: unsigned(row, 0)?,
+            at: row.get(1)?,
+            place: Place {
+                run: RunNo(row.get(2)?),
+                agent: AgentId::new(row.get::<_, String>(3)?),
+                step: row.get::<_, Option<u32>>(4)?.map(StepNo),
+                call: row.get::<_, Option<String>>(5)?.map(CallId::new),
+                cause: row
+                    .get::<_, Option<i64>>(6)?
+                    .map(|_| unsigned(row, 6))
+                    .transpose()?
+                    .map(Seq),
+            },
+            kind: row.get(7)?,
+            v: row.get(8)?,
+            body: row.get(9)?,
+            blob: row.get(10)?,
+        })
+    }
+}
+
+/// SQLite counts to 2^63.
+pub(crate) fn signed(seq: Seq) -> i64 {
+    i64::try_from(seq.0).unwrap_or(i64::MAX)
+}
+
+/// A count or number out of a column; a negative one is not ours.
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, number))
+}
+
+/// Opens a file that is there. The small page cache keeps hundreds of open sessions cheap.
+pub(crate) fn connect(path: &Path, how: OpenFlags) -> Result<Connection, JournalError> {
+    let connection =
+        Connection::open_with_flags(path, how | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(|error| {
+            // There is no connection to ask why, and opening the file ourselves would drop SQLite's locks.
+            let os = access(path, AccessFlags::R_OK).err().map(io::Error::from);
+            JournalError::from_sqlite("open", path, error, os)
+        })?;
+    connection
+        .busy_timeout(BUSY)
+        .and_then(|()| connection.execute_batch("PRAGMA cache_size = -64;"))
+        .map_err(|error| failure(&connection, "open", path, error))?;
+    Ok(connection)
+}
+
+pub(crate) fn failure(
+    connection: &Connection,
+    doing: &'static str,
+    path: &Path,
+    error: rusqlite::Error,
+) -> JournalError {
+    // SAFETY: the handle is that of a live connection, borrowed for the whole call; the function only reads
+    // a number out of it. rusqlite does not wrap it.
+    let errno = unsafe { rusqlite::ffi::sqlite3_system_errno(connection.handle()) };
+    let os = (errno != 0).then(|| io::Error::from_raw_os_error(errno));
+    JournalError::from_sqlite(doing, path, error, os)
+}

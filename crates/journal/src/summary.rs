@@ -1,0 +1,178 @@
+//! What a list of sessions says about one of them.
+
+use std::fmt;
+
+use lathe_protocol::{Ending, Event, Fact, SessionId, StepNo, TaskFinished, Timestamp, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::live::branch;
+
+const TITLE_MAX: usize = 80;
+
+/// One line of the list of sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub id: SessionId,
+    pub created: Timestamp,
+    pub updated: Timestamp,
+    pub workspace: String,
+    /// The first task in one line, at most 80 characters; empty before there is one.
+    pub title: String,
+    pub model: String,
+    pub state: SessionState,
+    pub steps: u32,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// No task was given yet.
+    New,
+    /// A task is unfinished. Whether anyone works on it, the journal cannot tell.
+    Running,
+    Completed,
+    Error,
+    Cancelled,
+    /// Unfinished, and nobody works on it: said by who knows that, never by [`summarise`].
+    Interrupted,
+}
+
+impl SessionState {
+    pub const ALL: [SessionState; 6] = [
+        SessionState::New,
+        SessionState::Running,
+        SessionState::Completed,
+        SessionState::Error,
+        SessionState::Cancelled,
+        SessionState::Interrupted,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SessionState::New => "new",
+            SessionState::Running => "running",
+            SessionState::Completed => "completed",
+            SessionState::Error => "error",
+            SessionState::Cancelled => "cancelled",
+            SessionState::Interrupted => "interrupted",
+        }
+    }
+
+    pub(crate) fn from_name(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+impl fmt::Display for SessionState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<Ending> for SessionState {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Done | Ending::Answered => Self::Completed,
+            Ending::Failed
+            | Ending::ModelUnavailable
+            | Ending::StepsUsedUp
+            | Ending::Denied
+            | Ending::DiskFull => Self::Error,
+            Ending::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// Sums a session up from all its events; none if they do not begin with its opening.
+///
+/// Steps, tokens, model and state are those of the live branch. The title stays that of the first task even
+/// if that was rewound: a session keeps its name.
+pub fn summarise(events: &[Event]) -> Option<Summary> {
+    let (first, last) = (events.first()?, events.last()?);
+    let Fact::SessionOpened(opened) = &first.fact else {
+        return None;
+    };
+    let task = events.iter().find_map(|event| match &event.fact {
+        Fact::TaskGiven(task) => Some(task.text.as_str()),
+        _ => None,
+    });
+    let mut model = opened.options.model.model.as_str();
+    let mut state = SessionState::New;
+    let mut usage = Usage::default();
+    let mut steps = StepNo(0);
+    for event in branch(events) {
+        steps = steps.max(event.place.step.unwrap_or_default());
+        match &event.fact {
+            Fact::OptionsChanged(changed) => model = &changed.options.model.model,
+            Fact::TaskGiven(_) => state = SessionState::Running,
+            Fact::TaskFinished(TaskFinished { ending, .. }) => state = (*ending).into(),
+            Fact::ModelAnswered(answer) => usage += answer.usage,
+            _ => {}
+        }
+    }
+    Some(Summary {
+        id: opened.session.clone(),
+        created: first.at,
+        updated: last.at,
+        workspace: opened.workspace.clone(),
+        title: task.map(title_of).unwrap_or_default(),
+        model: model.to_owned(),
+        state,
+        steps: steps.0,
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+    })
+}
+
+/// One line without control characters, which a terminal would obey.
+fn title_of(task: &str) -> String {
+    let words = task.split(|c: char| c.is_whitespace() || c.is_control());
+    let mut title = String::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        if !title.is_empty() {
+            title.push(' ');
+        }
+        title.push_str(word);
+        if title.len() > TITLE_MAX * 4 {
+            break;
+        }
+    }
+    if title.chars().count() > TITLE_MAX {
+        title = title.chars().take(TITLE_MAX - 1).collect();
+        title.push('…');
+    }
+    title
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_clean_line_of_at_most_80_characters() {
+        let exact = "é".repeat(80);
+        let cut = format!("{}…", "é".repeat(79));
+        let long = "é".repeat(81);
+        let table = [
+            ("Fix the bug", "Fix the bug"),
+            (" Fix\n\n the\tbug \x1b[31m", "Fix the bug [31m"),
+            ("", ""),
+            (&exact, &exact),
+            (&long, &cut),
+        ];
+        for (task, title) in table {
+            assert_eq!(title_of(task), title);
+        }
+        assert_eq!(title_of(&"word ".repeat(1000)).chars().count(), 80);
+    }
+
+    #[test]
+    fn every_state_is_found_by_its_name() {
+        for state in SessionState::ALL {
+            assert_eq!(SessionState::from_name(state.as_str()), Some(state));
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Durability against the loss of power, beside the path of the events.
+
+use std::fs::{self, File};
+use std::io;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::JournalError;
+use crate::files::{Files, sync_folder};
+use crate::store::{connect, failure};
+
+/// From this size on the write-ahead log is checked in.
+const LARGE: u64 = 1024 * 1024;
+
+/// Makes commits durable, from any thread. It has its own descriptors, so it never waits for the writer and
+/// the writer never for it.
+#[derive(Debug)]
+pub struct Syncer {
+    files: Files,
+    folder_synced: bool,
+    /// Opened when it is first needed: most sessions never grow that far.
+    connection: Option<Connection>,
+}
+
+impl Syncer {
+    pub(crate) fn new(files: Files) -> Self {
+        Self {
+            files,
+            folder_synced: false,
+            connection: None,
+        }
+    }
+
+    /// Blocks until all that was committed before the call survives the loss of power.
+    ///
+    /// The log is opened by its name each time, because it may have been removed and made anew in between. If
+    /// there is none, all of it is in the main file, synced by the checkpoint that removed it. What an ongoing
+    /// checkpoint moves is synced by SQLite on both sides.
+    pub fn sync(&mut self) -> Result<(), JournalError> {
+        match File::open(&self.files.wal).and_then(|wal| wal.sync_data()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(JournalError::from_io("sync", &self.files.wal, error)),
+        }
+        if !self.folder_synced {
+            sync_folder(&self.files.sessions)?;
+            self.folder_synced = true;
+        }
+        Ok(())
+    }
+
+    /// Moves the log into the main file if it has grown large; true if that was tried. It does not make the
+    /// writer wait, and takes what no reader needs any more; the rest is for the next time.
+    pub fn checkpoint_if_large(&mut self) -> Result<bool, JournalError> {
+        let size = match fs::metadata(&self.files.wal) {
+            Ok(wal) => wal.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(JournalError::from_io("look at", &self.files.wal, error)),
+        };
+        if size <= LARGE {
+            return Ok(false);
+        }
+        let db = &self.files.db;
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => connect(db, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
+        };
+        connection
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+            .map_err(|error| failure(&connection, "checkpoint", db, error))?;
+        self.connection = Some(connection);
+        Ok(true)
+    }
+}

@@ -1,0 +1,96 @@
+//! The shape of every event, kept for ever. If a line here must change, the change needs a new version of that
+//! kind instead.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lathe_protocol::{Draft, Event, Fact, Seq};
+
+use crate::make::*;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name)
+}
+
+fn lines() -> Vec<String> {
+    let text = fs::read_to_string(golden("v1.jsonl")).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn written(events: &[Event]) -> Vec<String> {
+    events
+        .iter()
+        .map(|event| serde_json::to_string(event).unwrap())
+        .collect()
+}
+
+/// Appends the golden lines to a new session `golden`.
+fn append_golden(home: &Home) {
+    let mut journal = home.create("golden");
+    for line in lines() {
+        let Event { seq, at, place, fact } = serde_json::from_str(&line).unwrap();
+        let event = journal.append(at, Draft { place, fact }).unwrap();
+        assert_eq!(event.seq, seq);
+    }
+    journal.close().unwrap();
+}
+
+#[test]
+fn every_kind_goes_through_a_journal_byte_for_byte() {
+    let home = Home::new();
+    append_golden(&home);
+    assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
+}
+
+#[test]
+fn a_journal_of_format_1_is_read_for_ever() {
+    let home = Home::new();
+    fs::create_dir(home.sessions()).unwrap();
+    fs::copy(golden("v1.db"), home.file("golden.db")).unwrap();
+    assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
+    let mut journal = home.open("golden");
+    assert_eq!(journal.last(), Seq(18));
+    append_all(&mut journal, [note("it can be gone on with")]);
+}
+
+#[test]
+fn the_golden_lines_hold_every_kind() {
+    // A new kind does not compile here: give it a line in v1.jsonl, then its number.
+    let number = |fact: &Fact| match fact {
+        Fact::SessionOpened(_) => 0,
+        Fact::OptionsChanged(_) => 1,
+        Fact::EpochStarted(_) => 2,
+        Fact::TaskGiven(_) => 3,
+        Fact::ModelAsked(_) => 4,
+        Fact::ModelAnswered(_) => 5,
+        Fact::ModelFailed(_) => 6,
+        Fact::ReplayDrifted(_) => 7,
+        Fact::CallDecided(_) => 8,
+        Fact::CallStarted(_) => 9,
+        Fact::CallFinished(_) => 10,
+        Fact::Reflected(_) => 11,
+        Fact::Reminded(_) => 12,
+        Fact::TaskFinished(_) => 13,
+        Fact::Rewound(_) => 14,
+        Fact::CancelAsked(_) => 15,
+        Fact::Unknown(_) => 16,
+    };
+    let seen: BTreeSet<i32> = lines()
+        .iter()
+        .map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact))
+        .collect();
+    assert_eq!(seen, (0..=16).collect());
+}
+
+/// Made `v1.db` once. It is only run again when a kind is added: `cargo nextest run -p lathe-journal --run-ignored
+/// only write_the_golden_database`.
+#[test]
+#[ignore = "writes into the source folder"]
+fn write_the_golden_database() {
+    let home = Home::new();
+    append_golden(&home);
+    fs::copy(home.file("golden.db"), golden("v1.db")).unwrap();
+}

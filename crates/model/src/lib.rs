@@ -1,0 +1,21 @@
+//! Models: how they are asked, streamed, recorded and replayed.
+//!
+//! One module per wire. Everything above speaks neutral messages; the rope turns each into the wire's bytes once.
+
+mod body;
+mod cassette;
+mod chat;
+mod record;
+mod replay;
+mod request;
+mod retry;
+mod rope;
+mod variables;
+
+pub use cassette::{Cassette, CassetteError};
+pub use chat::{ChatClient, ChatOptions};
+pub use record::RecordingClient;
+pub use replay::{Pace, ReplayClient};
+pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request, Wire};
+pub use rope::Rope;
+pub use variables::{Surroundings, Variables};

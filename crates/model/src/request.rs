@@ -1,0 +1,101 @@
+//! What a model is asked and what it answers, and the seam behind which models are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lathe_protocol::{
+    AgentId, Block, Boxed, Digest, Message, ReplayDrifted, StepNo, StopReason, ToolSpec, Usage,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// The part of a prompt that changes only with an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    pub model: String,
+    pub system: String,
+    pub tools: Vec<ToolSpec>,
+}
+
+/// What a request is for. Each purpose of each agent is a lane of its own in a cassette.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    #[default]
+    Step,
+}
+
+/// One request, ready to be sent: the parts are shared with the rope, not copied.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub agent: AgentId,
+    pub purpose: Purpose,
+    pub step: StepNo,
+    /// The body in the client's wire; chained, never joined.
+    pub parts: Vec<Bytes>,
+    /// Chain over the digests of all messages, head included.
+    pub digest: Digest,
+    pub messages: u32,
+    /// Which answer of its lane this will be, counted from 0.
+    pub turn: u32,
+    /// The messages since the last answer.
+    pub fresh: Arc<Vec<Message>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub blocks: Vec<Block>,
+    pub stop: StopReason,
+    pub usage: Usage,
+    pub model: String,
+    /// Set by a replay whose request was not exactly the recorded one.
+    pub drift: Option<ReplayDrifted>,
+}
+
+/// Something that arrives before the answer is whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    Text(String),
+    Thinking(String),
+    CallForming(String),
+    Retry {
+        attempt: u32,
+        wait_ms: u64,
+        reason: String,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// Asking again would give the same: key, model name, request.
+    #[error("{0}")]
+    Refused(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("{0}")]
+    Diverged(String),
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// The form of request bodies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// OpenAI Chat Completions.
+    Chat,
+}
+
+/// A model, real or recorded.
+pub trait ModelClient: Send + Sync {
+    /// The form in which the rope must be encoded for this client.
+    fn wire(&self) -> Wire;
+
+    /// Asks once, retries inside. Deltas are sent while the answer arrives; a full channel holds the reader back.
+    fn ask<'a>(
+        &'a self,
+        request: Request,
+        deltas: &'a mpsc::Sender<Delta>,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, ModelError>>;
+}

@@ -1,0 +1,218 @@
+//! The prompt as a rope: a head and one segment per message, each serialised once.
+//!
+//! A request is the list of these byte strings; sending it copies nothing, so a step costs the same after four
+//! megabytes of history as after four kilobytes. Because segments are only ever appended, the bytes of one request
+//! up to its last message are a prefix of the next, which is what provider caches need. Beside the bytes runs a
+//! chain of digests over the *neutral* form of the messages, with the variables of the machine masked: it is what a
+//! journal and a cassette compare, whatever the wire.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lathe_protocol::{AgentId, AssistantMessage, Block, Digest, Message, StepNo, TextBlock, ToolCall};
+use serde::Serialize;
+
+use crate::chat;
+use crate::request::{Head, Purpose, Request, Wire};
+use crate::variables::Variables;
+
+pub struct Rope {
+    wire: Wire,
+    variables: Arc<Variables>,
+    agent: AgentId,
+    parts: Vec<Bytes>,
+    chain: Digest,
+    messages: u32,
+    turn: u32,
+    fresh: Arc<Vec<Message>>,
+}
+
+impl Rope {
+    /// A rope without a head; no request may be sent before it has one.
+    pub fn new(wire: Wire, agent: AgentId, variables: Arc<Variables>) -> Self {
+        Self {
+            wire,
+            agent,
+            parts: vec![Bytes::new()],
+            chain: Digest::of(b""),
+            messages: 0,
+            turn: 0,
+            fresh: Arc::new(Vec::new()),
+            variables,
+        }
+    }
+
+    /// Starts an epoch: the same messages behind another head. The chain covers messages only, so that a cassette
+    /// made with other words in the system prompt is still exact.
+    pub fn set_head(&mut self, head: &Head) {
+        let bytes = match self.wire {
+            Wire::Chat => chat::encode_head(head),
+        };
+        if let Some(first) = self.parts.first_mut() {
+            *first = bytes;
+        }
+    }
+
+    pub fn push(&mut self, message: Message) {
+        self.chain = self.chain.then(&self.digest(&message));
+        self.parts.push(match self.wire {
+            Wire::Chat => chat::encode_message(&message),
+        });
+        self.messages += 1;
+        match message {
+            Message::Assistant(_) => {
+                self.turn += 1;
+                self.fresh = Arc::new(Vec::new());
+            }
+            Message::User(_) | Message::Tool(_) => Arc::make_mut(&mut self.fresh).push(message),
+        }
+    }
+
+    /// Counts an answer that left no message.
+    pub fn skip_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// The request that would be sent now.
+    pub fn request(&self, step: StepNo) -> Request {
+        let mut parts = Vec::with_capacity(self.parts.len() + 1);
+        parts.extend_from_slice(&self.parts);
+        parts.push(match self.wire {
+            Wire::Chat => chat::TAIL,
+        });
+        Request {
+            agent: self.agent.clone(),
+            purpose: Purpose::Step,
+            step,
+            parts,
+            digest: self.chain.clone(),
+            messages: self.messages,
+            turn: self.turn,
+            fresh: Arc::clone(&self.fresh),
+        }
+    }
+
+    fn digest(&self, message: &Message) -> Digest {
+        Digest::of(neutral_json(message, &self.variables).as_bytes())
+    }
+}
+
+/// A message as JSON without what only one provider knows, variables masked.
+pub(crate) fn neutral_json<T: Serialize + Neutral>(message: &T, variables: &Variables) -> String {
+    // Serialising our own types to a string cannot fail: keys are strings and raw JSON was checked when made.
+    let text = serde_json::to_string(&message.neutral()).unwrap_or_default();
+    variables.mask(&text)
+}
+
+/// Leaves out the providers' raw forms.
+pub(crate) trait Neutral: Sized {
+    fn neutral(&self) -> Self;
+}
+
+impl Neutral for Message {
+    fn neutral(&self) -> Self {
+        match self {
+            Message::Assistant(message) => Message::Assistant(AssistantMessage {
+                blocks: neutral_blocks(&message.blocks),
+            }),
+            Message::User(_) | Message::Tool(_) => self.clone(),
+        }
+    }
+}
+
+pub(crate) fn neutral_blocks(blocks: &[Block]) -> Vec<Block> {
+    blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(Block::Text(TextBlock {
+                text: text.text.clone(),
+                raw: None,
+            })),
+            Block::Call(call) => Some(Block::Call(ToolCall {
+                raw: None,
+                ..call.clone()
+            })),
+            Block::Thinking(_) | Block::Opaque(_) => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lathe_protocol::{Arguments, CallId, ToolMessage};
+
+    fn rope() -> Rope {
+        let head = Head {
+            model: "m".into(),
+            system: "be good".into(),
+            tools: Vec::new(),
+        };
+        let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
+        rope.set_head(&head);
+        rope
+    }
+
+    fn joined(request: &Request) -> Vec<u8> {
+        request.parts.concat()
+    }
+
+    fn call(id: &str) -> Block {
+        Block::Call(ToolCall {
+            id: CallId::new(id),
+            name: "bash".into(),
+            arguments: Arguments::from_text("{}"),
+            raw: None,
+        })
+    }
+
+    #[test]
+    fn each_request_up_to_its_last_message_is_a_prefix_of_the_next() {
+        let mut rope = rope();
+        rope.push(Message::user("do it"));
+        let mut last = joined(&rope.request(StepNo(1)));
+        for n in 0..5 {
+            rope.push(Message::Assistant(AssistantMessage {
+                blocks: vec![call(&format!("c{n}"))],
+            }));
+            rope.push(Message::Tool(ToolMessage {
+                call: CallId::new(format!("c{n}")),
+                name: "bash".into(),
+                text: "ok".into(),
+                error: false,
+            }));
+            let next = joined(&rope.request(StepNo(n + 2)));
+            assert!(next.starts_with(&last[..last.len() - chat::TAIL.len()]));
+            last = next;
+        }
+        serde_json::from_slice::<serde_json::Value>(&last).unwrap();
+    }
+
+    #[test]
+    fn fresh_holds_what_came_since_the_last_answer() {
+        let mut rope = rope();
+        rope.push(Message::user("a"));
+        rope.push(Message::Assistant(AssistantMessage {
+            blocks: vec![Block::text("b")],
+        }));
+        rope.push(Message::user("c"));
+        let request = rope.request(StepNo(2));
+        assert_eq!((request.turn, request.messages), (1, 3));
+        assert_eq!(*request.fresh, vec![Message::user("c")]);
+    }
+
+    #[test]
+    fn the_chain_does_not_depend_on_the_head_but_on_every_message() {
+        let (mut a, mut b) = (rope(), rope());
+        b.set_head(&Head {
+            model: "other".into(),
+            system: "other".into(),
+            tools: Vec::new(),
+        });
+        a.push(Message::user("x"));
+        b.push(Message::user("x"));
+        assert_eq!(a.request(StepNo(1)).digest, b.request(StepNo(1)).digest);
+        b.push(Message::user("y"));
+        assert_ne!(a.request(StepNo(1)).digest, b.request(StepNo(1)).digest);
+    }
+}

@@ -1,0 +1,111 @@
+//! What a client asks of a session, and the one handle through which every surface holds one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Actor, AgentId, CallId, CommandId, Digest, Event, Seq, StepNo};
+
+/// Something a client wants. The client makes the id: a repeated command gets the first receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Command {
+    pub id: CommandId,
+    pub actor: Actor,
+    pub body: CommandBody,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandBody {
+    GiveTask {
+        text: String,
+    },
+    /// Go on with a run that was interrupted.
+    GoOn,
+    /// Stop what is under way and close the history.
+    Cancel,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receipt {
+    pub command: CommandId,
+    pub answer: ReceiptAnswer,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiptAnswer {
+    /// Taken; the journal stood at this number then.
+    Accepted {
+        seq: Seq,
+    },
+    Refused {
+        reason: String,
+    },
+}
+
+/// Something that is happening. Never stored; carries the event it follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Frame {
+    pub after: Seq,
+    pub agent: AgentId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepNo>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    pub body: FrameBody,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "frame", content = "data", rename_all = "snake_case")]
+pub enum FrameBody {
+    /// The model writes.
+    Text(String),
+    /// The model thinks.
+    Thinking(String),
+    /// The model begins a call of this name.
+    CallForming(String),
+    /// A running command prints.
+    Output { stream: OutputStream, text: String },
+    /// The model is asked again.
+    Retry {
+        attempt: u32,
+        wait_ms: u64,
+        reason: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    Stdout,
+    Stderr,
+}
+
+/// What a subscription yields.
+#[derive(Debug, Clone)]
+pub enum Update {
+    Event(Arc<Event>),
+    Frame(Frame),
+}
+
+/// A future returned through a dynamic seam.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Events after a place, then live; never misses one. Frames may be left out when the reader is slow.
+pub trait EventStream: Send {
+    /// None when the session has closed.
+    fn next(&mut self) -> Boxed<'_, Option<Update>>;
+}
+
+/// A session as every surface sees it: the actor of this process, or one reached over a network.
+pub trait SessionHandle: Send + Sync {
+    fn submit(&self, command: Command) -> Boxed<'_, Receipt>;
+    /// Everything after `cursor`.
+    fn subscribe(&self, cursor: Seq) -> Box<dyn EventStream>;
+    fn blob<'a>(&'a self, id: &'a Digest) -> Boxed<'a, Option<Vec<u8>>>;
+}

@@ -1,0 +1,291 @@
+//! The bodies of events: facts in the past tense, nothing that can be derived from others.
+//!
+//! The meaning of a `(kind, version)` never changes. A new meaning is a new version, and the old one is lifted
+//! when it is read ([`crate::Fact::decode`]).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Actor, Block, CallId, Change, CommandId, Decision, Digest, Effects, Raw, SeenFile, SessionId,
+    SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
+};
+
+/// The first event of a journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionOpened {
+    pub session: SessionId,
+    /// The folder worked in.
+    pub workspace: String,
+    pub options: SessionOptions,
+    /// The session that started this one, for a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// The version of Lathe that wrote it.
+    pub lathe: String,
+}
+
+/// Options given anew when a session was resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OptionsChanged {
+    pub options: SessionOptions,
+}
+
+/// The head of the prompt was made (again): from here on requests begin with these bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochStarted {
+    pub cause: EpochCause,
+    pub system: String,
+    pub tools: Vec<ToolSpec>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EpochCause {
+    SessionOpened,
+    OptionsChanged,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskGiven {
+    pub text: String,
+    pub command: CommandId,
+    pub actor: Actor,
+}
+
+/// Somebody wants the run to stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelAsked {
+    pub command: CommandId,
+    pub actor: Actor,
+}
+
+/// A request was sent. Its body is not stored: it is recomputed from the journal and checked by this digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelAsked {
+    pub digest: Digest,
+    pub messages: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelAnswered {
+    pub blocks: Vec<Block>,
+    pub stop: StopReason,
+    pub usage: Usage,
+    pub model: String,
+    pub took_ms: u64,
+}
+
+/// The model could not be had for this step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelFailed {
+    pub kind: ModelFailure,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ModelFailure {
+    /// The provider refused: key, name, request.
+    Refused,
+    /// No answer after all attempts.
+    Unavailable,
+    /// The recording says something else.
+    Diverged,
+    Cancelled,
+    /// Lathe was stopped while it waited; the step is asked for again.
+    Interrupted,
+}
+
+/// A replayed request differed from the recorded one in content but not in shape; the replay went on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayDrifted {
+    /// What differed, for example `result of call c2 (bash)`.
+    pub place: String,
+    pub recorded: String,
+    pub now: String,
+}
+
+/// The gate looked at a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallDecided {
+    pub tool: String,
+    /// What the call does, in one line.
+    pub about: String,
+    pub effects: Effects,
+    pub decision: Decision,
+    pub lane: Lane,
+}
+
+/// When a call may run beside others of the same answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Only reads: beside other readers.
+    Reader,
+    /// Alone, in the order of the calls.
+    Alone,
+    /// After all others.
+    Last,
+}
+
+/// The intent to run a call; written before its effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallStarted {}
+
+/// The one result of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallFinished {
+    /// The name the model called.
+    pub name: String,
+    /// The text the model sees.
+    pub text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Raw>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncated: Option<Truncation>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<SeenFile>,
+    /// What the tool wants to be given at its next call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Raw>,
+    pub took_ms: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolError {
+    pub kind: ToolErrorKind,
+    pub message: String,
+}
+
+/// Why a call failed, in the words of Gemini CLI's taxonomy where it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolErrorKind {
+    InvalidToolParams,
+    ToolNotRegistered,
+    PolicyViolation,
+    ExecutionFailed,
+    FileNotFound,
+    FileWriteFailure,
+    ReadContentFailure,
+    AttemptToCreateExistingFile,
+    PermissionDenied,
+    NoSpaceLeft,
+    TargetIsDirectory,
+    EditNoOccurrenceFound,
+    EditExpectedOccurrenceMismatch,
+    EditNoChange,
+    /// The file is no longer what the model saw.
+    FileChanged,
+    ShellExecuteError,
+    TimedOut,
+    Cancelled,
+    /// Lathe was stopped while the call was under way.
+    Interrupted,
+}
+
+/// Text put before the model after failed results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reflected {
+    pub text: String,
+}
+
+/// Text put before the model after an answer that called nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reminded {
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskFinished {
+    pub ending: Ending,
+    /// The result as the user reads it.
+    pub result: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The model called `task_done`.
+    Done,
+    /// The model's text is the result.
+    Answered,
+    /// The task could not be done.
+    Failed,
+    ModelUnavailable,
+    StepsUsedUp,
+    Denied,
+    DiskFull,
+    Cancelled,
+}
+
+impl Ending {
+    pub fn is_success(self) -> bool {
+        match self {
+            Ending::Done | Ending::Answered => true,
+            Ending::Failed
+            | Ending::ModelUnavailable
+            | Ending::StepsUsedUp
+            | Ending::Denied
+            | Ending::DiskFull
+            | Ending::Cancelled => false,
+        }
+    }
+}
+
+/// The live branch goes on from the end of step `to`; what came after is kept, but no longer live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rewound {
+    pub to: StepNo,
+}
+
+/// A kind or version this program does not know. It is kept and skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownFact {
+    pub kind: String,
+    pub version: u16,
+    pub body: Raw,
+}
+
+/// What a dangling call is closed with when a journal is opened again.
+pub fn interrupted(name: &str, started: bool) -> CallFinished {
+    let message = if started {
+        "Interrupted: Lathe was stopped while this call was running. It may have taken effect in part: look before you repeat it."
+    } else {
+        "Interrupted: Lathe was stopped before this call began. Nothing was done."
+    };
+    CallFinished::failed(name, ToolErrorKind::Interrupted, message)
+}
+
+impl CallFinished {
+    /// A result that is only an error.
+    pub fn failed(name: &str, kind: ToolErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self {
+            name: name.to_owned(),
+            text: message.clone(),
+            error: Some(ToolError { kind, message }),
+            data: None,
+            truncated: None,
+            changes: Vec::new(),
+            seen: Vec::new(),
+            memory: None,
+            took_ms: 0,
+        }
+    }
+}
+
+/// A call that has no result yet, found when a journal is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dangling {
+    pub step: StepNo,
+    pub call: CallId,
+    pub name: String,
+    pub started: bool,
+}

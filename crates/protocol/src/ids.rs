@@ -1,0 +1,79 @@
+//! Names of things. Each id is its own type, so that a step cannot be passed for a sequence number.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+macro_rules! number_id {
+    ($($(#[$doc:meta])* $name:ident($int:ty);)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub $int);
+
+        impl $name {
+            pub fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    )*};
+}
+
+text_id! {
+    /// A session: one journal.
+    SessionId;
+    /// The agent that acts in a session. A sub-agent has a session of its own.
+    AgentId;
+    /// A tool call, as the model named it; unique within one answer.
+    CallId;
+    /// A command, named by the client that sent it.
+    CommandId;
+}
+
+number_id! {
+    /// Place of an event in its journal. It never goes back. The first event is 1.
+    Seq(u64);
+    /// One model answer and what came of it. Counted through the whole session from 1.
+    StepNo(u32);
+    /// One task being worked on. Counted through the whole session from 1; 0 is before the first.
+    RunNo(u32);
+}
+
+impl AgentId {
+    /// The agent a session begins with.
+    pub fn main() -> Self {
+        Self::new("main")
+    }
+}

@@ -1,0 +1,35 @@
+//! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
+
+mod change;
+mod command;
+mod digest;
+mod event;
+mod facts;
+mod gate;
+mod ids;
+mod message;
+mod options;
+mod raw;
+
+pub use change::{Change, SeenFile, Truncation};
+pub use command::{
+    Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
+    SessionHandle, Update,
+};
+pub use digest::Digest;
+pub use event::{DecodeError, Draft, Event, Fact, Place};
+pub use facts::{
+    CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause, EpochStarted, Lane,
+    ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, Reflected, Reminded, ReplayDrifted,
+    Rewound, SessionOpened, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+};
+pub use gate::{Actor, Decision, Effects, Mode, Verdict};
+pub use ids::SessionId;
+pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
+pub use jiff::Timestamp;
+pub use message::{
+    Arguments, AssistantMessage, Block, Message, StopReason, TextBlock, ToolCall, ToolMessage, ToolSpec,
+    Usage, UserMessage, calls_of, text_of,
+};
+pub use options::{EndingRule, Limits, ModelChoice, Sandbox, SessionOptions, Toolset};
+pub use raw::Raw;

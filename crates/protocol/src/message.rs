@@ -1,0 +1,241 @@
+//! Messages between Lathe and a model, neutral between the wires of the providers.
+//!
+//! Enums here are externally tagged: the other forms of serde cannot be read back when they hold raw JSON.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{CallId, Raw};
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Message {
+    User(UserMessage),
+    Assistant(AssistantMessage),
+    Tool(ToolMessage),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UserMessage {
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssistantMessage {
+    pub blocks: Vec<Block>,
+}
+
+/// The result of one call, as the model sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolMessage {
+    pub call: CallId,
+    pub name: String,
+    pub text: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub error: bool,
+}
+
+/// A part of an assistant message, in the order in which it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Block {
+    Text(TextBlock),
+    Thinking(TextBlock),
+    Call(ToolCall),
+    /// Something this version does not know; it goes back as it came.
+    Opaque(Raw),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TextBlock {
+    pub text: String,
+    /// What the provider sent, with every member of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    pub id: CallId,
+    pub name: String,
+    pub arguments: Arguments,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Raw>,
+}
+
+/// The arguments of a call. In JSON: the value itself, or, if the model's text was no JSON, that text as a string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arguments {
+    Json(Raw),
+    Malformed(String),
+}
+
+impl Arguments {
+    /// Reads what a model wrote. An empty text means no arguments.
+    pub fn from_text(text: &str) -> Self {
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        match Raw::parse(text) {
+            Ok(raw) if !raw.get().starts_with('"') => Self::Json(raw),
+            _ => Self::Malformed(text.to_owned()),
+        }
+    }
+
+    pub fn as_text(&self) -> &str {
+        match self {
+            Self::Json(raw) => raw.get(),
+            Self::Malformed(text) => text,
+        }
+    }
+}
+
+impl Serialize for Arguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Json(raw) => raw.serialize(serializer),
+            Self::Malformed(text) => text.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Raw::deserialize(deserializer)?;
+        if !raw.get().starts_with('"') {
+            return Ok(Self::Json(raw));
+        }
+        serde_json::from_str(raw.get())
+            .map(Self::Malformed)
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Arguments {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Arguments".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        true.into()
+    }
+}
+
+impl Message {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User(UserMessage { text: text.into() })
+    }
+}
+
+impl Block {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextBlock {
+            text: text.into(),
+            raw: None,
+        })
+    }
+}
+
+/// All text of an answer, in order.
+pub fn text_of(blocks: &[Block]) -> String {
+    let texts: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(text.text.as_str()),
+            Block::Thinking(_) | Block::Call(_) | Block::Opaque(_) => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+/// The calls of an answer, in order.
+pub fn calls_of(blocks: &[Block]) -> impl Iterator<Item = &ToolCall> {
+    blocks.iter().filter_map(|block| match block {
+        Block::Call(call) => Some(call),
+        Block::Text(_) | Block::Thinking(_) | Block::Opaque(_) => None,
+    })
+}
+
+/// Tokens of one model answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_creation_input_tokens: u64,
+    pub cache_read_input_tokens: u64,
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_creation_input_tokens += other.cache_creation_input_tokens;
+        self.cache_read_input_tokens += other.cache_read_input_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}
+
+/// Why the model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    EndTurn,
+    ToolCalls,
+    Length,
+    ContentFilter,
+    Other(String),
+}
+
+/// A tool as the model is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the parameters.
+    pub schema: Raw,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_with_raw_json_survives_writing_and_reading() {
+        let message = Message::Assistant(AssistantMessage {
+            blocks: vec![
+                Block::Thinking(TextBlock {
+                    text: "hm".into(),
+                    raw: Some(Raw::parse(r#"{"sig":"a=","n":1e2}"#).unwrap()),
+                }),
+                Block::Call(ToolCall {
+                    id: CallId::new("c1"),
+                    name: "bash".into(),
+                    arguments: Arguments::from_text(r#"{ "command" : "ls" }"#),
+                    raw: None,
+                }),
+                Block::Call(ToolCall {
+                    id: CallId::new("c2"),
+                    name: "bash".into(),
+                    arguments: Arguments::from_text("{\"comm"),
+                    raw: None,
+                }),
+            ],
+        });
+        let text = serde_json::to_string(&message).unwrap();
+        assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+        assert!(
+            text.contains(r#""arguments":{"command":"ls"}"#) && text.contains(r#""arguments":"{\"comm""#)
+        );
+    }
+
+    #[test]
+    fn no_arguments_are_an_empty_object() {
+        assert_eq!(Arguments::from_text(" ").as_text(), "{}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What a session is set to. These are data of its first event, apart from configuration files.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Mode;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionOptions {
+    pub model: ModelChoice,
+    pub mode: Mode,
+    pub sandbox: Sandbox,
+    pub toolset: Toolset,
+    pub limits: Limits,
+    pub ending: EndingRule,
+}
+
+/// Which model answers. The key is never part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelChoice {
+    pub provider: String,
+    pub model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sandbox {
+    Off,
+    Workspace,
+    ReadOnly,
+}
+
+impl Sandbox {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Sandbox::Off => "off",
+            Sandbox::Workspace => "workspace",
+            Sandbox::ReadOnly => "read-only",
+        }
+    }
+}
+
+/// Which names, schemas and words the model is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Toolset {
+    Lathe,
+    Trae,
+}
+
+impl Toolset {
+    pub const ALL: [Toolset; 2] = [Toolset::Lathe, Toolset::Trae];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Toolset::Lathe => "lathe",
+            Toolset::Trae => "trae",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Steps of one run.
+    pub max_steps: u32,
+    /// Seconds a shell line may take unless the call says otherwise.
+    pub line_seconds: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_steps: 100,
+            line_seconds: 120,
+        }
+    }
+}
+
+/// What an answer without calls means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EndingRule {
+    /// A headless run: remind once that the task is ended by a call, then take the text as the result.
+    Remind,
+    /// A conversation: it ends the turn.
+    EndTurn,
+}

@@ -1,0 +1,137 @@
+//! Secrets become placeholders, once, where text enters.
+//!
+//! Whatever is journalled, shown or sent to a model has passed here first, so a journal holds what the model saw and a
+//! replay is exact. A placeholder is `«secret:NAME»`. Only values that are known are replaced here; guessing by shape
+//! belongs to screens and logs.
+
+use std::borrow::Cow;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+/// Values shorter than this would be found inside ordinary words.
+const SHORTEST: usize = 8;
+
+pub struct Redactor {
+    finder: Option<AhoCorasick>,
+    placeholders: Vec<String>,
+    longest: usize,
+}
+
+impl Redactor {
+    /// Takes pairs of name and value. Short values are left alone.
+    pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        let secrets: Vec<(String, String)> = secrets
+            .into_iter()
+            .filter(|(_, value)| value.len() >= SHORTEST)
+            .collect();
+        let finder = if secrets.is_empty() {
+            None
+        } else {
+            let values = secrets.iter().map(|(_, value)| value.as_str());
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(values)
+                .ok()
+        };
+        Self {
+            finder,
+            longest: secrets.iter().map(|(_, value)| value.len()).max().unwrap_or(0),
+            placeholders: secrets
+                .into_iter()
+                .map(|(name, _)| format!("«secret:{name}»"))
+                .collect(),
+        }
+    }
+
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.finder {
+            Some(finder) if finder.is_match(text) => Cow::Owned(finder.replace_all(text, &self.placeholders)),
+            Some(_) | None => Cow::Borrowed(text),
+        }
+    }
+
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        match &self.finder {
+            Some(finder) if finder.is_match(bytes) => {
+                Cow::Owned(finder.replace_all_bytes(bytes, &self.placeholders))
+            }
+            Some(_) | None => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// For text that comes in pieces: see [`Stream`].
+    pub fn stream(&self) -> Stream<'_> {
+        Stream {
+            redactor: self,
+            held: Vec::new(),
+        }
+    }
+}
+
+/// Holds back the end of what came so far, in which a secret may have begun.
+pub struct Stream<'a> {
+    redactor: &'a Redactor,
+    held: Vec<u8>,
+}
+
+impl Stream<'_> {
+    /// What may be shown now.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if self.redactor.finder.is_none() {
+            return bytes.to_vec();
+        }
+        self.held.extend_from_slice(bytes);
+        let clean = self.redactor.bytes(&self.held).into_owned();
+        let keep = self.redactor.longest.saturating_sub(1).min(clean.len());
+        let mut out = clean;
+        self.held = out.split_off(out.len() - keep);
+        out
+    }
+
+    /// The rest, when nothing more comes.
+    pub fn finish(self) -> Vec<u8> {
+        self.redactor.bytes(&self.held).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redactor() -> Redactor {
+        Redactor::new([
+            ("KEY".to_owned(), "sk-12345678".to_owned()),
+            ("PIN".to_owned(), "1234".to_owned()),
+        ])
+    }
+
+    #[test]
+    fn known_values_become_placeholders_and_short_ones_stay() {
+        assert_eq!(
+            redactor().text("key sk-12345678, pin 1234"),
+            "key «secret:KEY», pin 1234"
+        );
+    }
+
+    #[test]
+    fn a_secret_cut_in_two_by_the_stream_is_found() {
+        let redactor = redactor();
+        for cut in 0..19 {
+            let text = b"key sk-12345678 end";
+            let mut stream = redactor.stream();
+            let mut out = stream.push(&text[..cut]);
+            out.extend(stream.push(&text[cut..]));
+            out.extend(stream.finish());
+            assert_eq!(
+                String::from_utf8(out).unwrap(),
+                "key «secret:KEY» end",
+                "cut at {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_known_costs_nothing() {
+        assert!(matches!(Redactor::new([]).text("anything"), Cow::Borrowed(_)));
+    }
+}

@@ -1,0 +1,27 @@
+//! The persistent bash of an agent session.
+//!
+//! [`Shell`] is the host side: it starts `ax supervise` through the workspace's `Processes`, sends it
+//! lines and receives output and ends over the two pipes of that process. Everything that needs to be
+//! next to bash (descriptors, signals, the process tree, the state that survives bash) is in `ax`; its
+//! module `supervise` says how. What is here would work the same with `ax` in a container.
+//!
+//! Invariants:
+//! * [`Shell::run`] ends within its limits plus a few seconds, whatever the line does.
+//! * Memory is flat whatever the volume: [`Spool`] keeps head and tail, the rest is counted.
+//! * After [`Shell::close`], or soon after a drop, or after the death of the host, no process is left.
+//! * Output of a line's background children after its end is read and dropped: it never appears in a
+//!   later line, and never blocks its writer.
+
+mod error;
+mod line;
+mod link;
+mod place;
+mod shell;
+mod spool;
+mod wire;
+
+pub use error::ShellError;
+pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};
+pub use place::place_ax;
+pub use shell::{Shell, ShellOptions};
+pub use spool::{HeadTail, Spool};

@@ -1,0 +1,277 @@
+//! The shell of an agent session, as the host sees it.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lathe_workspace::Processes;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::link::Link;
+use crate::wire::{self, Done, Event, How};
+use crate::{LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream};
+
+/// Between TERM and KILL for a line that has to end.
+const GRACE_MS: u32 = 300;
+/// A line that has to end does so in under a second; one that hangs in the kernel in under three.
+const STUCK_LIMIT: Duration = Duration::from_secs(10);
+/// The code of an interrupted command.
+const CANCELLED: i32 = 130;
+const LINE_MAX: usize = 64 * 1024 * 1024;
+/// What stands for "never" where a clock cannot reach it.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// Where and how a shell runs.
+#[derive(Debug, Clone)]
+pub struct ShellOptions {
+    pub cwd: PathBuf,
+    /// The whole environment of bash.
+    pub env: Vec<(OsString, OsString)>,
+    /// The supervisor, see [`place_ax`](crate::place_ax).
+    pub ax: PathBuf,
+    pub shell: PathBuf,
+}
+
+/// One live bash. Lines run one after the other.
+pub struct Shell {
+    processes: Arc<dyn Processes>,
+    options: ShellOptions,
+    /// `None` after the supervisor was lost, until the next line.
+    link: Option<Link>,
+    cwd: PathBuf,
+    jobs: usize,
+    last_id: u64,
+    /// A line whose `run` was dropped before its end.
+    unfinished: Option<u64>,
+    /// The supervisor was replaced since the last line's end.
+    replaced: bool,
+}
+
+/// Why a line was told to end.
+#[derive(Clone, Copy)]
+enum Stop {
+    Timeout,
+    Cancel,
+}
+
+impl Shell {
+    pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
+        let link = Link::start(&*processes, &options).await?;
+        let cwd = options.cwd.clone();
+        Ok(Self {
+            processes,
+            options,
+            link: Some(link),
+            cwd,
+            jobs: 0,
+            last_id: 0,
+            unfinished: None,
+            replaced: false,
+        })
+    }
+
+    /// The folder bash was in at the end of the last line.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Runs one line, which may be many lines of script. It ends by itself, by its time-out or by `cancel`;
+    /// what it printed until then is in the result. `live` gets a copy of the output as it comes.
+    ///
+    /// A text whose line ends are all CR LF is taken as if they were LF.
+    ///
+    /// An error says that the shell itself failed; the next call starts a new one in the same folder.
+    pub async fn run(
+        &mut self,
+        line: &[u8],
+        limits: LineLimits,
+        live: Option<&mpsc::Sender<LiveChunk>>,
+        cancel: &CancellationToken,
+    ) -> Result<LineEnd, ShellError> {
+        if line.contains(&0) {
+            return Err(ShellError::NulInLine);
+        }
+        if line.len() > LINE_MAX {
+            return Err(ShellError::LineTooLong { limit: LINE_MAX });
+        }
+        if cancel.is_cancelled() {
+            return Ok(self.not_run());
+        }
+        let began = Instant::now();
+        self.last_id += 1;
+        let id = self.last_id;
+        let mut outputs = [Spool::new(limits.keep), Spool::new(limits.keep)];
+        let result = self
+            .run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs)
+            .await;
+        if result.is_err() {
+            self.link = None;
+            self.unfinished = None;
+            self.replaced = true;
+        }
+        let (exit, done) = result?;
+        self.cwd.clone_from(&done.cwd);
+        self.jobs = done.jobs;
+        let [stdout, stderr] = outputs;
+        Ok(LineEnd {
+            exit,
+            stdout,
+            stderr,
+            cwd: done.cwd,
+            respawned: done.respawned || std::mem::take(&mut self.replaced),
+            jobs: done.jobs,
+            elapsed: began.elapsed(),
+        })
+    }
+
+    /// What a line comes to that was cancelled before it began.
+    fn not_run(&self) -> LineEnd {
+        LineEnd {
+            exit: LineExit::Cancelled { code: CANCELLED },
+            stdout: Spool::new(0),
+            stderr: Spool::new(0),
+            cwd: self.cwd.clone(),
+            respawned: false,
+            jobs: self.jobs,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    async fn run_as(
+        &mut self,
+        id: u64,
+        line: &[u8],
+        limit: Duration,
+        live: Option<&mpsc::Sender<LiveChunk>>,
+        cancel: &CancellationToken,
+        outputs: &mut [Spool; 2],
+    ) -> Result<(LineExit, Done), ShellError> {
+        let unfinished = self.unfinished.replace(id);
+        let link = match &mut self.link {
+            Some(link) => link,
+            none => {
+                let options = ShellOptions {
+                    cwd: nearest(&self.cwd),
+                    ..self.options.clone()
+                };
+                none.insert(Link::start(&*self.processes, &options).await?)
+            }
+        };
+        link.want(id);
+        if let Some(old) = unfinished {
+            link.send(&wire::stop(old, 0)).await;
+        }
+        // An unfinished line ends first: the supervisor keeps the next one until then.
+        link.send(&wire::run(id, line)).await;
+        let mut stop = None;
+        let begin = Instant::now();
+        let deadline = sleep_until(begin.checked_add(limit).unwrap_or(begin + FOREVER));
+        tokio::pin!(deadline);
+        loop {
+            let why = tokio::select! {
+                event = link.next() => match event {
+                    Event::Output { id: of, stream, bytes } if of == id => {
+                        take_output(outputs, stream, bytes, live);
+                        continue;
+                    }
+                    Event::Done(done) if done.id == id => {
+                        link.want(0);
+                        self.unfinished = None;
+                        return Ok((exit(&done.how, stop), done));
+                    }
+                    Event::Failed(text) => return Err(ShellError::Bash(text)),
+                    Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
+                    Event::Output { .. } | Event::Done(_) | Event::Ready => continue,
+                },
+                () = &mut deadline => match stop {
+                    None => Stop::Timeout,
+                    Some(_) => return Err(ShellError::SupervisorStuck),
+                },
+                () = cancel.cancelled(), if stop.is_none() => Stop::Cancel,
+            };
+            stop = Some(why);
+            deadline.as_mut().reset(Instant::now() + STUCK_LIMIT);
+            link.send(&wire::stop(id, GRACE_MS)).await;
+        }
+    }
+
+    /// A fresh bash in the folder and with the environment of the start; all old processes are ended.
+    pub async fn restart(&mut self) -> Result<(), ShellError> {
+        self.unfinished = None;
+        self.replaced = false;
+        self.cwd.clone_from(&self.options.cwd);
+        let result = match &mut self.link {
+            Some(link) => link.restart().await,
+            none => Link::start(&*self.processes, &self.options)
+                .await
+                .map(|link| *none = Some(link)),
+        };
+        if result.is_err() {
+            self.link = None;
+        }
+        result
+    }
+
+    /// Ends bash and everything it started. No process is left afterwards.
+    pub async fn close(mut self) {
+        if let Some(link) = self.link.take() {
+            link.close().await;
+        }
+    }
+}
+
+fn take_output(
+    outputs: &mut [Spool; 2],
+    stream: Stream,
+    bytes: Vec<u8>,
+    live: Option<&mpsc::Sender<LiveChunk>>,
+) {
+    let [stdout, stderr] = outputs;
+    match stream {
+        Stream::Stdout => stdout.push(&bytes),
+        Stream::Stderr => stderr.push(&bytes),
+    }
+    if let Some(live) = live {
+        // Best effort: a slow watcher must not slow down the command.
+        let _ = live.try_send(LiveChunk { stream, bytes });
+    }
+}
+
+fn exit(how: &How, stop: Option<Stop>) -> LineExit {
+    match (how, stop) {
+        (How::Code(code), None) => LineExit::Code(*code),
+        (How::ShellSignal(signal), None) => LineExit::ShellKilled { signal: *signal },
+        (How::Code(code), Some(Stop::Timeout)) => LineExit::TimedOut { code: *code },
+        (How::Code(code), Some(Stop::Cancel)) => LineExit::Cancelled { code: *code },
+        (How::ShellSignal(signal), Some(Stop::Timeout)) => LineExit::TimedOut { code: 128 + signal },
+        (How::ShellSignal(signal), Some(Stop::Cancel)) => LineExit::Cancelled { code: 128 + signal },
+    }
+}
+
+fn nearest(cwd: &Path) -> PathBuf {
+    cwd.ancestors()
+        .find(|dir| dir.is_dir())
+        .unwrap_or(Path::new("/"))
+        .to_owned()
+}
+
+/// Text from a CR LF client would make every word at a line's end wrong. Mixed text is left as it is: a
+/// carriage return in it is probably meant.
+fn without_cr(line: &[u8]) -> Cow<'_, [u8]> {
+    let ends = line.iter().filter(|byte| **byte == b'\n').count();
+    let crlf = line.windows(2).filter(|pair| pair == b"\r\n").count();
+    if ends == 0 || crlf != ends {
+        return Cow::Borrowed(line);
+    }
+    let mut text = Vec::with_capacity(line.len());
+    for (index, byte) in line.iter().enumerate() {
+        if *byte != b'\r' || line.get(index + 1) != Some(&b'\n') {
+            text.push(*byte);
+        }
+    }
+    Cow::Owned(text)
+}

@@ -1,0 +1,116 @@
+//! The frames between host and supervisor: one type byte, a little-endian `u32` length, the payload.
+//! `crates/ax/src/wire.rs` is the other end; both come out of one build, so there is no version.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::Stream;
+
+/// Larger frames do not come from our supervisor.
+const FRAME_MAX: usize = 1024 * 1024;
+
+pub(crate) enum Event {
+    Ready,
+    Output {
+        id: u64,
+        stream: Stream,
+        bytes: Vec<u8>,
+    },
+    Done(Done),
+    Failed(String),
+    /// No more frames will come, with what the supervisor had to say about it.
+    Gone(String),
+}
+
+pub(crate) struct Done {
+    pub(crate) id: u64,
+    pub(crate) how: How,
+    pub(crate) respawned: bool,
+    pub(crate) jobs: usize,
+    pub(crate) cwd: PathBuf,
+}
+
+pub(crate) enum How {
+    Code(i32),
+    ShellSignal(i32),
+}
+
+pub(crate) fn start(shell: &Path, cwd: &Path) -> Vec<u8> {
+    frame(
+        b'S',
+        &[shell.as_os_str().as_bytes(), b"\0", cwd.as_os_str().as_bytes()],
+    )
+}
+
+pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {
+    frame(b'R', &[&id.to_le_bytes(), line])
+}
+
+pub(crate) fn stop(id: u64, grace_ms: u32) -> Vec<u8> {
+    frame(b'K', &[&id.to_le_bytes(), &grace_ms.to_le_bytes()])
+}
+
+pub(crate) fn fresh() -> Vec<u8> {
+    frame(b'F', &[])
+}
+
+pub(crate) fn quit() -> Vec<u8> {
+    frame(b'Q', &[])
+}
+
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let size: usize = parts.iter().map(|part| part.len()).sum();
+    let mut frame = Vec::with_capacity(5 + size);
+    frame.push(kind);
+    frame.extend_from_slice(&(size as u32).to_le_bytes());
+    parts.iter().for_each(|part| frame.extend_from_slice(part));
+    frame
+}
+
+/// The next event; `None` at the end of the stream, or where it stops making sense.
+pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<Event> {
+    let mut head = [0; 5];
+    from.read_exact(&mut head).await.ok()?;
+    let [kind, size @ ..] = head;
+    let size = u32::from_le_bytes(size) as usize;
+    if size > FRAME_MAX {
+        return None;
+    }
+    let mut payload = vec![0; size];
+    from.read_exact(&mut payload).await.ok()?;
+    match kind {
+        b'r' => Some(Event::Ready),
+        b'o' => output(Stream::Stdout, payload),
+        b'e' => output(Stream::Stderr, payload),
+        b'd' => done(&payload).map(Event::Done),
+        b'f' => Some(Event::Failed(String::from_utf8_lossy(&payload).into_owned())),
+        _ => None,
+    }
+}
+
+fn output(stream: Stream, mut bytes: Vec<u8>) -> Option<Event> {
+    let id = u64::from_le_bytes(*bytes.first_chunk()?);
+    bytes.drain(..8);
+    Some(Event::Output { id, stream, bytes })
+}
+
+fn done(payload: &[u8]) -> Option<Done> {
+    let (id, rest) = payload.split_first_chunk()?;
+    let ([kind, respawned], rest) = rest.split_first_chunk()?;
+    let (value, rest) = rest.split_first_chunk()?;
+    let (jobs, cwd) = rest.split_first_chunk()?;
+    let value = i32::from_le_bytes(*value);
+    Some(Done {
+        id: u64::from_le_bytes(*id),
+        how: match kind {
+            2 => How::ShellSignal(value),
+            _ => How::Code(value),
+        },
+        respawned: *respawned != 0,
+        jobs: u32::from_le_bytes(*jobs) as usize,
+        cwd: PathBuf::from(OsString::from_vec(cwd.to_vec())),
+    })
+}

@@ -1,0 +1,11 @@
+//! The shell with a real bash, in behaviours.
+
+// clippy knows test functions, not their helpers.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod death;
+mod ending;
+mod harness;
+mod io;
+mod state;
+mod stopping;

@@ -1,0 +1,32 @@
+//! What the tests of Lathe stand on: a fake model server, temporary repositories, the real binary on a leash.
+//!
+//! The fake is only the model. It speaks a provider's wire over real TCP and refuses every request that a strict
+//! provider would refuse, so a test that ends well has also shown that the conversation was well formed. This crate
+//! knows the protocol and nothing else of Lathe: it sees the program as a user and a provider see it.
+
+// Everything here runs inside tests, where a panic with a good text is how a failure is told.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod eventually;
+mod golden;
+mod http;
+mod lathe;
+mod options;
+mod pairing;
+mod prefix;
+mod processes;
+mod repo;
+mod script;
+mod server;
+mod sse;
+
+pub use eventually::eventually;
+pub use golden::golden;
+pub use lathe::{Lathe, Ran, Running, Signal, events};
+pub use options::{Chop, LineEnd, Options};
+pub use pairing::check_pairing;
+pub use prefix::check_prefix;
+pub use processes::{descendants_of, no_process_with, processes_with};
+pub use repo::TempRepo;
+pub use script::{Answer, Fault, Script, call, done, say};
+pub use server::{FakeModel, Request};

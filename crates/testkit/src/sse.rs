@@ -1,0 +1,262 @@
+//! An answer as the event stream of Chat Completions.
+
+use lathe_protocol::{Block, StopReason, ToolCall, calls_of};
+use serde_json::{Map, Value, json};
+
+use crate::options::Options;
+use crate::script::Answer;
+
+/// Into how many deltas a text is cut, if it is long enough.
+const PIECES: usize = 4;
+
+/// Which parts of the stream are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Whole,
+    WithoutEnd,
+    Empty,
+    MalformedArguments,
+}
+
+/// What the stream repeats from the request.
+pub(crate) struct Asked<'a> {
+    pub(crate) answer: usize,
+    pub(crate) model: &'a str,
+    pub(crate) include_usage: bool,
+}
+
+/// The bytes of the event stream.
+pub(crate) fn stream(answer: &Answer, asked: &Asked<'_>, shape: Shape, options: &Options) -> Vec<u8> {
+    let end = options.line_end.as_str();
+    let mut text = String::new();
+    for (number, data) in events(answer, asked, shape).iter().enumerate() {
+        if options.comments {
+            text.push_str(&format!(": keep-alive {number}{end}{end}"));
+        }
+        text.push_str(&format!("data: {data}{end}{end}"));
+    }
+    text.into_bytes()
+}
+
+fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<String> {
+    let chunk = |choices: Value, usage: Option<Value>| {
+        let mut chunk = json!({
+            "id": format!("chatcmpl-fake-{}", asked.answer),
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": asked.model,
+            "choices": choices,
+        });
+        if asked.include_usage {
+            chunk["usage"] = usage.unwrap_or(Value::Null);
+        }
+        chunk.to_string()
+    };
+    let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), None);
+    let mut events = vec![delta(json!({"role": "assistant", "content": ""}))];
+    if shape != Shape::Empty {
+        events.extend(deltas(&answer.blocks, shape).into_iter().map(delta));
+    }
+    if shape == Shape::WithoutEnd {
+        return events;
+    }
+    let finish = match shape {
+        Shape::Empty => "stop",
+        Shape::Whole | Shape::WithoutEnd | Shape::MalformedArguments => finish_reason(answer),
+    };
+    events.push(chunk(
+        json!([{"index": 0, "delta": {}, "finish_reason": finish}]),
+        None,
+    ));
+    if asked.include_usage {
+        events.push(chunk(json!([]), Some(usage(answer))));
+    }
+    events.push("[DONE]".to_owned());
+    events
+}
+
+fn deltas(blocks: &[Block], shape: Shape) -> Vec<Value> {
+    let mut deltas = Vec::new();
+    let mut index = 0;
+    for block in blocks {
+        match block {
+            Block::Text(text) => {
+                deltas.extend(
+                    pieces(&text.text)
+                        .into_iter()
+                        .map(|piece| json!({"content": piece})),
+                );
+            }
+            Block::Thinking(text) => {
+                deltas.extend(
+                    pieces(&text.text)
+                        .into_iter()
+                        .map(|piece| json!({"reasoning_content": piece})),
+                );
+            }
+            Block::Call(call) => {
+                deltas.extend(call_deltas(call, index, shape));
+                index += 1;
+            }
+            // Nothing on this wire would carry it.
+            Block::Opaque(_) => {}
+        }
+    }
+    deltas
+}
+
+/// The start of a call with its id and name, and every other member it was recorded with; then its arguments.
+fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
+    let raw = call.raw.as_ref().and_then(|raw| raw.to_value().ok());
+    let Value::Object(recorded) = raw.unwrap_or_else(|| json!({"id": call.id.as_str(), "type": "function"}))
+    else {
+        panic!("the raw form of call {} is no object", call.id.as_str())
+    };
+    let mut function = match recorded.get("function") {
+        Some(Value::Object(function)) => function.clone(),
+        _ => Map::from_iter([("name".to_owned(), Value::String(call.name.clone()))]),
+    };
+    let arguments = match function.insert("arguments".to_owned(), Value::String(String::new())) {
+        Some(Value::String(text)) => text,
+        _ => call.arguments.as_text().to_owned(),
+    };
+    let mut start = Map::from_iter([("index".to_owned(), json!(index))]);
+    start.extend(recorded);
+    start.insert("function".to_owned(), Value::Object(function));
+    let arguments = match shape {
+        Shape::MalformedArguments => arguments
+            .chars()
+            .take(arguments.chars().count().div_ceil(2))
+            .collect(),
+        Shape::Whole | Shape::WithoutEnd | Shape::Empty => arguments,
+    };
+    let mut deltas = vec![json!({"tool_calls": [start]})];
+    deltas.extend(
+        pieces(&arguments)
+            .into_iter()
+            .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})),
+    );
+    deltas
+}
+
+/// A text in up to [`PIECES`] parts.
+fn pieces(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars
+        .chunks(chars.len().div_ceil(PIECES).max(1))
+        .map(|piece| piece.iter().collect())
+        .collect()
+}
+
+fn finish_reason(answer: &Answer) -> &str {
+    match &answer.stop {
+        Some(StopReason::EndTurn) => "stop",
+        Some(StopReason::ToolCalls) => "tool_calls",
+        Some(StopReason::Length) => "length",
+        Some(StopReason::ContentFilter) => "content_filter",
+        Some(StopReason::Other(text)) => text,
+        None if calls_of(&answer.blocks).next().is_some() => "tool_calls",
+        None => "stop",
+    }
+}
+
+fn usage(answer: &Answer) -> Value {
+    let usage = &answer.usage;
+    json!({
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_input_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use lathe_protocol::{Arguments, CallId, Raw};
+
+    use super::*;
+    use crate::options::LineEnd;
+    use crate::script::{call, say};
+
+    const ASKED: Asked<'_> = Asked {
+        answer: 3,
+        model: "fake",
+        include_usage: true,
+    };
+
+    fn datas(answer: &Answer, shape: Shape) -> Vec<Value> {
+        events(answer, &ASKED, shape)
+            .iter()
+            .filter(|data| *data != "[DONE]")
+            .map(|data| serde_json::from_str(data).unwrap())
+            .collect()
+    }
+
+    fn joined(datas: &[Value], pointer: &str) -> String {
+        datas
+            .iter()
+            .filter_map(|data| data.pointer(pointer)?.as_str())
+            .collect()
+    }
+
+    const ARGUMENTS: &str = "/choices/0/delta/tool_calls/0/function/arguments";
+
+    #[test]
+    fn texts_and_arguments_come_in_pieces_that_join_to_the_whole() {
+        let answer = say("Grüße, 世界!").call("c1", "bash", json!({"command": "echo 世界"}));
+        let datas = datas(&answer, Shape::Whole);
+        assert_eq!(joined(&datas, "/choices/0/delta/content"), "Grüße, 世界!");
+        assert_eq!(joined(&datas, ARGUMENTS), r#"{"command":"echo 世界"}"#);
+        assert_eq!(joined(&datas, "/choices/0/finish_reason"), "tool_calls");
+        assert_eq!(datas.last().unwrap()["usage"]["prompt_tokens"], 100);
+        assert!(datas.len() > 9, "{} events", datas.len());
+    }
+
+    #[test]
+    fn members_a_call_was_recorded_with_are_sent_with_its_start() {
+        let raw = r#"{"id":"c1","type":"function","sig":"s==","function":{"name":"bash","arguments":"{ }"}}"#;
+        let answer = Answer::new(vec![Block::Call(ToolCall {
+            id: CallId::new("c1"),
+            name: "bash".into(),
+            arguments: Arguments::from_text("{}"),
+            raw: Some(Raw::parse(raw).unwrap()),
+        })]);
+        let datas = datas(&answer, Shape::Whole);
+        assert_eq!(
+            datas[1].pointer("/choices/0/delta/tool_calls/0").unwrap(),
+            &json!({"index": 0, "id": "c1", "type": "function", "sig": "s==",
+                    "function": {"name": "bash", "arguments": ""}})
+        );
+        assert_eq!(joined(&datas, ARGUMENTS), "{ }");
+    }
+
+    #[test]
+    fn each_shape_lacks_what_it_says() {
+        let answer = call("c1", "bash", json!({"command": "ls"}));
+        let without_end = datas(&answer, Shape::WithoutEnd);
+        assert_eq!(joined(&without_end, ARGUMENTS), r#"{"command":"ls"}"#);
+        assert_eq!(joined(&without_end, "/choices/0/finish_reason"), "");
+        let empty = datas(&answer, Shape::Empty);
+        assert_eq!(joined(&empty, "/choices/0/finish_reason"), "stop");
+        assert_eq!(joined(&empty, ARGUMENTS), "");
+        let malformed = joined(&datas(&answer, Shape::MalformedArguments), ARGUMENTS);
+        assert_eq!(malformed, "{\"comman");
+    }
+
+    #[test]
+    fn line_ends_and_comments_are_as_asked() {
+        let options = Options {
+            line_end: LineEnd::Cr,
+            comments: true,
+            ..Options::default()
+        };
+        let bytes = stream(&say("hi"), &ASKED, Shape::Whole, &options);
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.starts_with(": keep-alive 0\r\rdata: {"), "{text}");
+        assert!(
+            text.ends_with("data: [DONE]\r\r") && !text.contains('\n'),
+            "{text}"
+        );
+    }
+}

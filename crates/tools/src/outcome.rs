@@ -1,0 +1,145 @@
+//! What a run of a tool came to: data, from which each toolset makes its own words.
+
+use lathe_edit::MatchKind;
+use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
+use lathe_shell::{LineExit, Spool};
+use lathe_workspace::Applied;
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+
+pub(crate) struct Outcome {
+    pub(crate) data: Result<Data, Problem>,
+    pub(crate) changes: Vec<Applied>,
+    pub(crate) seen: Vec<SeenFile>,
+    pub(crate) memory: Option<Raw>,
+}
+
+impl From<Result<Data, Problem>> for Outcome {
+    fn from(data: Result<Data, Problem>) -> Self {
+        Self {
+            data,
+            changes: Vec::new(),
+            seen: Vec::new(),
+            memory: None,
+        }
+    }
+}
+
+pub(crate) enum Data {
+    Shell(ShellData),
+    ShellRestarted,
+    File(FileData),
+    Folder(FolderData),
+    Written(WrittenData),
+    Edited(EditedData),
+    Thought(ThoughtData),
+    Done { summary: String },
+}
+
+pub(crate) struct ShellData {
+    pub(crate) exit: LineExit,
+    pub(crate) stdout: Spool,
+    pub(crate) stderr: Spool,
+    pub(crate) cwd: String,
+    /// Set when the line ended in another folder than it began in.
+    pub(crate) moved: bool,
+    pub(crate) respawned: bool,
+    pub(crate) jobs: usize,
+    pub(crate) seconds: u32,
+}
+
+pub(crate) struct FileData {
+    pub(crate) path: String,
+    /// The shown lines, as they are in the file.
+    pub(crate) text: String,
+    /// Number of the first shown line.
+    pub(crate) first: usize,
+    /// Lines of the whole file.
+    pub(crate) lines: usize,
+    /// Whether the model asked for a part.
+    pub(crate) asked_part: bool,
+}
+
+pub(crate) struct FolderData {
+    pub(crate) path: String,
+    pub(crate) entries: Vec<String>,
+}
+
+pub(crate) struct WrittenData {
+    pub(crate) path: String,
+    pub(crate) existed: bool,
+    pub(crate) lines: usize,
+}
+
+pub(crate) struct EditedData {
+    pub(crate) path: String,
+    pub(crate) kind: EditKind,
+    pub(crate) matched: MatchKind,
+    pub(crate) places: usize,
+    pub(crate) snippets: Vec<Snippet>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EditKind {
+    Replaced,
+    Inserted,
+}
+
+/// Lines around a change, as they now are.
+pub(crate) struct Snippet {
+    pub(crate) first: usize,
+    pub(crate) text: String,
+}
+
+pub(crate) struct ThoughtData {
+    pub(crate) number: i64,
+    pub(crate) total: i64,
+    pub(crate) next_needed: bool,
+    pub(crate) branches: Vec<String>,
+    pub(crate) history: usize,
+}
+
+impl Data {
+    /// The data as the journal keeps it: what a view may want to know and the text does not say plainly.
+    pub(crate) fn summary(&self) -> Value {
+        match self {
+            Data::Shell(shell) => {
+                let how = match shell.exit {
+                    LineExit::Code(_) => "exited",
+                    LineExit::ShellKilled { .. } => "shell_killed",
+                    LineExit::TimedOut { .. } => "timed_out",
+                    LineExit::Cancelled { .. } => "cancelled",
+                };
+                json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total(), "stderr_bytes": shell.stderr.total() })
+            }
+            Data::ShellRestarted => json!({ "restarted": true }),
+            Data::File(file) => json!({ "path": file.path, "lines": file.lines }),
+            Data::Folder(folder) => json!({ "path": folder.path, "entries": folder.entries.len() }),
+            Data::Written(written) => {
+                json!({ "path": written.path, "created": !written.existed, "lines": written.lines })
+            }
+            Data::Edited(edited) => {
+                json!({ "path": edited.path, "places": edited.places, "exact": edited.matched == MatchKind::Exact })
+            }
+            Data::Thought(thought) => {
+                json!({ "thought_number": thought.number, "total_thoughts": thought.total })
+            }
+            Data::Done { summary } => json!({ "summary": summary }),
+        }
+    }
+
+    /// A run that gave data and failed all the same.
+    pub(crate) fn failure(&self) -> Option<ToolError> {
+        let Data::Shell(shell) = self else { return None };
+        let (kind, message) = match shell.exit {
+            LineExit::Code(_) | LineExit::ShellKilled { .. } => return None,
+            LineExit::TimedOut { .. } => (
+                ToolErrorKind::TimedOut,
+                format!("the command took longer than {} seconds", shell.seconds),
+            ),
+            LineExit::Cancelled { .. } => (ToolErrorKind::Cancelled, "cancelled by the user".to_owned()),
+        };
+        Some(ToolError { kind, message })
+    }
+}

@@ -1,0 +1,83 @@
+//! What tools work with: the workspace, the one shell, the blobs, the secrets.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lathe_blobs::Blobs;
+use lathe_protocol::OutputStream;
+use lathe_redact::Redactor;
+use lathe_shell::{Shell, ShellError, ShellOptions, place_ax};
+use lathe_workspace::{Files, Processes};
+
+/// Where live output goes.
+pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;
+
+/// How the session's shell is started, when it is first needed.
+#[derive(Debug, Clone)]
+pub struct ShellPlan {
+    /// Lathe's folder, where the supervisor program is placed.
+    pub home: PathBuf,
+    pub shell: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+pub struct Services {
+    pub root: PathBuf,
+    pub files: Arc<dyn Files>,
+    pub processes: Arc<dyn Processes>,
+    pub blobs: Blobs,
+    pub redactor: Arc<Redactor>,
+    pub plan: ShellPlan,
+    shell: Mutex<Option<Shell>>,
+}
+
+impl Services {
+    pub fn new(
+        root: PathBuf,
+        files: Arc<dyn Files>,
+        processes: Arc<dyn Processes>,
+        blobs: Blobs,
+        redactor: Arc<Redactor>,
+        plan: ShellPlan,
+    ) -> Self {
+        Self {
+            root,
+            files,
+            processes,
+            blobs,
+            redactor,
+            plan,
+            shell: Mutex::new(None),
+        }
+    }
+
+    /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it
+    /// that no two calls want it at once.
+    pub(crate) async fn take_shell(&self) -> Result<Shell, ShellError> {
+        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(shell) = held {
+            return Ok(shell);
+        }
+        let ax = place_ax(&self.plan.home)?;
+        let options = ShellOptions {
+            cwd: self.root.clone(),
+            env: self.plan.env.clone(),
+            ax,
+            shell: self.plan.shell.clone(),
+        };
+        Shell::start(Arc::clone(&self.processes), options).await
+    }
+
+    pub(crate) fn put_shell(&self, shell: Shell) {
+        *self.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
+    }
+
+    /// Ends the shell and everything it started.
+    pub async fn close(&self) {
+        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(shell) = held {
+            shell.close().await;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `sequentialthinking`: thoughts, numbered, with revisions and branches. It has no effect but to be written down.
+//!
+//! The tool itself keeps nothing: how many thoughts there were is in its memory, which the session hands back at the next
+//! call, so a resumed session counts on.
+
+use std::path::Path;
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects, Lane, Raw};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::face::Adapted;
+use crate::outcome::{Data, Outcome, ThoughtData};
+use crate::problem::Problem;
+use crate::tool::{Invocation, RunContext, Tool, arguments};
+
+pub(crate) const ID: &str = "think";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LatheArguments {
+    /// The thought.
+    thought: String,
+}
+
+/// One thought is one number more; nothing else has to be said.
+pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
+    let LatheArguments { thought } = arguments(value)?;
+    Ok((ID, json!({ "thought": thought })))
+}
+
+/// Canonical arguments: already checked by the face.
+#[derive(Deserialize)]
+struct Arguments {
+    thought: String,
+    #[serde(default)]
+    thought_number: Option<i64>,
+    #[serde(default)]
+    total_thoughts: Option<i64>,
+    #[serde(default)]
+    next_thought_needed: bool,
+    #[serde(default)]
+    branch_from_thought: Option<i64>,
+    #[serde(default)]
+    branch_id: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Memory {
+    thoughts: usize,
+    branches: Vec<String>,
+}
+
+pub(crate) struct ThinkTool;
+
+impl Tool for ThinkTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        Ok(Box::new(Thought {
+            arguments: arguments(value)?,
+        }))
+    }
+}
+
+struct Thought {
+    arguments: Arguments,
+}
+
+impl Invocation for Thought {
+    fn describe(&self) -> String {
+        self.arguments.thought.clone()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+
+    /// In order, because each thought counts on from the last.
+    fn lane(&self) -> Lane {
+        Lane::Alone
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let remembered = context
+                .memory
+                .as_ref()
+                .and_then(|memory| serde_json::from_str(memory.get()).ok());
+            let mut memory: Memory = remembered.unwrap_or_default();
+            let Arguments {
+                thought_number,
+                total_thoughts,
+                next_thought_needed,
+                branch_from_thought,
+                branch_id,
+                ..
+            } = self.arguments;
+            memory.thoughts += 1;
+            if let (Some(_), Some(id)) = (branch_from_thought, branch_id)
+                && !memory.branches.contains(&id)
+            {
+                memory.branches.push(id);
+            }
+            let counted = i64::try_from(memory.thoughts).unwrap_or(i64::MAX);
+            let number = thought_number.unwrap_or(counted);
+            let thought = ThoughtData {
+                number,
+                total: total_thoughts.unwrap_or(number).max(number),
+                next_needed: next_thought_needed,
+                branches: memory.branches.clone(),
+                history: memory.thoughts,
+            };
+            let kept = Raw::from_serialize(&memory).ok();
+            Outcome {
+                memory: kept,
+                ..Ok(Data::Thought(thought)).into()
+            }
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The two traits of a tool, and what it is given to run.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, CallId, Effects, Lane, Raw, SeenFile};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::Outcome;
+use crate::problem::Problem;
+use crate::services::{LiveOutput, Services};
+
+/// Something the model can call, by its canonical name.
+pub(crate) trait Tool: Send + Sync {
+    fn id(&self) -> &'static str;
+
+    /// Checks the arguments and names what they would do. Nothing has happened yet.
+    fn build(&self, arguments: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem>;
+}
+
+/// A call with good arguments.
+pub(crate) trait Invocation: Send {
+    /// One line for people.
+    fn describe(&self) -> String;
+
+    fn effects(&self) -> Effects;
+
+    /// When it may run beside others. What only reads runs beside readers; the rest keeps the order of the calls.
+    fn lane(&self) -> Lane {
+        if self.effects().change_something() {
+            Lane::Alone
+        } else {
+            Lane::Reader
+        }
+    }
+
+    fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome>;
+}
+
+/// What a running invocation is given.
+#[derive(Clone)]
+pub struct RunContext {
+    pub services: Arc<Services>,
+    pub call: CallId,
+    pub live: LiveOutput,
+    pub cancel: CancellationToken,
+    /// What the model has seen of the files this call touches.
+    pub seen: Vec<SeenFile>,
+    /// What this tool asked to be given again.
+    pub memory: Option<Raw>,
+    pub line_seconds: u32,
+}
+
+impl RunContext {
+    pub(crate) fn seen_hash(&self, path: &str) -> Option<&lathe_protocol::Digest> {
+        self.seen
+            .iter()
+            .find(|seen| seen.path == path)
+            .map(|seen| &seen.hash)
+    }
+}
+
+/// Arguments of a tool by its type, with the place of a mistake in the words.
+pub(crate) fn arguments<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        Problem::Arguments(if path == "." {
+            inner.to_string()
+        } else {
+            format!("{path}: {inner}")
+        })
+    })
+}
+
+/// A path as the model gave it, made absolute; `./a` and `a` become the same.
+pub(crate) fn absolute(root: &Path, path: &str) -> PathBuf {
+    root.join(path).components().collect()
+}
+
+/// A path as people want to read it: inside the workspace without the way to it.
+pub(crate) fn shown(root: &Path, path: &Path) -> String {
+    match path.strip_prefix(root) {
+        Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+        Ok(inside) => inside.display().to_string(),
+        Err(_) => path.display().to_string(),
+    }
+}

@@ -1,0 +1,136 @@
+//! Whole files: made, or replaced by somebody who has seen what is there.
+
+use std::path::{Path, PathBuf};
+
+use lathe_edit::Text;
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::face::Adapted;
+use crate::outcome::{Data, Outcome, WrittenData};
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+
+pub(crate) const ID: &str = "write";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LatheArguments {
+    /// File to write; relative paths are relative to the workspace.
+    path: String,
+    /// The whole content.
+    content: String,
+}
+
+pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
+    let LatheArguments { path, content } = arguments(value)?;
+    Ok((ID, json!({ "path": path, "content": content, "overwrite": true })))
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+    /// Whether a file that was seen may be replaced.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+pub(crate) struct WriteTool;
+
+impl Tool for WriteTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments {
+            path,
+            content,
+            overwrite,
+        } = arguments(value)?;
+        let path = absolute(root, &path);
+        Ok(Box::new(Write {
+            shown: shown(root, &path),
+            path,
+            content,
+            overwrite,
+        }))
+    }
+}
+
+struct Write {
+    path: PathBuf,
+    /// The path for people.
+    shown: String,
+    content: String,
+    overwrite: bool,
+}
+
+impl Invocation for Write {
+    fn describe(&self) -> String {
+        format!("write {}", self.shown)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::writing(self.path.display().to_string())
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            match self.write(&context).await {
+                Ok(outcome) => outcome,
+                Err(problem) => Err(problem).into(),
+            }
+        })
+    }
+}
+
+impl Write {
+    async fn write(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let files = &context.services.files;
+        let path = self.path.display().to_string();
+        let expect = match files.stat(&self.path).await {
+            Err(WorkspaceError::NotFound(_)) => Expect::Absent,
+            Err(error) => return Err(Problem::from_workspace(error, &self.path, Doing::Writing)),
+            Ok(stat) if stat.kind == FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
+            Ok(_) if !self.overwrite => return Err(Problem::Exists(self.path.clone())),
+            Ok(_) => match context.seen_hash(&path) {
+                Some(hash) => Expect::Hash(hash.clone()),
+                None => return Err(Problem::NotSeen(self.path.clone())),
+            },
+        };
+        let existed = expect != Expect::Absent;
+        let content = self.content.clone().into_bytes();
+        let lines = Text::decode(&content).map_or(0, |text| text.line_count());
+        let hash = Digest::of(&content);
+        let op = FileOp::Write {
+            path: self.path.clone(),
+            expect,
+            content,
+        };
+        let applied = files
+            .apply(vec![op])
+            .await
+            .map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
+        let data = Data::Written(WrittenData {
+            path: path.clone(),
+            existed,
+            lines,
+        });
+        Ok(Outcome {
+            changes: applied,
+            seen: vec![SeenFile { path, hash }],
+            ..Ok(data).into()
+        })
+    }
+}
+
+pub(crate) fn words(written: &WrittenData) -> String {
+    let verb = if written.existed { "Replaced" } else { "Created" };
+    format!("{verb} {} ({} lines).", written.path, written.lines)
+}

@@ -1,0 +1,40 @@
+use std::path::PathBuf;
+
+/// Why a file or process operation could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkspaceError {
+    #[error("{} does not exist", .0.display())]
+    NotFound(PathBuf),
+    #[error("{} exists already", .0.display())]
+    Exists(PathBuf),
+    #[error("{} is a folder", .0.display())]
+    IsDirectory(PathBuf),
+    #[error("{} is neither a file nor a folder", .0.display())]
+    Special(PathBuf),
+    #[error("no permission for {}", .0.display())]
+    Denied(PathBuf),
+    #[error("{} was changed meanwhile", .0.display())]
+    Stale(PathBuf),
+    #[error("no space left on the disk for {}", .0.display())]
+    NoSpace(PathBuf),
+    #[error("cannot start {program}: {source}")]
+    Spawn { program: String, source: std::io::Error },
+    #[error("{}: {source}", .path.display())]
+    Io { path: PathBuf, source: std::io::Error },
+}
+
+impl WorkspaceError {
+    /// Gives an I/O error its path and the name a caller acts on.
+    pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let path = path.into();
+        match source.kind() {
+            K::NotFound => Self::NotFound(path),
+            K::AlreadyExists => Self::Exists(path),
+            K::IsADirectory => Self::IsDirectory(path),
+            K::PermissionDenied | K::ReadOnlyFilesystem => Self::Denied(path),
+            K::StorageFull | K::QuotaExceeded => Self::NoSpace(path),
+            _ => Self::Io { path, source },
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Files: how file content is read and changed, wherever it lies.
+//!
+//! Writing goes through [`Files::apply`] only: a list of operations, each with
+//! the hash it expects to find, done all or none. A tool that read a file can
+//! therefore never overwrite what somebody else wrote meanwhile.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use lathe_protocol::Digest;
+
+use crate::{Boxed, WorkspaceError};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    File,
+    Directory,
+    /// A FIFO, socket or device: never opened by a file tool.
+    Special,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    pub kind: FileKind,
+    pub bytes: u64,
+    pub mode: u32,
+}
+
+/// One entry of a walk, relative to the folder that was walked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub path: PathBuf,
+    pub kind: FileKind,
+}
+
+/// What an operation expects to find before it acts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// No file may be there.
+    Absent,
+    /// Exactly this content.
+    Hash(Digest),
+}
+
+#[derive(Debug, Clone)]
+pub enum FileOp {
+    /// The whole new content. Parent folders are made; the mode of an existing
+    /// file is kept.
+    Write {
+        path: PathBuf,
+        expect: Expect,
+        content: Vec<u8>,
+    },
+    Remove {
+        path: PathBuf,
+        expect: Expect,
+    },
+}
+
+/// What one operation did: content before and after, for the journal's `Change`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    pub path: PathBuf,
+    pub before: Option<Vec<u8>>,
+    pub after: Option<Vec<u8>>,
+    pub mode: u32,
+}
+
+/// Where files are. Paths are absolute.
+pub trait Files: Send + Sync {
+    fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>>;
+    /// Bytes of a file, or of a part of it.
+    fn read<'a>(
+        &'a self,
+        path: &'a Path,
+        range: Option<Range<u64>>,
+    ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>>;
+    /// Entries below a folder down to `depth`, hidden names left out, sorted.
+    fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>>;
+    /// All operations, or none.
+    fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
+    /// The root as a folder of this machine, where it is one.
+    fn local_root(&self) -> Option<&Path>;
+}

@@ -1,0 +1,16 @@
+//! The workspace: files and processes of the place where the agent works.
+//!
+//! No tool knows where it runs. `Files` and `Processes` are the two seams; local
+//! is the first implementation, a jail and containers join with their parts.
+
+mod error;
+mod files;
+mod local_files;
+mod local_process;
+mod process;
+
+pub use error::WorkspaceError;
+pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Stat};
+pub use local_files::LocalFiles;
+pub use local_process::LocalProcesses;
+pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};

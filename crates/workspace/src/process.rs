@@ -1,0 +1,53 @@
+//! Processes: how a program is started and stopped, wherever it runs.
+//!
+//! A tool never calls `Command` itself. It asks the workspace, so the same tool
+//! works on this machine, in a jail or in a container. The seam is kept to what
+//! all three can do: three byte pipes, an exit, and an end to the whole tree.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::WorkspaceError;
+
+/// A future returned through a dynamic seam.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What to start. `env` is the whole environment of the child: nothing is inherited.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    pub argv: Vec<OsString>,
+    pub cwd: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Code(i32),
+    Signal(i32),
+}
+
+/// The three pipes of a child; each may be taken once.
+pub struct Pipes {
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pub stderr: Box<dyn AsyncRead + Send + Unpin>,
+}
+
+/// A running child. Dropping it kills it.
+pub trait Child: Send {
+    /// The pipes, on the first call.
+    fn pipes(&mut self) -> Option<Pipes>;
+    fn wait(&mut self) -> Boxed<'_, Result<Ended, WorkspaceError>>;
+    /// Ends the child and its process group at once.
+    fn kill_tree(&mut self) -> Boxed<'_, Result<(), WorkspaceError>>;
+}
+
+/// Where programs run.
+pub trait Processes: Send + Sync {
+    fn spawn(&self, what: Spawn) -> Boxed<'_, Result<Box<dyn Child>, WorkspaceError>>;
+}
