@@ -75,7 +75,8 @@ fn ready(state: &State) -> Vec<Action> {
             "The last steps were denied by policy as a whole; the task cannot go on.",
         )];
     }
-    if state.steps_in_run >= state.options.limits.max_steps {
+    // A step that is asked for again was counted already.
+    if state.steps_in_run >= state.options.limits.max_steps && !state.step_open {
         return vec![finish(
             Ending::StepsUsedUp,
             "Task execution exceeded maximum steps without completion.",
@@ -84,7 +85,7 @@ fn ready(state: &State) -> Vec<Action> {
     match state.head {
         HeadState::Missing => vec![Action::StartEpoch(EpochCause::SessionOpened)],
         HeadState::Outdated => vec![Action::StartEpoch(EpochCause::OptionsChanged)],
-        HeadState::Fits => vec![Action::Ask(state.step.next())],
+        HeadState::Fits => vec![Action::Ask(state.next_step())],
     }
 }
 

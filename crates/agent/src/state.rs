@@ -93,6 +93,8 @@ pub struct State {
     pub agent: AgentState,
     pub run: RunNo,
     pub step: StepNo,
+    /// Whether that step was asked for and has no answer: after an interruption it is asked for again.
+    pub step_open: bool,
     pub steps_in_run: u32,
     pub phase: Phase,
     pub calls: Vec<Call>,
@@ -136,6 +138,7 @@ impl State {
             agent: AgentState::Idle,
             run: RunNo(0),
             step: StepNo(0),
+            step_open: false,
             steps_in_run: 0,
             phase: Phase::Ready,
             calls: Vec::new(),
@@ -175,6 +178,7 @@ impl State {
                     self.steps_in_run += 1;
                 }
                 self.step = step;
+                self.step_open = true;
                 self.phase = Phase::Thinking;
             }
             Fact::ModelAnswered(answered) => self.answered(answered),
@@ -204,6 +208,7 @@ impl State {
     fn begin_run(&mut self, run: RunNo) {
         self.agent = AgentState::Running;
         self.run = run;
+        self.step_open = false;
         self.steps_in_run = 0;
         self.phase = Phase::Ready;
         self.calls.clear();
@@ -217,6 +222,7 @@ impl State {
 
     fn answered(&mut self, answered: &ModelAnswered) {
         self.usage += answered.usage;
+        self.step_open = false;
         let text = text_of(&answered.blocks);
         if !text.trim().is_empty() {
             self.last_text.clone_from(&text);
@@ -363,6 +369,15 @@ impl State {
             Phase::Failed(_) => StepState::Error,
             Phase::Ready | Phase::Spoke { .. } | Phase::Done { .. } => StepState::Completed,
         })
+    }
+
+    /// The step to be done now.
+    pub fn next_step(&self) -> StepNo {
+        if self.step_open {
+            self.step
+        } else {
+            self.step.next()
+        }
     }
 
     /// Whether a run is under way that was not finished: after a kill, this is what `resume` goes on with.

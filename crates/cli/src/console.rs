@@ -212,7 +212,11 @@ impl Console {
                 about.trim_end().replace('\n', "\n    ")
             ),
             "think" => {
-                let thought = format!("{}: {}", self.say(Say::Thinking), about.trim().replace('\n', "\n  "));
+                let thought = format!(
+                    "{}: {}",
+                    self.say(Say::Thinking),
+                    about.trim().replace('\n', "\n  ")
+                );
                 self.paint.dim(&thought)
             }
             "done" => return String::new(),

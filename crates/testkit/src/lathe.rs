@@ -32,12 +32,13 @@ pub struct Lathe {
 
 impl Lathe {
     /// In a new home, with nothing of this process's environment but PATH.
-    pub fn new(binary: impl Into<PathBuf>) -> Self {
+    pub fn new(binary: impl AsRef<Path>) -> Self {
         let homes = TempDir::new().expect("a temporary folder can be made");
         let user = homes.path().join("user");
         std::fs::create_dir(&user).expect("a folder can be made");
         Self {
-            binary: binary.into(),
+            // It is started from another folder.
+            binary: std::path::absolute(binary).expect("the binary has a path"),
             dir: user,
             homes: Arc::new(homes),
             arguments: Vec::new(),
@@ -103,9 +104,9 @@ impl Lathe {
         self.spawn().wait()
     }
 
-    /// Starts it.
-    #[track_caller]
-    pub fn spawn(&self) -> Running {
+    /// The bare command, for a caller with its own ideas of output and waiting. This value must outlive it: the
+    /// home is gone with the last clone.
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
         command
             .args(&self.arguments)
@@ -116,7 +117,15 @@ impl Lathe {
             .env("NO_COLOR", "1")
             .env("HOME", self.homes.path().join("user"))
             .env("LATHE_HOME", self.home())
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Starts it.
+    #[track_caller]
+    pub fn spawn(&self) -> Running {
+        let mut command = self.command();
+        command
             .stdin(match self.input {
                 Some(_) => Stdio::piped(),
                 None => Stdio::null(),

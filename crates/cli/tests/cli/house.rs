@@ -1,0 +1,178 @@
+//! Line 13: the rules of the house. Direction of dependencies, size of files, no shortcuts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// Which crates each crate may stand on. An engine stands on another only where the design says so.
+const MAY_USE: [(&str, &[&str]); 15] = [
+    ("protocol", &[]),
+    ("blobs", &["protocol"]),
+    ("redact", &["protocol"]),
+    ("journal", &["protocol", "blobs"]),
+    ("model", &["protocol"]),
+    ("policy", &["protocol"]),
+    ("workspace", &["protocol"]),
+    ("shell", &["protocol", "workspace"]),
+    ("edit", &["protocol"]),
+    (
+        "tools",
+        &[
+            "protocol",
+            "blobs",
+            "redact",
+            "policy",
+            "workspace",
+            "shell",
+            "edit",
+        ],
+    ),
+    (
+        "agent",
+        &[
+            "protocol",
+            "blobs",
+            "redact",
+            "journal",
+            "model",
+            "policy",
+            "workspace",
+            "tools",
+        ],
+    ),
+    (
+        "host",
+        &[
+            "protocol",
+            "blobs",
+            "redact",
+            "journal",
+            "model",
+            "policy",
+            "workspace",
+            "shell",
+            "edit",
+            "tools",
+            "agent",
+        ],
+    ),
+    ("cli", &["protocol", "host"]),
+    ("ax", &[]),
+    ("testkit", &["protocol"]),
+];
+
+#[test]
+fn crates_depend_only_downwards() {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rules: BTreeMap<&str, &[&str]> = MAY_USE.into_iter().collect();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap().strip_prefix("lathe-").unwrap();
+        let allowed = rules
+            .get(name)
+            .unwrap_or_else(|| panic!("crate {name} has no place in the house: add it to MAY_USE"));
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let Some(on) = dependency["name"].as_str().unwrap().strip_prefix("lathe-") else {
+                continue;
+            };
+            // Tests may use the kit; nothing else may.
+            let is_test = dependency["kind"] == "dev";
+            assert!(
+                allowed.contains(&on) || (is_test && on == "testkit"),
+                "{name} must not depend on {on}"
+            );
+        }
+    }
+}
+
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, ending, found);
+        } else if path.to_string_lossy().ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_source_file_is_longer_than_600_lines() {
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    assert!(found.len() > 80);
+    let long: Vec<String> = found
+        .iter()
+        .map(|path| (path, std::fs::read_to_string(path).unwrap().lines().count()))
+        .filter(|(_, lines)| *lines > 600)
+        .map(|(path, lines)| format!("{} has {lines} lines", path.display()))
+        .collect();
+    assert_eq!(long, Vec::<String>::new());
+}
+
+#[test]
+fn every_crate_takes_the_workspaces_lints_and_says_what_it_is() {
+    for (name, _) in MAY_USE {
+        let folder = root().join("crates").join(name);
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains("[lints]\nworkspace = true"), "{name}");
+        let lib = folder.join("src/lib.rs");
+        let source = if lib.exists() {
+            lib
+        } else {
+            folder.join("src/main.rs")
+        };
+        assert!(
+            std::fs::read_to_string(&source).unwrap().starts_with("//! "),
+            "{name}: its first line says its purpose"
+        );
+    }
+}
+
+#[test]
+fn no_test_is_switched_off_and_no_stub_is_left() {
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    // Written apart, so that this file does not find itself.
+    let words = [
+        ["to", "do!("].concat(),
+        ["unimple", "mented!("].concat(),
+        ["FIX", "ME"].concat(),
+        ["TO", "DO"].concat(),
+    ];
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for word in &words {
+            assert!(!text.contains(word.as_str()), "{word} in {}", path.display());
+        }
+    }
+}
+
+#[test]
+fn there_is_no_toolchain_file_and_ci_calls_scripts_test_only() {
+    assert!(!root().join("rust-toolchain.toml").exists() && !root().join("rust-toolchain").exists());
+    let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let lines: Vec<&str> = ci
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .collect();
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].contains("scripts/test"));
+}

@@ -1,0 +1,93 @@
+//! The real binary, as a user and a provider see it. Line numbers in names and comments are those of the issue's
+//! "Accepted when" list (part 1).
+
+// Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod edits;
+mod ends;
+mod faults;
+mod house;
+mod kills;
+mod replay;
+mod runs;
+mod shell;
+mod surface;
+
+use std::path::Path;
+
+use lathe_testkit::{FakeModel, Lathe, Ran, Script};
+use serde_json::Value;
+
+/// The sizes of `scripts/test --full` where it is asked for, else the gate's.
+pub(crate) fn size(gate: usize, full: usize) -> usize {
+    if std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1") {
+        full
+    } else {
+        gate
+    }
+}
+
+pub(crate) fn lathe() -> Lathe {
+    Lathe::new(env!("CARGO_BIN_EXE_lathe"))
+}
+
+/// `lathe run TASK` in `dir` against `model`, allowed to change things, printing events.
+pub(crate) fn run_in(dir: &Path, model: &FakeModel) -> Lathe {
+    lathe()
+        .in_dir(dir)
+        .args(["run", "do it", "--mode", "full-auto", "--output", "stream-json"])
+        .with_model(model)
+}
+
+/// Serves a script, runs it in `dir` and checks every request on the way.
+pub(crate) fn play(dir: &Path, script: Script) -> Ran {
+    let model = FakeModel::serving(script);
+    let ran = run_in(dir, &model).run();
+    assert_eq!(model.violations(), Vec::<String>::new());
+    ran
+}
+
+/// The bodies of all events of a kind.
+pub(crate) fn bodies(events: &[Value], kind: &str) -> Vec<Value> {
+    events
+        .iter()
+        .filter(|event| event["kind"] == kind)
+        .map(|event| event["body"].clone())
+        .collect()
+}
+
+/// What the model was told for each call, in the order of the calls.
+pub(crate) fn results(events: &[Value]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for answered in events.iter().filter(|event| event["kind"] == "model_answered") {
+        for block in answered["body"]["blocks"].as_array().unwrap() {
+            let Some(id) = block["call"]["id"].as_str() else {
+                continue;
+            };
+            let finished: Vec<&Value> = events
+                .iter()
+                .filter(|event| {
+                    event["kind"] == "call_finished"
+                        && event["call"] == id
+                        && event["step"] == answered["step"]
+                })
+                .collect();
+            assert_eq!(finished.len(), 1, "call {id} has exactly one result");
+            found.push((
+                id.to_owned(),
+                finished[0]["body"]["text"].as_str().unwrap().to_owned(),
+            ));
+        }
+    }
+    found
+}
+
+/// The result of one call.
+pub(crate) fn result(events: &[Value], id: &str) -> String {
+    results(events)
+        .into_iter()
+        .find(|(known, _)| known == id)
+        .unwrap_or_else(|| panic!("no call {id}"))
+        .1
+}

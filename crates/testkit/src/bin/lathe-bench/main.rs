@@ -1,0 +1,63 @@
+//! Measures `lathe` against its goals and prints one table.
+//!
+//! Every time is shown beside something bare that was measured in the same minute on the same machine, because a
+//! bare number says as much about the machine as about the program. Nothing is asserted: a benchmark that fails
+//! when a neighbour is busy is soon ignored.
+
+// A program for developers: it prints, and a measurement that cannot be made should say so and stop.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod binary;
+mod samples;
+mod steps;
+mod table;
+
+use std::path::PathBuf;
+
+use table::Table;
+
+/// How often things are repeated.
+struct Effort {
+    /// Starts of short programs.
+    starts: usize,
+    /// Whole runs of one turn.
+    runs: usize,
+    /// Runs of many steps.
+    series: usize,
+}
+
+fn main() {
+    let mut binary = None;
+    let mut effort = Effort {
+        starts: 300,
+        runs: 30,
+        series: 5,
+    };
+    for argument in std::env::args_os().skip(1) {
+        if argument == "--quick" {
+            effort = Effort {
+                starts: 60,
+                runs: 8,
+                series: 1,
+            };
+        } else {
+            binary = Some(PathBuf::from(argument));
+        }
+    }
+    let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
+        eprintln!("usage: lathe-bench PATH_OF_LATHE [--quick]   (usually through scripts/bench)");
+        std::process::exit(2);
+    };
+    let mut table = Table::default();
+    binary::measure(&binary, &effort, &mut table);
+    steps::measure(&binary, &effort, &mut table);
+    table.print();
+    println!();
+    println!(
+        "{} on {} cores; sessions and files under {}. `beside` was measured in turn with the row it stands in.",
+        binary.display(),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        std::env::temp_dir().display(),
+    );
+}
