@@ -11,17 +11,31 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::folder::Folder;
+use crate::stop::SIGNAL;
 use crate::system::detach;
+use crate::tree::program;
 
 /// Longer quoted text goes by file: bash reads its script byte by byte, and all statements of a line
 /// must fit into one atomic write of 4096 bytes.
 const LONG_TEXT: usize = 2048;
+
+/// Variables that bash makes itself, or that say something about the old one.
+const NOT_KEPT: &str = "BASH*|COMP_*|DIRSTACK|EPOCH*|EUID|FUNCNAME|GROUPS|HISTCMD|LINENO|OLDPWD|PIPESTATUS|PPID|\
+    PWD|RANDOM|SECONDS|SHELLOPTS|SHLVL|SRANDOM|UID|_|__ax*";
+
+/// Takes away what functions have put in front of a global variable. That one is marked first (the trace
+/// attribute means nothing for variables), and from within another function `unset` uncovers the next one.
+const UNCOVER: &str = r#"\builtin declare -gt -- "$__ax_name"
+while [[ ${!__ax_name@a} != *t* ]]; do \builtin unset -v -- "$__ax_name" && [[ -v $__ax_name ]] || \builtin break; done
+if [[ ${!__ax_name@a} == *t* ]]; then \builtin declare -g +t -- "$__ax_name"; \builtin declare -p -- "$__ax_name"; fi"#;
 
 pub struct Bash {
     pub pid: c_int,
     /// What its first answer must carry; `None` once that came.
     pub starting: Option<String>,
     pub restored: bool,
+    /// The program it runs, as long as no line has replaced it.
+    program: Option<(u64, u64)>,
     script: File,
 }
 
@@ -50,6 +64,18 @@ impl Bash {
             .stderr(Stdio::null());
         detach(&mut command);
         let mut text = Vec::new();
+        // In braces, so that `set -x` shows nothing of it.
+        let trap = [
+            b"{ \\builtin . ",
+            folder.quoted(UNWIND).as_slice(),
+            b"; } 2>/dev/null",
+        ]
+        .concat();
+        let number = SIGNAL.to_string();
+        statement(
+            &mut text,
+            &[b"\\builtin trap ", &quote(&trap), b" ", number.as_bytes()],
+        );
         let cd = [b"\\builtin cd -- ", quote(cwd.as_os_str().as_bytes()).as_slice()].concat();
         if let Some(state) = state {
             command.env_clear();
@@ -85,8 +111,20 @@ impl Bash {
             pid,
             starting: Some(token),
             restored: state.is_some(),
+            program: None,
             script,
         })
+    }
+
+    /// It has answered for the first time.
+    pub fn has_started(&mut self) {
+        self.starting = None;
+        self.program = program(self.pid);
+    }
+
+    /// False when a line has put a program in its place: `exec make`.
+    pub fn is_itself(&self) -> bool {
+        self.program == program(self.pid)
     }
 
     /// Hands over a line: its text, the answer, and after the answer the state.
@@ -113,21 +151,75 @@ impl Bash {
         statement(
             &mut text,
             &[
-                b"\\builtin eval ",
+                b"for _ in 1; do \\builtin eval ",
                 &quoted,
                 b" </dev/null >|",
                 &out,
                 b" 2>|",
                 &err,
+                b"; done",
             ],
         );
         answer(&mut text, folder, line.token);
-        let end = [b"\\builtin printf '\\n#%s\\n' ", line.token.as_bytes()].concat();
-        let state = folder.quoted_state(line.state_slot);
-        let what = b"{ \\builtin export -p; \\builtin declare -f; \\builtin umask -p; ";
-        statement(&mut text, &[what, &end, b"; } 2>/dev/null >|", &state]);
+        save(&mut text, folder, line.state_slot, line.token, b"");
         self.script.write_all(&text)
     }
+}
+
+/// The files that the trap of [`SIGNAL`] reads.
+const UNWIND: &str = "unwind";
+const SAVE: &str = "save";
+
+/// Writes what bash does when it has to give up its line: it saves its state and exits. Plain variables are
+/// a part of that state, since it was not bash that failed.
+///
+/// Or it only breaks out of the loop around the line, if it `may_live`, is in no function and would not
+/// exit for a failure (`set -e`). After a `break` bash skips every command up to the end of its loop, also
+/// those that follow here.
+pub fn unwind(folder: &Folder, state_slot: usize, token: &str, may_live: bool) -> io::Result<()> {
+    let letters = (b'A'..=b'Z').chain(b'a'..=b'z').chain([b'_']);
+    let names: String = letters
+        .map(|letter| format!("\"${{!{}@}}\" ", letter as char))
+        .collect();
+    let each = |what: &str| {
+        format!("for __ax_name in {names}; do case $__ax_name in {NOT_KEPT}) ;; *) {what} ;; esac; done")
+    };
+    let variables = format!(
+        "if \\builtin local >/dev/null 2>&1; then \\builtin shopt -u localvar_unset; __ax() {{ {}; }}; __ax; else {}; fi; ",
+        each(UNCOVER),
+        each("\\builtin declare -p -- \"$__ax_name\""),
+    );
+    let mut text = Vec::new();
+    save(&mut text, folder, state_slot, token, variables.as_bytes());
+    folder.write(SAVE, &text)?;
+    text.clear();
+    if may_live {
+        let line: &[u8] = b"[[ $- == *e* ]] || \\builtin local >/dev/null 2>&1 || \\builtin break 99999";
+        statement(&mut text, &[line]);
+    }
+    let trap = [b"\\builtin . ", folder.quoted(SAVE).as_slice()].concat();
+    statement(
+        &mut text,
+        &[b"\\builtin trap ", &quote(&trap), b" EXIT; \\builtin exit"],
+    );
+    folder.write(UNWIND, &text)
+}
+
+/// Without a stop the signal means nothing.
+pub fn forget_unwind(folder: &Folder) {
+    folder.delete(UNWIND);
+    folder.delete(SAVE);
+}
+
+fn save(text: &mut Vec<u8>, folder: &Folder, slot: usize, token: &str, variables: &[u8]) {
+    let first = b"{ \\builtin declare -f; \\builtin umask -p; ";
+    let last = [
+        b"\\builtin export -p; \\builtin printf '\\n#%s\\n' ",
+        token.as_bytes(),
+    ]
+    .concat();
+    let state = folder.quoted_state(slot);
+    statement(text, &[first, variables, &last, b"; } 2>/dev/null >|", &state]);
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {

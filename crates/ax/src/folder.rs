@@ -73,8 +73,15 @@ impl Folder {
         quote(self.path.join(name).as_os_str().as_bytes())
     }
 
+    /// Writes a file such that bash finds the old content or the new one.
     pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
-        fs::write(self.path.join(name), content)
+        let new = self.path.join("new");
+        fs::write(&new, content)?;
+        fs::rename(new, self.path.join(name))
+    }
+
+    pub fn delete(&self, name: &str) {
+        let _ = fs::remove_file(self.path.join(name));
     }
 
     pub fn quoted_state(&self, slot: usize) -> Vec<u8> {

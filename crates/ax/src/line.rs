@@ -1,20 +1,13 @@
-//! One line: its two outputs and how it is brought to an end.
+//! One line: its two outputs and its end.
 
 use std::collections::HashSet;
-use std::ffi::c_int;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::time::{Duration, Instant};
 
 use crate::folder::Folder;
-use crate::system::{SIGCONT, SIGINT, SIGKILL, SIGTERM, send};
-use crate::tree::{Process, descendants};
-use crate::wire::put_output;
-
-/// How long bash may take to answer after its children were killed, and after it was interrupted.
-const ANSWER_WAIT: Duration = Duration::from_millis(150);
-/// A process that not even KILL ends (it hangs in the kernel) is given up after this.
-pub const GIVE_UP: Duration = Duration::from_secs(2);
+use crate::stop::{Step, Stop};
+use crate::tree::Process;
+use crate::wire::{How, put_output};
 
 /// The stdout and stderr FIFO of one line; a `None` is at its end.
 pub struct Outputs {
@@ -60,22 +53,13 @@ impl Outputs {
     }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Phase {
-    Running,
-    Term { until: Instant },
-    Kill { until: Instant },
-    Interrupt { until: Instant },
-}
-
 pub struct Line {
     pub token: String,
     pub outputs: Outputs,
     /// What was alive before: these and their descendants are not ours to kill.
     pub old: HashSet<Process>,
     pub answer: Option<i32>,
-    told: HashSet<Process>,
-    phase: Phase,
+    pub stop: Option<Stop>,
 }
 
 impl Line {
@@ -85,65 +69,26 @@ impl Line {
             outputs,
             old,
             answer: None,
-            told: HashSet::new(),
-            phase: Phase::Running,
+            stop: None,
         }
     }
 
-    pub fn is_stopping(&self) -> bool {
-        self.phase != Phase::Running
+    /// Whether it has come to its end, or what is to be done about that.
+    pub fn step(&mut self, has_shell: bool) -> Step {
+        let has_ended = self.answer.is_some() || !has_shell;
+        match &mut self.stop {
+            Some(stop) => stop.step(&self.old, has_ended),
+            None if has_ended => Step::Done,
+            None => Step::Wait,
+        }
     }
 
-    pub fn stop(&mut self, grace: Duration) {
-        self.phase = Phase::Term {
-            until: Instant::now() + grace,
-        };
-    }
-
-    /// Presses on with a stop; true when an answered line has nothing more to wait for.
-    ///
-    /// Bash goes on with the rest of its script when a child was killed, so new children are looked for
-    /// on every tick, and bash itself is interrupted, then killed, when it does not come to an end.
-    pub fn press(&mut self, shell: c_int) -> bool {
-        if self.phase == Phase::Running {
-            return self.answer.is_some();
+    pub fn how(&self) -> How {
+        match (self.answer, &self.stop) {
+            (None, Some(stop)) => How::ShellSignal(stop.signal()),
+            // Bash that broke out of a loop has forgotten what its last command came to.
+            (Some(0), Some(stop)) if stop.is_told => How::Code(128 + stop.signal()),
+            (answer, _) => How::Code(answer.unwrap_or_default()),
         }
-        let alive = descendants(shell, &self.old);
-        let kill_all = || alive.iter().for_each(|process| send(process.0, SIGKILL));
-        let now = Instant::now();
-        match self.phase {
-            Phase::Running => {}
-            Phase::Term { until } if now < until => {
-                for process in alive.iter().filter(|process| self.told.insert(**process)) {
-                    send(process.0, SIGTERM);
-                    send(process.0, SIGCONT);
-                }
-            }
-            Phase::Term { .. } => {
-                kill_all();
-                self.phase = Phase::Kill {
-                    until: now + ANSWER_WAIT,
-                };
-            }
-            Phase::Kill { until } => {
-                kill_all();
-                if self.answer.is_some() {
-                    return alive.is_empty() || now >= until + GIVE_UP;
-                }
-                if now >= until {
-                    send(shell, SIGINT);
-                    self.phase = Phase::Interrupt {
-                        until: now + ANSWER_WAIT,
-                    };
-                }
-            }
-            Phase::Interrupt { until } => {
-                kill_all();
-                if now >= until && self.answer.is_none() {
-                    send(shell, SIGKILL);
-                }
-            }
-        }
-        self.answer.is_some() && alive.is_empty()
     }
 }

@@ -11,6 +11,8 @@ mod folder;
 #[cfg(target_os = "linux")]
 mod line;
 #[cfg(target_os = "linux")]
+mod stop;
+#[cfg(target_os = "linux")]
 mod supervise;
 #[cfg(target_os = "linux")]
 mod system;

@@ -17,13 +17,17 @@
 //!   hold that for hours. Each line has its own pair of FIFOs; all foreground output is in them when the
 //!   answer arrives, so they are emptied without waiting. A pair still held by a background child stays
 //!   with the old line's id, and later lines get another; a pair nobody holds is used again.
-//! * **A kill hits this line only**: what descends from us now, less the trees that were alive when the
-//!   line began. Bash itself is interrupted only when it does not answer although its children are gone.
+//! * **A stop hits this line only, and all of it**: what descends from us now, less the trees that were
+//!   alive when the line began. After it no further command of the line runs; module `stop` says how. For
+//!   that each line is surrounded by a loop that bash can break out of, so a `break` or `continue` outside
+//!   of a loop of its own ends the line.
 //! * **State survives the death of bash.** After each answer bash writes its exported variables, functions
 //!   and umask to a file in the private folder (tmpfs where there is one: about 40 us, after the host
 //!   has been answered). A new bash starts with an empty environment, reads that file and goes to the
 //!   last known folder. The file is trusted only if it ends with its line's token. Options (`set -e`)
-//!   and plain variables are left behind on purpose: they are often what killed the old one.
+//!   and plain variables are left behind on purpose: they are often what killed the old one. Bash that has
+//!   to exit for a stop is another matter: what it writes then has the stopped line's doings and plain
+//!   variables in it too.
 
 use std::collections::HashSet;
 use std::ffi::{OsString, c_int};
@@ -34,9 +38,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::bash::{Bash, LineScript};
+use crate::bash::{self, Bash, LineScript};
 use crate::folder::Folder;
-use crate::line::{GIVE_UP, Line, Outputs};
+use crate::line::{Line, Outputs};
+use crate::stop::{GIVE_UP, Step, Stop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
 use crate::tree::{Process, descendants};
 use crate::wire::{self, How, Request};
@@ -150,7 +155,7 @@ impl Supervisor {
                 let file = end.as_ref().filter(|_| !is_full);
                 fds.push(PollFd::reader(file.map_or(-1, AsRawFd::as_raw_fd)));
             }
-            let is_stopping = self.line.as_ref().is_some_and(Line::is_stopping);
+            let is_stopping = self.line.as_ref().is_some_and(|line| line.stop.is_some());
             wait(&mut fds, is_stopping.then_some(TICK))?;
             let is_ready = |index: usize| fds.get(index).is_some_and(PollFd::is_ready);
             let all = self
@@ -253,10 +258,35 @@ impl Supervisor {
         if self.pending.take_if(|(pending, _)| *pending == id).is_some() {
             self.put_done(id, &How::ShellSignal(SIGTERM));
         }
-        if let Some(line) = self.line.as_mut().filter(|line| line.outputs.id == id) {
-            line.stop(grace);
-            // A stopped bash can neither answer nor be interrupted.
-            send(self.shell_pid(), SIGCONT);
+        let shell = self.shell_pid();
+        let Some(line) = self.line.as_mut().filter(|line| line.outputs.id == id) else {
+            return;
+        };
+        if let Some(stop) = &mut line.stop {
+            return stop.hurry(grace);
+        }
+        line.stop = Some(Stop::begin(shell, &line.old, grace));
+        // Only now is it certain what bash has said.
+        self.read_answers();
+        self.tell_shell();
+    }
+
+    /// Everything of the line is halted: now bash has to give it up.
+    fn tell_shell(&mut self) {
+        let (Some(line), Some(bash)) = (&mut self.line, &self.bash) else {
+            return;
+        };
+        let Some(stop) = &mut line.stop else { return };
+        if line.answer.is_some() {
+            stop.leave_shell(&line.old);
+        } else if bash.is_itself() {
+            if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", bash.pid)) {
+                self.cwd = existing(cwd);
+            }
+            let prepared = bash::unwind(&self.folder, self.newest, &line.token, false);
+            stop.tell_shell(prepared.is_ok());
+        } else {
+            stop.take_shell(&line.old);
         }
     }
 
@@ -292,7 +322,7 @@ impl Supervisor {
                 .as_mut()
                 .filter(|b| b.starting.as_deref() == Some(token))
             {
-                bash.starting = None;
+                bash.has_started();
                 if std::mem::take(&mut self.is_awaited) {
                     wire::put_ready(&mut self.out, bash.pid);
                 }
@@ -308,16 +338,39 @@ impl Supervisor {
         if let Some(status) = self.ended.take() {
             self.bash_ended(status);
         }
-        let shell = self.shell_pid();
-        if let Some(line) = self.line.take_if(|line| line.press(shell)) {
-            let code = line.answer.unwrap_or_default();
-            self.finish(line, &How::Code(code));
-        }
+        self.step();
         let is_idle = self.bash.as_ref().is_some_and(|bash| bash.starting.is_none()) && self.line.is_none();
         if let Some((id, text)) = self.pending.take_if(|_| is_idle)
             && let Err(error) = self.begin(id, &text)
         {
             self.fail(&format!("cannot hand the line to the shell: {error}"));
+        }
+    }
+
+    /// Sees whether the line has ended, and presses on with a stop.
+    fn step(&mut self) {
+        let has_shell = self.bash.is_some();
+        let Some(line) = &mut self.line else { return };
+        match line.step(has_shell) {
+            Step::Wait => {}
+            Step::Relent => {
+                // If it fails, the old content has bash exit.
+                let _ = bash::unwind(&self.folder, self.newest, &line.token, true);
+                if let Some(stop) = &mut line.stop {
+                    stop.relent(&line.old);
+                }
+            }
+            Step::Done => {
+                let Some(line) = self.line.take() else { return };
+                let how = line.how();
+                if line.stop.is_some() {
+                    bash::forget_unwind(&self.folder);
+                }
+                self.finish(line, &how);
+                if !has_shell {
+                    self.start_bash();
+                }
+            }
         }
     }
 
@@ -369,9 +422,12 @@ impl Supervisor {
         self.state = state.or(self.state.take());
         (self.respawned, self.code) = (true, 0);
         // One that dies while idle is replaced when it is needed, lest it dies over and over.
-        let Some(line) = self.line.take() else { return };
-        if line.is_stopping() {
-            self.end_tree(&line.old, Duration::ZERO);
+        let Some(mut line) = self.line.take() else { return };
+        if let Some(stop) = &mut line.stop {
+            // Its processes may still have their grace.
+            stop.shell_ended();
+            self.line = Some(line);
+            return;
         }
         let how = match (line.answer, status & 0x7f) {
             (Some(code), _) => How::Code(code),

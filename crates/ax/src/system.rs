@@ -43,12 +43,14 @@ const PR_SET_PDEATHSIG: c_int = 1;
 const PR_SET_CHILD_SUBREAPER: c_int = 36;
 
 const SIGHUP: c_int = 1;
-pub const SIGINT: c_int = 2;
+const SIGINT: c_int = 2;
 const SIGQUIT: c_int = 3;
 pub const SIGKILL: c_int = 9;
 pub const SIGTERM: c_int = 15;
+pub const SIGSTKFLT: c_int = 16;
 const SIGCHLD: c_int = 17;
 pub const SIGCONT: c_int = 18;
+pub const SIGSTOP: c_int = 19;
 
 impl PollFd {
     pub fn reader(fd: c_int) -> Self {
@@ -98,7 +100,7 @@ pub fn become_supervisor() -> io::Result<Signals> {
     // inherit, whatever our parent ignored; `detach` clears the blocked set again.
     let fd = unsafe {
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
+        for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGSTKFLT] {
             signal(number, 0);
         }
         sigprocmask(SIG_BLOCK, &set, std::ptr::null_mut());

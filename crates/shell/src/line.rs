@@ -70,8 +70,13 @@ pub struct LineEnd {
     pub stderr: Spool,
     /// The folder bash is really in, or its nearest parent if it was deleted.
     pub cwd: PathBuf,
-    /// Bash was replaced. Folder, exported variables and functions are those of the end of the last line
-    /// that bash survived; plain variables and options are lost.
+    /// Bash was replaced by a new one, at the end of this line or before it. Options, aliases, traps, open
+    /// descriptors and the numbers of jobs are lost; background processes live on.
+    ///
+    /// If the line ended bash (`exit`, `set -e`, a signal), exported variables, functions and umask are those
+    /// of the end of the line before, and plain variables are lost. If it was stopped, variables, functions
+    /// and folder are as the line had made them; only where bash did not react they are those of the end of
+    /// the line before, except the folder.
     pub respawned: bool,
     /// Background processes alive, of this line and of earlier ones.
     pub jobs: usize,

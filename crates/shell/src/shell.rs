@@ -17,7 +17,7 @@ use crate::{LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream}
 
 /// Between TERM and KILL for a line that has to end.
 const GRACE_MS: u32 = 300;
-/// A line that has to end does so in under a second; one that hangs in the kernel in under three.
+/// A line that has to end does so in about a second at most; one that hangs in the kernel in under five.
 const STUCK_LIMIT: Duration = Duration::from_secs(10);
 /// The code of an interrupted command.
 const CANCELLED: i32 = 130;

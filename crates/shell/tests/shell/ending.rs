@@ -180,3 +180,26 @@ async fn the_private_folder_goes_too() {
     sh.close().await;
     assert!(!answers.parent().unwrap().exists());
 }
+
+#[tokio::test]
+async fn the_folder_of_a_killed_supervisor_is_swept() {
+    let mut sh = shell().await;
+    let ax = ax_of(&mut sh).await;
+    let links = std::fs::read_dir(format!("/proc/{ax}/fd")).unwrap().flatten();
+    let answers = links
+        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
+        .find(|to| to.ends_with("a"))
+        .unwrap();
+    let folder = answers.parent().unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    std::fs::File::open(folder)
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
+    shell().await.close().await;
+    assert!(folder.exists(), "it is in use");
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(ax), nix::sys::signal::SIGKILL).unwrap();
+    eventually("ax is gone", || matches!(stat(ax).0.as_str(), "" | "Z")).await;
+    shell().await.close().await;
+    assert!(!folder.exists());
+}

@@ -7,5 +7,6 @@ mod death;
 mod ending;
 mod harness;
 mod io;
+mod rest;
 mod state;
 mod stopping;
