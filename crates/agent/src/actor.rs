@@ -10,10 +10,11 @@ use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Actor as Who, AgentId, CallDecided, CallFinished, CallId, CallStarted, CancelAsked, Command, CommandBody,
-    Decision, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
-    ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer, Reflected, Reminded, SeenFile,
-    Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update, calls_of,
+    Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
+    Command, CommandBody, Decision, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked,
+    ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer, Reflected,
+    Reminded, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update,
+    calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{LiveOutput, Prepared, RunContext, Toolbox};
@@ -21,12 +22,13 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::effects::{self, Inbox, Watchers};
+use crate::effects::{self, Inbox, Look, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::History;
 use crate::next::{Action, next};
+use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
-use crate::state::{Phase, State};
+use crate::state::{DONE_TOOL, Phase, State};
 
 /// Events between two snapshots of the state.
 const SNAPSHOT_EVERY: u64 = 300;
@@ -58,6 +60,8 @@ pub struct Setup {
     pub variables: Arc<Variables>,
     /// Looks at the place; called once per epoch.
     pub facts: Box<dyn Fn() -> Facts + Send + Sync>,
+    /// Compares the work tree with what it was, for patches.
+    pub patcher: Arc<dyn Patcher>,
     /// Opens a reader on this session's journal, for subscriptions.
     pub readers: OpenReader,
 }
@@ -77,6 +81,10 @@ pub struct Actor {
     calls: Vec<ToolCall>,
     prepared: HashMap<CallId, (Prepared, Decision)>,
     snapshot: Seq,
+    /// A run that was interrupted goes on when somebody says so, not because the session was opened.
+    waits_for_word: bool,
+    /// The work tree is being looked at; the answer comes into the inbox.
+    looking: bool,
 }
 
 impl Actor {
@@ -86,10 +94,8 @@ impl Actor {
         let events = setup.journal.reader()?.live()?;
         let opening = events.first().ok_or(AgentError::NoBeginning)?;
         let fresh = State::opened(opening).ok_or(AgentError::NoBeginning)?;
-        let saved = setup
-            .journal
-            .snapshot()?
-            .and_then(|(_, bytes)| serde_json::from_slice::<State>(&bytes).ok());
+        let saved =
+            setup.journal.snapshot()?.and_then(|(_, bytes)| serde_json::from_slice::<State>(&bytes).ok());
         // A snapshot of a branch that was rewound away is of no use.
         let saved = saved.filter(|state| events.iter().any(|event| event.seq == state.seq));
         let mut state = saved.unwrap_or(fresh);
@@ -109,11 +115,7 @@ impl Actor {
             open: Arc::clone(&setup.readers),
             blobs: setup.toolbox.services().blobs.clone(),
         };
-        let watchers = Watchers {
-            updates,
-            last: last_seen,
-            agent: AgentId::main(),
-        };
+        let watchers = Watchers { updates, last: last_seen, agent: AgentId::main() };
         let mut actor = Self {
             syncer: Arc::new(Mutex::new(setup.journal.syncer()?)),
             snapshot: state.seq,
@@ -128,8 +130,11 @@ impl Actor {
             calls: Vec::new(),
             prepared: HashMap::new(),
             setup,
+            waits_for_word: false,
+            looking: false,
         };
         actor.repair(options)?;
+        actor.waits_for_word = actor.state.is_unfinished();
         Ok((actor, handle))
     }
 
@@ -143,13 +148,7 @@ impl Actor {
         }
         if self.state.phase == Phase::Thinking {
             let message = "Lathe was stopped while it waited for the model.".to_owned();
-            self.append(
-                self.at_step(),
-                ModelFailed {
-                    kind: ModelFailure::Interrupted,
-                    message,
-                },
-            )?;
+            self.append(self.at_step(), ModelFailed { kind: ModelFailure::Interrupted, message })?;
         }
         match options {
             Some(options) if options != self.state.options => {
@@ -183,33 +182,39 @@ impl Actor {
     }
 
     fn act_until_waiting(&mut self) -> Result<(), AgentError> {
-        loop {
+        while !self.waits_for_word {
             let actions = next(&self.state);
-            if actions.is_empty() {
+            if actions.is_empty() || self.looking {
                 return Ok(());
             }
             for action in actions {
                 self.act(action)?;
             }
         }
+        Ok(())
     }
 
     fn receive(&mut self, message: Inbox) -> Result<(), AgentError> {
         match message {
             Inbox::Command(command, reply) => {
                 let answer = self.command(&command)?;
-                let _ = reply.send(Receipt {
-                    command: command.id,
-                    answer,
-                });
+                let _ = reply.send(Receipt { command: command.id, answer });
                 Ok(())
             }
-            Inbox::Answered {
-                step,
-                result,
-                took_ms,
-            } => self.answered(step, result, took_ms),
+            Inbox::Answered { step, result, took_ms } => self.answered(step, result, took_ms),
             Inbox::Finished { call, result } => self.append(self.at_call(call), *result),
+            Inbox::Baseline(tree) => {
+                self.looking = false;
+                self.append(self.in_run(), BaselineTaken { tree })
+            }
+            Inbox::Judged(ending, result) => {
+                self.looking = false;
+                // A cancel that came meanwhile has the last word.
+                if self.state.cancelled {
+                    return Ok(());
+                }
+                self.append(self.in_run(), TaskFinished { ending, result })
+            }
             Inbox::Synced(result) => result.map_err(AgentError::from),
             Inbox::Close => Ok(()),
         }
@@ -219,11 +224,7 @@ impl Actor {
         if let Some(seq) = self.state.taken.get(&command.id) {
             return Ok(ReceiptAnswer::Accepted { seq: *seq });
         }
-        let refused = |reason: &str| {
-            Ok(ReceiptAnswer::Refused {
-                reason: reason.to_owned(),
-            })
-        };
+        let refused = |reason: &str| Ok(ReceiptAnswer::Refused { reason: reason.to_owned() });
         match &command.body {
             CommandBody::GiveTask { .. } if self.state.is_unfinished() => {
                 refused("a task is under way in this session")
@@ -232,29 +233,21 @@ impl Actor {
                 self.cancel = CancellationToken::new();
                 let text = self.setup.redactor.text(text).into_owned();
                 let place = Place::in_run(self.state.run.next());
-                self.append(
-                    place,
-                    TaskGiven {
-                        text,
-                        command: command.id.clone(),
-                        actor: command.actor,
-                    },
-                )?;
+                self.append(place, TaskGiven { text, command: command.id.clone(), actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::GoOn if self.state.is_unfinished() => {
+                self.waits_for_word = false;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::GoOn => refused("there is nothing to go on with: the last task was finished"),
             CommandBody::Cancel if self.state.is_unfinished() => {
                 self.append(
                     self.in_run(),
-                    CancelAsked {
-                        command: command.id.clone(),
-                        actor: command.actor,
-                    },
+                    CancelAsked { command: command.id.clone(), actor: command.actor },
                 )?;
                 self.cancel.cancel();
+                self.waits_for_word = false;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Cancel => refused("nothing is under way"),
@@ -279,16 +272,26 @@ impl Actor {
             }
             Action::Reflect(text) => self.append(self.at_step(), Reflected { text }),
             Action::Remind(text) => self.append(self.at_step(), Reminded { text }),
+            Action::TakeBaseline => {
+                let base = self.state.options.patch.as_ref().and_then(|rule| rule.base.clone());
+                self.looking = true;
+                let patcher = Arc::clone(&self.setup.patcher);
+                self.tasks.spawn(effects::baseline(patcher, base, self.answers.clone()));
+                Ok(())
+            }
+            Action::Judge { result } => {
+                self.looking = true;
+                let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+                self.tasks.spawn(effects::judge(patcher, look, result, self.answers.clone()));
+                Ok(())
+            }
             Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),
         }
     }
 
     fn ask(&mut self, step: StepNo) -> Result<(), AgentError> {
         let request = self.history.request(step);
-        let asked = ModelAsked {
-            digest: request.digest.clone(),
-            messages: request.messages,
-        };
+        let asked = ModelAsked { digest: request.digest.clone(), messages: request.messages };
         self.append(self.in_run().at_step(step), asked)?;
         self.tasks.spawn(effects::ask(
             Arc::clone(&self.setup.model),
@@ -298,8 +301,7 @@ impl Actor {
             self.answers.clone(),
         ));
         // The step before is made safe while the model thinks.
-        self.tasks
-            .spawn(effects::sync(Arc::clone(&self.syncer), self.answers.clone()));
+        self.tasks.spawn(effects::sync(Arc::clone(&self.syncer), self.answers.clone()));
         if self.state.seq.0 - self.snapshot.0 >= SNAPSHOT_EVERY {
             let state = serde_json::to_vec(&self.state).unwrap_or_default();
             self.setup.journal.save_snapshot(self.state.seq, &state)?;
@@ -317,26 +319,11 @@ impl Actor {
         let place = self.in_run().at_step(step);
         let failed = |kind, message: String| (kind, message);
         let (kind, message) = match result {
-            Ok(Answer {
-                blocks,
-                stop,
-                usage,
-                model,
-                drift,
-            }) => {
+            Ok(Answer { blocks, stop, usage, model, drift }) => {
                 if let Some(drift) = drift {
                     self.append(place.clone(), drift)?;
                 }
-                return self.append(
-                    place,
-                    ModelAnswered {
-                        blocks,
-                        stop,
-                        usage,
-                        model,
-                        took_ms,
-                    },
-                );
+                return self.append(place, ModelAnswered { blocks, stop, usage, model, took_ms });
             }
             Err(ModelError::Refused(message)) => failed(ModelFailure::Refused, message),
             Err(ModelError::Unavailable(message)) => failed(ModelFailure::Unavailable, message),
@@ -379,10 +366,7 @@ impl Actor {
         self.append(self.at_call(id.clone()), CallStarted {})?;
         let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes);
         let seen = paths.filter_map(|path| {
-            self.state.seen.get(path).map(|hash| SeenFile {
-                path: path.clone(),
-                hash: hash.clone(),
-            })
+            self.state.seen.get(path).map(|hash| SeenFile { path: path.clone(), hash: hash.clone() })
         });
         let context = RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
@@ -394,38 +378,30 @@ impl Actor {
             line_seconds: self.state.options.limits.line_seconds,
         };
         let toolbox = Arc::clone(&self.setup.toolbox);
-        self.tasks.spawn(effects::call(
-            toolbox,
-            prepared,
-            permit,
-            context,
-            self.answers.clone(),
-        ));
+        if prepared.tool == DONE_TOOL && self.state.must_patch() {
+            let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+            let judged =
+                effects::judged_call(toolbox, prepared, permit, context, patcher, look, self.answers.clone());
+            self.tasks.spawn(judged);
+            return Ok(());
+        }
+        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
         Ok(())
+    }
+
+    fn look(&self) -> Look {
+        Look { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
     }
 
     fn live(&self, call: CallId) -> LiveOutput {
         let (watchers, step) = (self.watchers.clone(), self.state.step);
         Arc::new(move |stream: OutputStream, text: &str| {
-            watchers.show(
-                step,
-                Some(call.clone()),
-                FrameBody::Output {
-                    stream,
-                    text: text.to_owned(),
-                },
-            );
+            watchers.show(step, Some(call.clone()), FrameBody::Output { stream, text: text.to_owned() });
         })
     }
 
     fn append(&mut self, place: Place, fact: impl Into<Fact>) -> Result<(), AgentError> {
-        let event = self.setup.journal.append(
-            self.setup.clock.now(),
-            Draft {
-                place,
-                fact: fact.into(),
-            },
-        )?;
+        let event = self.setup.journal.append(self.setup.clock.now(), Draft { place, fact: fact.into() })?;
         self.took(event);
         Ok(())
     }
@@ -443,12 +419,7 @@ impl Actor {
     }
 
     fn call_name(&self, id: &CallId) -> String {
-        self.state
-            .calls
-            .iter()
-            .find(|call| call.id == *id)
-            .map(|call| call.name.clone())
-            .unwrap_or_default()
+        self.state.calls.iter().find(|call| call.id == *id).map(|call| call.name.clone()).unwrap_or_default()
     }
 
     fn in_run(&self) -> Place {

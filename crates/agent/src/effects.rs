@@ -6,10 +6,15 @@ use std::time::Instant;
 use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
-use lathe_protocol::{CallFinished, CallId, Command, Frame, FrameBody, Receipt, Seq, StepNo, Update};
+use lathe_protocol::{
+    CallFinished, CallId, Command, Ending, Frame, FrameBody, Receipt, Seq, StepNo, ToolErrorKind, Update,
+};
 use lathe_tools::{Prepared, RunContext, Toolbox};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
+
+use crate::patch::{EMPTY_PATCH, Patcher, is_test_path};
+use crate::state::Baseline;
 
 /// What reaches the actor.
 pub(crate) enum Inbox {
@@ -23,6 +28,9 @@ pub(crate) enum Inbox {
         call: CallId,
         result: Box<CallFinished>,
     },
+    Baseline(Option<String>),
+    /// How a run that ended in text has ended, after a look at its patch.
+    Judged(Ending, String),
     Synced(Result<(), JournalError>),
     Close,
 }
@@ -71,28 +79,14 @@ pub(crate) async fn ask(
                 Delta::Text(text) => FrameBody::Text(text),
                 Delta::Thinking(text) => FrameBody::Thinking(text),
                 Delta::CallForming(name) => FrameBody::CallForming(name),
-                Delta::Retry {
-                    attempt,
-                    wait_ms,
-                    reason,
-                } => FrameBody::Retry {
-                    attempt,
-                    wait_ms,
-                    reason,
-                },
+                Delta::Retry { attempt, wait_ms, reason } => FrameBody::Retry { attempt, wait_ms, reason },
             };
             watchers.show(step, None, body);
         }
     };
     let (result, ()) = tokio::join!(asking, showing);
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let _ = inbox
-        .send(Inbox::Answered {
-            step,
-            result,
-            took_ms,
-        })
-        .await;
+    let _ = inbox.send(Inbox::Answered { step, result, took_ms }).await;
 }
 
 /// Runs a call.
@@ -106,6 +100,59 @@ pub(crate) async fn call(
     let call = context.call.clone();
     let result = Box::new(toolbox.run(prepared, permit, context).await);
     let _ = inbox.send(Inbox::Finished { call, result }).await;
+}
+
+/// What is known of a run's changes.
+pub(crate) struct Look {
+    pub(crate) baseline: Option<Baseline>,
+    pub(crate) recorded: Vec<String>,
+}
+
+impl Look {
+    /// Whether something outside of tests has changed. If that cannot be found out, it counts as not.
+    async fn has_patch(self, patcher: &dyn Patcher) -> Result<(), String> {
+        let changed = match self.baseline {
+            Some(Baseline::Tree(tree)) => patcher.changed(tree).await?,
+            Some(Baseline::Recorded) | None => self.recorded,
+        };
+        if changed.iter().any(|path| !is_test_path(path)) { Ok(()) } else { Err(EMPTY_PATCH.to_owned()) }
+    }
+}
+
+/// Notes the work tree down.
+pub(crate) async fn baseline(patcher: Arc<dyn Patcher>, base: Option<String>, inbox: mpsc::Sender<Inbox>) {
+    // Without a tree the recorded changes count: poorer, never wrong.
+    let tree = patcher.baseline(base).await.unwrap_or_default();
+    let _ = inbox.send(Inbox::Baseline(tree)).await;
+}
+
+/// Judges a run that ended in text.
+pub(crate) async fn judge(patcher: Arc<dyn Patcher>, look: Look, result: String, inbox: mpsc::Sender<Inbox>) {
+    let judged = match look.has_patch(&*patcher).await {
+        Ok(()) => Inbox::Judged(Ending::Answered, result),
+        Err(reason) => Inbox::Judged(Ending::Failed, format!("{result}\n\n{reason}")),
+    };
+    let _ = inbox.send(judged).await;
+}
+
+/// Runs `task_done` if there is a patch; else its result is the reason why it is refused.
+pub(crate) async fn judged_call(
+    toolbox: Arc<Toolbox>,
+    prepared: Prepared,
+    permit: Permit,
+    context: RunContext,
+    patcher: Arc<dyn Patcher>,
+    look: Look,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    match look.has_patch(&*patcher).await {
+        Ok(()) => call(toolbox, prepared, permit, context, inbox).await,
+        Err(reason) => {
+            let call = context.call.clone();
+            let result = CallFinished::failed(prepared.name(), ToolErrorKind::ExecutionFailed, reason);
+            let _ = inbox.send(Inbox::Finished { call, result: Box::new(result) }).await;
+        }
+    }
 }
 
 /// Makes what was appended durable against loss of power, while the model thinks.

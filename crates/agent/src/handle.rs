@@ -40,9 +40,7 @@ impl SessionHandle for LocalHandle {
                 (Ok(()), Ok(receipt)) => receipt,
                 _ => Receipt {
                     command: id,
-                    answer: ReceiptAnswer::Refused {
-                        reason: "the session has ended".to_owned(),
-                    },
+                    answer: ReceiptAnswer::Refused { reason: "the session has ended".to_owned() },
                 },
             }
         })
@@ -79,11 +77,8 @@ const BATCH: usize = 256;
 
 impl Subscription {
     fn read_on(&mut self) {
-        let read = self
-            .reader
-            .as_ref()
-            .and_then(|reader| reader.after(self.last, BATCH).ok())
-            .unwrap_or_default();
+        let read =
+            self.reader.as_ref().and_then(|reader| reader.after(self.last, BATCH).ok()).unwrap_or_default();
         self.caught_up = read.len() < BATCH;
         self.backlog.extend(read);
     }

@@ -49,22 +49,19 @@ impl History {
             }),
             Fact::TaskGiven(given) => self.rope.push(Message::user(self.task_text(&given.text))),
             Fact::ModelAnswered(answered) => {
-                self.open = calls_of(&answered.blocks)
-                    .map(|call| (call.id.clone(), None))
-                    .collect();
+                self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
                 // A provider refuses an assistant message with nothing in it.
                 if answered.blocks.is_empty() {
                     self.rope.skip_turn();
                 } else {
-                    self.rope.push(Message::Assistant(AssistantMessage {
-                        blocks: answered.blocks.clone(),
-                    }));
+                    self.rope.push(Message::Assistant(AssistantMessage { blocks: answered.blocks.clone() }));
                 }
             }
             Fact::CallFinished(finished) => self.result(event.place.call.as_ref(), finished),
             Fact::Reflected(reflected) => self.rope.push(Message::user(&reflected.text)),
             Fact::Reminded(reminded) => self.rope.push(Message::user(&reminded.text)),
-            Fact::CancelAsked(_)
+            Fact::BaselineTaken(_)
+            | Fact::CancelAsked(_)
             | Fact::ModelAsked(_)
             | Fact::ModelFailed(_)
             | Fact::ReplayDrifted(_)
@@ -81,10 +78,7 @@ impl History {
     }
 
     fn result(&mut self, call: Option<&CallId>, finished: &CallFinished) {
-        let Some(slot) = self
-            .open
-            .iter_mut()
-            .find(|(id, result)| Some(id) == call && result.is_none())
+        let Some(slot) = self.open.iter_mut().find(|(id, result)| Some(id) == call && result.is_none())
         else {
             return;
         };

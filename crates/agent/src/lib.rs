@@ -8,12 +8,16 @@ mod effects;
 mod handle;
 mod history;
 mod next;
+mod patch;
 mod prompt;
 mod state;
+mod verify;
 
 pub use actor::{Actor, AgentError, Clock, Setup};
 pub use handle::{LocalHandle, OpenReader};
 pub use history::History;
 pub use next::{Action, next};
+pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
 pub use prompt::{Facts, system_prompt};
-pub use state::{AgentState, Call, CallStage, DONE_TOOL, HeadState, Phase, State, StepState};
+pub use state::{AgentState, Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State, StepState};
+pub use verify::{Divergence, Verified, verify};

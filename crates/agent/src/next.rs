@@ -33,6 +33,12 @@ pub enum Action {
         ending: Ending,
         result: String,
     },
+    /// Note the work tree down, for the patch.
+    TakeBaseline,
+    /// Look whether there is a patch before the text counts as the result.
+    Judge {
+        result: String,
+    },
 }
 
 /// What the session does now. Nothing, when it waits for an answer, a result or a task.
@@ -82,6 +88,9 @@ fn ready(state: &State) -> Vec<Action> {
             "Task execution exceeded maximum steps without completion.",
         )];
     }
+    if state.options.patch.is_some() && state.baseline.is_none() {
+        return vec![Action::TakeBaseline];
+    }
     match state.head {
         HeadState::Missing => vec![Action::StartEpoch(EpochCause::SessionOpened)],
         HeadState::Outdated => vec![Action::StartEpoch(EpochCause::OptionsChanged)],
@@ -101,12 +110,7 @@ fn calls(state: &State) -> Vec<Action> {
     }
     let mut actions: Vec<Action> = Vec::new();
     for call in &state.calls {
-        if let CallStage::Decided {
-            verdict: Verdict::Ask | Verdict::Deny,
-            reason,
-            ..
-        } = &call.stage
-        {
+        if let CallStage::Decided { verdict: Verdict::Ask | Verdict::Deny, reason, .. } = &call.stage {
             actions.push(Action::Close {
                 call: call.id.clone(),
                 kind: ToolErrorKind::PolicyViolation,
@@ -115,20 +119,14 @@ fn calls(state: &State) -> Vec<Action> {
         }
     }
     let stages: Vec<Stage> = state.calls.iter().map(|call| stage(&call.stage)).collect();
-    let started = startable(&stages)
-        .into_iter()
-        .filter_map(|at| state.calls.get(at));
+    let started = startable(&stages).into_iter().filter_map(|at| state.calls.get(at));
     actions.extend(started.map(|call| Action::Run(call.id.clone())));
     actions
 }
 
 fn stage(stage: &CallStage) -> Stage {
     match stage {
-        CallStage::Decided {
-            lane,
-            verdict: Verdict::Allow,
-            ..
-        } => Stage::Waiting(*lane),
+        CallStage::Decided { lane, verdict: Verdict::Allow, .. } => Stage::Waiting(*lane),
         CallStage::Started { lane, .. } => Stage::Running(*lane),
         // A refused call is closed at once and holds nobody up.
         CallStage::Proposed | CallStage::Decided { .. } | CallStage::Finished { .. } => Stage::Finished,
@@ -158,11 +156,7 @@ fn cancel(state: &State) -> Vec<Action> {
 
 /// `then`, but only when every call has its result: a run never ends with a call open.
 fn all_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
-    if state
-        .calls
-        .iter()
-        .all(|call| matches!(call.stage, CallStage::Finished { .. }))
-    {
+    if state.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. })) {
         vec![then()]
     } else {
         Vec::new()
@@ -181,6 +175,9 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     // Giving up after everything was denied is not an answer.
     if state.denied_steps > 0 {
         return vec![finish(Ending::Denied, text)];
+    }
+    if state.must_patch() {
+        return vec![Action::Judge { result: text.to_owned() }];
     }
     vec![finish(Ending::Answered, text)]
 }
@@ -211,8 +208,5 @@ fn reflection(state: &State) -> String {
 }
 
 fn finish(ending: Ending, result: &str) -> Action {
-    Action::Finish {
-        ending,
-        result: result.to_owned(),
-    }
+    Action::Finish { ending, result: result.to_owned() }
 }

@@ -30,13 +30,7 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
 }
 
 fn environment(facts: &Facts) -> String {
-    let Facts {
-        os,
-        shell,
-        folder,
-        git,
-        date,
-    } = facts;
+    let Facts { os, shell, folder, git, date } = facts;
     let git = git.as_deref().unwrap_or("no git repository");
     format!(
         "# Environment\n- System: {os}; shell: {shell}\n- Workspace: {folder}\n- Git: {git}\n- Date: {date}\n"

@@ -3,7 +3,7 @@
 //! `apply` is the only way it changes, live and on resume alike, so a resumed session cannot differ from one that was
 //! never stopped. It holds no history: that is the rope's, built from the same events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, CommandId, Digest, Ending, EndingRule, Event, Fact, Lane,
@@ -68,20 +68,9 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 pub enum CallStage {
     Proposed,
-    Decided {
-        tool: String,
-        lane: Lane,
-        verdict: Verdict,
-        reason: String,
-    },
-    Started {
-        tool: String,
-        lane: Lane,
-    },
-    Finished {
-        failed: bool,
-        denied: bool,
-    },
+    Decided { tool: String, lane: Lane, verdict: Verdict, reason: String },
+    Started { tool: String, lane: Lane },
+    Finished { failed: bool, denied: bool },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +95,10 @@ pub struct State {
     pub denied_steps: u32,
     /// What a call said when the disk was full: the run cannot go on.
     pub disk_full: Option<String>,
+    /// What the patch of this run is compared with, once it was looked at.
+    pub baseline: Option<Baseline>,
+    /// Paths the run's calls have changed, as recorded.
+    pub changed: BTreeSet<String>,
     /// The last text the model gave in this run.
     pub last_text: String,
     pub usage: Usage,
@@ -115,6 +108,15 @@ pub struct State {
     /// Commands that were taken, with the event they led to: a repeat gets the first receipt.
     pub taken: BTreeMap<CommandId, Seq>,
     pub ending: Option<TaskFinished>,
+}
+
+/// What the work tree is compared with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Baseline {
+    Tree(String),
+    /// There is no git: the recorded changes are all there is.
+    Recorded,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +149,8 @@ impl State {
             cancelled: false,
             denied_steps: 0,
             disk_full: None,
+            baseline: None,
+            changed: BTreeSet::new(),
             last_text: String::new(),
             usage: Usage::default(),
             seen: BTreeMap::new(),
@@ -172,6 +176,9 @@ impl State {
                 self.head = HeadState::Outdated;
             }
             Fact::EpochStarted(_) => self.head = HeadState::Fits,
+            Fact::BaselineTaken(taken) => {
+                self.baseline = Some(taken.tree.clone().map_or(Baseline::Recorded, Baseline::Tree));
+            }
             Fact::ModelAsked(_) => {
                 let step = event.place.step.unwrap_or(self.step);
                 if step > self.step {
@@ -192,11 +199,8 @@ impl State {
                 self.phase = Phase::Ready;
             }
             Fact::TaskFinished(finished) => {
-                self.agent = if finished.ending.is_success() {
-                    AgentState::Completed
-                } else {
-                    AgentState::Error
-                };
+                self.agent =
+                    if finished.ending.is_success() { AgentState::Completed } else { AgentState::Error };
                 self.ending = Some(finished.clone());
                 self.phase = Phase::Ready;
                 self.calls.clear();
@@ -216,6 +220,8 @@ impl State {
         self.cancelled = false;
         self.denied_steps = 0;
         self.disk_full = None;
+        self.baseline = None;
+        self.changed.clear();
         self.last_text.clear();
         self.ending = None;
     }
@@ -228,17 +234,10 @@ impl State {
             self.last_text.clone_from(&text);
         }
         self.calls = calls_of(&answered.blocks)
-            .map(|call| Call {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                stage: CallStage::Proposed,
-            })
+            .map(|call| Call { id: call.id.clone(), name: call.name.clone(), stage: CallStage::Proposed })
             .collect();
         self.phase = if self.calls.is_empty() {
-            Phase::Spoke {
-                text,
-                cut: answered.stop == StopReason::Length,
-            }
+            Phase::Spoke { text, cut: answered.stop == StopReason::Length }
         } else {
             Phase::Calling
         };
@@ -270,14 +269,12 @@ impl State {
         if let Some(call) = self.call_mut(event)
             && let CallStage::Decided { tool, lane, .. } = &call.stage
         {
-            call.stage = CallStage::Started {
-                tool: tool.clone(),
-                lane: *lane,
-            };
+            call.stage = CallStage::Started { tool: tool.clone(), lane: *lane };
         }
     }
 
     fn finished(&mut self, event: &Event, finished: &CallFinished) {
+        self.changed.extend(finished.changes.iter().map(|change| change.path.clone()));
         for seen in &finished.seen {
             self.seen.insert(seen.path.clone(), seen.hash.clone());
         }
@@ -292,25 +289,16 @@ impl State {
             CallStage::Decided { tool, verdict, .. } => (Some(tool.clone()), *verdict != Verdict::Allow),
             CallStage::Proposed | CallStage::Finished { .. } => (None, false),
         };
-        call.stage = CallStage::Finished {
-            failed: finished.error.is_some(),
-            denied,
-        };
+        call.stage = CallStage::Finished { failed: finished.error.is_some(), denied };
         if let Some(tool) = tool {
             if tool == DONE_TOOL && finished.error.is_none() {
-                self.phase = Phase::Done {
-                    summary: self.summary(finished),
-                };
+                self.phase = Phase::Done { summary: self.summary(finished) };
             }
             if let Some(memory) = &finished.memory {
                 self.memory.insert(tool, memory.clone());
             }
         }
-        if self
-            .calls
-            .iter()
-            .all(|call| matches!(call.stage, CallStage::Finished { .. }))
-        {
+        if self.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. })) {
             self.settle();
         }
     }
@@ -320,10 +308,8 @@ impl State {
         let mut stages = self.calls.iter().map(|call| &call.stage);
         let all_denied = stages.all(|stage| matches!(stage, CallStage::Finished { denied: true, .. }));
         self.denied_steps = if all_denied { self.denied_steps + 1 } else { 0 };
-        let failed = self
-            .calls
-            .iter()
-            .any(|call| matches!(call.stage, CallStage::Finished { failed: true, .. }));
+        let failed =
+            self.calls.iter().any(|call| matches!(call.stage, CallStage::Finished { failed: true, .. }));
         match self.phase {
             // `task_done` is judged last, and its acceptance ends the run whatever failed beside it.
             Phase::Done { .. } => {}
@@ -341,15 +327,8 @@ impl State {
 
     fn summary(&self, finished: &CallFinished) -> String {
         let given = finished.data.as_ref().and_then(|data| data.to_value().ok());
-        let summary = given
-            .as_ref()
-            .and_then(|data| data.get("summary")?.as_str())
-            .unwrap_or_default();
-        if summary.is_empty() {
-            self.last_text.clone()
-        } else {
-            summary.to_owned()
-        }
+        let summary = given.as_ref().and_then(|data| data.get("summary")?.as_str()).unwrap_or_default();
+        if summary.is_empty() { self.last_text.clone() } else { summary.to_owned() }
     }
 
     fn call_mut(&mut self, event: &Event) -> Option<&mut Call> {
@@ -373,11 +352,7 @@ impl State {
 
     /// The step to be done now.
     pub fn next_step(&self) -> StepNo {
-        if self.step_open {
-            self.step
-        } else {
-            self.step.next()
-        }
+        if self.step_open { self.step } else { self.step.next() }
     }
 
     /// Whether a run is under way that was not finished: after a kill, this is what `resume` goes on with.
@@ -391,6 +366,11 @@ impl State {
 
     pub(crate) fn toolset(&self) -> Toolset {
         self.options.toolset
+    }
+
+    /// Whether a run without a patch is not done.
+    pub fn must_patch(&self) -> bool {
+        self.options.patch.as_ref().is_some_and(|rule| rule.must)
     }
 
     /// How the last run ended.

@@ -55,27 +55,14 @@ impl Bash {
         let token = folder.token()?;
         let mut command = Command::new(shell);
         // The script is the FIFO of that name, so `$0` and all messages read `bash`.
-        command
-            .args(["--norc", "--noprofile", "bash"])
-            .current_dir(folder.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.args(["--norc", "--noprofile", "bash"]).current_dir(folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         detach(&mut command);
         let mut text = Vec::new();
         // In braces, so that `set -x` shows nothing of it.
-        let trap = [
-            b"{ \\builtin . ",
-            folder.quoted(UNWIND).as_slice(),
-            b"; } 2>/dev/null",
-        ]
-        .concat();
+        let trap = [b"{ \\builtin . ", folder.quoted(UNWIND).as_slice(), b"; } 2>/dev/null"].concat();
         let number = SIGNAL.to_string();
-        statement(
-            &mut text,
-            &[b"\\builtin trap ", &quote(&trap), b" ", number.as_bytes()],
-        );
+        statement(&mut text, &[b"\\builtin trap ", &quote(&trap), b" ", number.as_bytes()]);
         let cd = [b"\\builtin cd -- ", quote(cwd.as_os_str().as_bytes()).as_slice()].concat();
         if let Some(state) = state {
             command.env_clear();
@@ -88,32 +75,17 @@ impl Bash {
             statement(&mut text, &[old.unwrap_or_default()]);
         } else {
             // Bash would run the first and take options from the others when it starts.
-            command
-                .env_remove("BASH_ENV")
-                .env_remove("SHELLOPTS")
-                .env_remove("BASHOPTS");
-            statement(
-                &mut text,
-                &[&cd, b"; \\builtin unset OLDPWD; \\builtin export OLDPWD"],
-            );
+            command.env_remove("BASH_ENV").env_remove("SHELLOPTS").env_remove("BASHOPTS");
+            statement(&mut text, &[&cd, b"; \\builtin unset OLDPWD; \\builtin export OLDPWD"]);
             if let Some(file) = std::env::var_os("BASH_ENV").filter(|file| file.len() < 1024) {
-                statement(
-                    &mut text,
-                    &[b"\\builtin export BASH_ENV=", &quote(file.as_bytes())],
-                );
+                statement(&mut text, &[b"\\builtin export BASH_ENV=", &quote(file.as_bytes())]);
             }
         }
         answer(&mut text, folder, &token);
         let mut script = folder.new_script()?;
         script.write_all(&text)?;
         let pid = command.spawn()?.id() as c_int;
-        Ok(Self {
-            pid,
-            starting: Some(token),
-            restored: state.is_some(),
-            program: None,
-            script,
-        })
+        Ok(Self { pid, starting: Some(token), restored: state.is_some(), program: None, script })
     }
 
     /// It has answered for the first time.
@@ -136,10 +108,7 @@ impl Bash {
             1 => statement(&mut text, &[b"! \\builtin :"]),
             code => {
                 folder.write("code", format!("\\builtin return {code}\n").as_bytes())?;
-                statement(
-                    &mut text,
-                    &[b"\\builtin . ", &folder.quoted("code"), b" && \\builtin :"],
-                );
+                statement(&mut text, &[b"\\builtin . ", &folder.quoted("code"), b" && \\builtin :"]);
             }
         }
         let mut quoted = quote(line.text);
@@ -150,15 +119,7 @@ impl Bash {
         let [out, err] = line.outputs.each_ref().map(|name| folder.quoted(name));
         statement(
             &mut text,
-            &[
-                b"for _ in 1; do \\builtin eval ",
-                &quoted,
-                b" </dev/null >|",
-                &out,
-                b" 2>|",
-                &err,
-                b"; done",
-            ],
+            &[b"for _ in 1; do \\builtin eval ", &quoted, b" </dev/null >|", &out, b" 2>|", &err, b"; done"],
         );
         answer(&mut text, folder, line.token);
         save(&mut text, folder, line.state_slot, line.token, b"");
@@ -178,9 +139,7 @@ const SAVE: &str = "save";
 /// those that follow here.
 pub fn unwind(folder: &Folder, state_slot: usize, token: &str, may_live: bool) -> io::Result<()> {
     let letters = (b'A'..=b'Z').chain(b'a'..=b'z').chain([b'_']);
-    let names: String = letters
-        .map(|letter| format!("\"${{!{}@}}\" ", letter as char))
-        .collect();
+    let names: String = letters.map(|letter| format!("\"${{!{}@}}\" ", letter as char)).collect();
     let each = |what: &str| {
         format!("for __ax_name in {names}; do case $__ax_name in {NOT_KEPT}) ;; *) {what} ;; esac; done")
     };
@@ -198,10 +157,7 @@ pub fn unwind(folder: &Folder, state_slot: usize, token: &str, may_live: bool) -
         statement(&mut text, &[line]);
     }
     let trap = [b"\\builtin . ", folder.quoted(SAVE).as_slice()].concat();
-    statement(
-        &mut text,
-        &[b"\\builtin trap ", &quote(&trap), b" EXIT; \\builtin exit"],
-    );
+    statement(&mut text, &[b"\\builtin trap ", &quote(&trap), b" EXIT; \\builtin exit"]);
     folder.write(UNWIND, &text)
 }
 
@@ -213,26 +169,14 @@ pub fn forget_unwind(folder: &Folder) {
 
 fn save(text: &mut Vec<u8>, folder: &Folder, slot: usize, token: &str, variables: &[u8]) {
     let first = b"{ \\builtin declare -f; \\builtin umask -p; ";
-    let last = [
-        b"\\builtin export -p; \\builtin printf '\\n#%s\\n' ",
-        token.as_bytes(),
-    ]
-    .concat();
+    let last = [b"\\builtin export -p; \\builtin printf '\\n#%s\\n' ", token.as_bytes()].concat();
     let state = folder.quoted_state(slot);
     statement(text, &[first, variables, &last, b"; } 2>/dev/null >|", &state]);
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
     let answers = folder.quoted("a");
-    statement(
-        text,
-        &[
-            b"\\builtin printf '%s %s\\n' ",
-            token.as_bytes(),
-            b" \"$?\" >|",
-            &answers,
-        ],
-    );
+    statement(text, &[b"\\builtin printf '%s %s\\n' ", token.as_bytes(), b" \"$?\" >|", &answers]);
 }
 
 fn statement(text: &mut Vec<u8>, parts: &[&[u8]]) {

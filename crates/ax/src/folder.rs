@@ -38,12 +38,7 @@ impl Folder {
             match make_content(&path) {
                 Ok((answers, lock)) => {
                     sweep(parent);
-                    return Ok(Self {
-                        path,
-                        random,
-                        lock,
-                        answers,
-                    });
+                    return Ok(Self { path, random, lock, answers });
                 }
                 Err(error) => last = error,
             }
@@ -91,9 +86,7 @@ impl Folder {
     /// A state, if bash wrote it to its end.
     pub fn state(&self, slot: usize, token: &str) -> Option<Vec<u8>> {
         let state = fs::read(self.path.join(STATES[slot])).ok()?;
-        state
-            .ends_with(format!("\n#{token}\n").as_bytes())
-            .then_some(state)
+        state.ends_with(format!("\n#{token}\n").as_bytes()).then_some(state)
     }
 
     /// The FIFO that bash reads its script from. Opened for both, so that neither side waits for the
@@ -102,11 +95,7 @@ impl Folder {
         let path = self.path.join("bash");
         let _ = fs::remove_file(&path);
         make_fifo(&path)?;
-        OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(O_NONBLOCK)
-            .open(path)
+        OpenOptions::new().read(true).write(true).custom_flags(O_NONBLOCK).open(path)
     }
 
     /// Opened anew for each line: only then is "no writer yet" not taken for "all writers gone".
@@ -136,19 +125,11 @@ fn make_content(dir: &Path) -> io::Result<(File, File)> {
     let lock = File::open(dir)?;
     lock.lock()?;
     for name in STATES {
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(dir.join(name))?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(dir.join(name))?;
     }
     let answers = dir.join("a");
     make_fifo(&answers)?;
-    let answers = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(O_NONBLOCK)
-        .open(answers)?;
+    let answers = OpenOptions::new().read(true).write(true).custom_flags(O_NONBLOCK).open(answers)?;
     Ok((answers, lock))
 }
 
@@ -157,10 +138,7 @@ fn make_content(dir: &Path) -> io::Result<(File, File)> {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().as_bytes().starts_with(b"ax.");
-        let age = entry
-            .metadata()
-            .and_then(|data| data.modified())
-            .map(|time| time.elapsed());
+        let age = entry.metadata().and_then(|data| data.modified()).map(|time| time.elapsed());
         if is_ours
             && matches!(age, Ok(Ok(age)) if age > SWEEP_AGE)
             && File::open(entry.path()).is_ok_and(|dir| dir.try_lock().is_ok())

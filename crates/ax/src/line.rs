@@ -19,11 +19,7 @@ pub struct Outputs {
 impl Outputs {
     pub fn open(folder: &Folder, id: u64, number: u32) -> io::Result<Self> {
         let [out, err] = Self::names(number);
-        Ok(Self {
-            id,
-            number,
-            ends: [Some(folder.open_output(&out)?), Some(folder.open_output(&err)?)],
-        })
+        Ok(Self { id, number, ends: [Some(folder.open_output(&out)?), Some(folder.open_output(&err)?)] })
     }
 
     pub fn names(number: u32) -> [String; 2] {
@@ -64,13 +60,7 @@ pub struct Line {
 
 impl Line {
     pub fn new(token: String, outputs: Outputs, old: HashSet<Process>) -> Self {
-        Self {
-            token,
-            outputs,
-            old,
-            answer: None,
-            stop: None,
-        }
+        Self { token, outputs, old, answer: None, stop: None }
     }
 
     /// Whether it has come to its end, or what is to be done about that.

@@ -129,9 +129,7 @@ impl Stop {
 
     /// Lets bash run into its trap, if it has one and can read what to do then.
     pub fn tell_shell(&mut self, is_prepared: bool) {
-        self.phase = Phase::Unwind {
-            since: Instant::now(),
-        };
+        self.phase = Phase::Unwind { since: Instant::now() };
         if is_prepared && tree::catches(self.shell, SIGNAL) {
             self.is_told = true;
             send(self.shell, SIGNAL);
@@ -210,9 +208,7 @@ impl Stop {
             }
             let is_last = self.repeats == 0;
             self.repeats = self.repeats.saturating_sub(1);
-            self.phase = Phase::Unwind {
-                since: Instant::now(),
-            };
+            self.phase = Phase::Unwind { since: Instant::now() };
             send(self.shell, if is_last { SIGKILL } else { SIGNAL });
         }
         Step::Wait
@@ -228,18 +224,12 @@ impl Stop {
     fn ask(&mut self, alive: &[Live]) {
         self.known.clear();
         self.tell_new(alive);
-        self.phase = Phase::Term {
-            until: Instant::now() + self.grace,
-        };
+        self.phase = Phase::Term { until: Instant::now() + self.grace };
     }
 
     fn tell_new(&mut self, alive: &[Live]) {
         let is_new = |process: &&Live| self.known.insert(process.process);
-        let new: Vec<c_int> = alive
-            .iter()
-            .filter(is_new)
-            .map(|process| process.process.0)
-            .collect();
+        let new: Vec<c_int> = alive.iter().filter(is_new).map(|process| process.process.0).collect();
         for pid in &new {
             // Some cannot be asked; an interactive shell (`bash -ic '...'`) would just go on.
             let is_deaf = tree::ignores(*pid, SIGTERM);

@@ -138,31 +138,17 @@ impl Supervisor {
                 PollFd::reader(self.host_in.as_raw_fd()),
                 PollFd::reader(self.signals.0.as_raw_fd()),
                 PollFd::reader(self.folder.answers.as_raw_fd()),
-                PollFd::writer(if self.out.is_empty() {
-                    -1
-                } else {
-                    self.host_out.as_raw_fd()
-                }),
+                PollFd::writer(if self.out.is_empty() { -1 } else { self.host_out.as_raw_fd() }),
             ];
             let is_full = self.out.len() >= OUT_FULL;
-            for end in self
-                .line
-                .iter()
-                .map(|line| &line.outputs)
-                .chain(&self.late)
-                .flat_map(|o| &o.ends)
-            {
+            for end in self.line.iter().map(|line| &line.outputs).chain(&self.late).flat_map(|o| &o.ends) {
                 let file = end.as_ref().filter(|_| !is_full);
                 fds.push(PollFd::reader(file.map_or(-1, AsRawFd::as_raw_fd)));
             }
             let is_stopping = self.line.as_ref().is_some_and(|line| line.stop.is_some());
             wait(&mut fds, is_stopping.then_some(TICK))?;
             let is_ready = |index: usize| fds.get(index).is_some_and(PollFd::is_ready);
-            let all = self
-                .line
-                .iter_mut()
-                .map(|line| &mut line.outputs)
-                .chain(&mut self.late);
+            let all = self.line.iter_mut().map(|line| &mut line.outputs).chain(&mut self.late);
             for (index, outputs) in all.enumerate() {
                 for which in 0..2 {
                     if is_ready(4 + 2 * index + which) {
@@ -317,11 +303,7 @@ impl Supervisor {
             };
             if let Some(line) = self.line.as_mut().filter(|line| line.token == token) {
                 line.answer = line.answer.or(code.parse().ok());
-            } else if let Some(bash) = self
-                .bash
-                .as_mut()
-                .filter(|b| b.starting.as_deref() == Some(token))
-            {
+            } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
                 bash.has_started();
                 if std::mem::take(&mut self.is_awaited) {
                     wire::put_ready(&mut self.out, bash.pid);
@@ -416,9 +398,7 @@ impl Supervisor {
             return self.fail("the shell ended while it was starting");
         }
         let newest = [self.newest, self.newest ^ 1];
-        let state = newest
-            .into_iter()
-            .find_map(|slot| self.folder.state(slot, &self.snapshots[slot]));
+        let state = newest.into_iter().find_map(|slot| self.folder.state(slot, &self.snapshots[slot]));
         self.state = state.or(self.state.take());
         (self.respawned, self.code) = (true, 0);
         // One that dies while idle is replaced when it is needed, lest it dies over and over.
@@ -441,8 +421,7 @@ impl Supervisor {
     /// Empties the outputs without waiting, then tells the host.
     fn finish(&mut self, mut line: Line, how: &How) {
         for which in 0..2 {
-            line.outputs
-                .pump(which, DRAIN_MAX, &mut self.scratch, &mut self.out);
+            line.outputs.pump(which, DRAIN_MAX, &mut self.scratch, &mut self.out);
         }
         if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", self.shell_pid())) {
             self.cwd = existing(cwd);
@@ -506,8 +485,5 @@ fn existing(cwd: PathBuf) -> PathBuf {
     let bytes = cwd.as_os_str().as_bytes();
     let bytes = bytes.strip_suffix(b" (deleted)").unwrap_or(bytes).to_vec();
     let path = PathBuf::from(OsString::from_vec(bytes));
-    path.ancestors()
-        .find(|dir| dir.is_dir())
-        .unwrap_or(Path::new("/"))
-        .to_owned()
+    path.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }

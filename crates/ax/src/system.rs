@@ -54,19 +54,11 @@ pub const SIGSTOP: c_int = 19;
 
 impl PollFd {
     pub fn reader(fd: c_int) -> Self {
-        Self {
-            fd,
-            events: 1,
-            revents: 0,
-        }
+        Self { fd, events: 1, revents: 0 }
     }
 
     pub fn writer(fd: c_int) -> Self {
-        Self {
-            fd,
-            events: 4,
-            revents: 0,
-        }
+        Self { fd, events: 4, revents: 0 }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -119,9 +111,7 @@ impl Signals {
         let mut asked = false;
         let mut info = [0u8; 128];
         while let Ok(128) = self.0.read(&mut info) {
-            asked |= info
-                .first_chunk()
-                .is_some_and(|number| i32::from_ne_bytes(*number) != SIGCHLD);
+            asked |= info.first_chunk().is_some_and(|number| i32::from_ne_bytes(*number) != SIGCHLD);
         }
         asked
     }

@@ -34,11 +34,7 @@ pub fn live(shell: c_int, skip: &HashSet<Process>) -> Vec<Live> {
             } else if let Some((state, start)) = alive(pid)
                 && !skip.contains(&(pid, start))
             {
-                found.push(Live {
-                    process: (pid, start),
-                    parent,
-                    state,
-                });
+                found.push(Live { process: (pid, start), parent, state });
                 parents.push(pid);
             }
         }
@@ -54,11 +50,7 @@ fn children(parent: c_int) -> Vec<c_int> {
     let tasks = format!("/proc/{parent}/task");
     let Ok(main) = fs::read_to_string(format!("{tasks}/{parent}/children")) else {
         // A kernel that does not list children, or a process that has just gone.
-        return if Path::new("/proc/thread-self/children").exists() {
-            Vec::new()
-        } else {
-            scan(parent)
-        };
+        return if Path::new("/proc/thread-self/children").exists() { Vec::new() } else { scan(parent) };
     };
     let mut found = numbers(&main);
     // Two links and one per thread: each thread has its own children.
@@ -74,17 +66,14 @@ fn children(parent: c_int) -> Vec<c_int> {
 }
 
 fn numbers(text: &str) -> Vec<c_int> {
-    text.split_ascii_whitespace()
-        .filter_map(|number| number.parse().ok())
-        .collect()
+    text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 fn scan(parent: c_int) -> Vec<c_int> {
     let parent = parent.to_string();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
-    pids.filter(|pid| stat_fields(*pid).is_some_and(|fields| fields.get(1) == Some(&parent)))
-        .collect()
+    pids.filter(|pid| stat_fields(*pid).is_some_and(|fields| fields.get(1) == Some(&parent))).collect()
 }
 
 /// State and start time, unless the process is dead or only waits to be reaped.

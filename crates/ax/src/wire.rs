@@ -27,29 +27,16 @@ pub fn take_request(input: &mut Vec<u8>) -> Option<Request> {
 }
 
 fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
-    let with_id = || {
-        payload
-            .split_first_chunk()
-            .map(|(id, rest)| (u64::from_le_bytes(*id), rest))
-    };
+    let with_id = || payload.split_first_chunk().map(|(id, rest)| (u64::from_le_bytes(*id), rest));
     match kind {
         b'S' => {
             let end = payload.iter().position(|byte| *byte == 0)?;
-            Some(Request::Start {
-                shell: payload[..end].to_vec(),
-                cwd: payload[end + 1..].to_vec(),
-            })
+            Some(Request::Start { shell: payload[..end].to_vec(), cwd: payload[end + 1..].to_vec() })
         }
-        b'R' => with_id().map(|(id, text)| Request::Run {
-            id,
-            text: text.to_vec(),
-        }),
+        b'R' => with_id().map(|(id, text)| Request::Run { id, text: text.to_vec() }),
         b'K' => {
             let (id, grace) = with_id()?;
-            Some(Request::Stop {
-                id,
-                grace_ms: u32::from_le_bytes(*grace.first_chunk()?),
-            })
+            Some(Request::Stop { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
         }
         b'F' => Some(Request::Fresh),
         _ => None,
@@ -75,17 +62,7 @@ pub fn put_done(out: &mut Vec<u8>, id: u64, how: &How, respawned: bool, jobs: us
         How::ShellSignal(value) => (2, value),
     };
     let flags = [kind, u8::from(respawned)];
-    put(
-        out,
-        b'd',
-        &[
-            &id.to_le_bytes(),
-            &flags,
-            &value.to_le_bytes(),
-            &(jobs as u32).to_le_bytes(),
-            cwd,
-        ],
-    );
+    put(out, b'd', &[&id.to_le_bytes(), &flags, &value.to_le_bytes(), &(jobs as u32).to_le_bytes(), cwd]);
 }
 
 fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {

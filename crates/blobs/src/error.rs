@@ -24,11 +24,7 @@ pub enum BlobError {
         "blob {} is damaged ({why}): its content is lost; to store it anew, remove {}",
         .digest.short(), .path.display()
     )]
-    Damaged {
-        digest: Digest,
-        path: PathBuf,
-        why: &'static str,
-    },
+    Damaged { digest: Digest, path: PathBuf, why: &'static str },
 
     /// A digest that is no SHA-256; it was not turned into a path.
     #[error("{text:?} is not the name of a blob: 64 lower-case hex digits are needed")]
@@ -38,11 +34,7 @@ pub enum BlobError {
     TooLarge { len: usize },
 
     #[error("could not {doing} {}: {source}", .path.display())]
-    Io {
-        doing: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl BlobError {

@@ -59,11 +59,7 @@ impl Blobs {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(BlobError::from_io("read the blob", &path, error)),
         };
-        let damaged = |why| BlobError::Damaged {
-            digest: digest.clone(),
-            path: path.clone(),
-            why,
-        };
+        let damaged = |why| BlobError::Damaged { digest: digest.clone(), path: path.clone(), why };
         let bytes = unpack(&packed).map_err(damaged)?;
         if Digest::of(&bytes) != *digest {
             return Err(damaged("its content has another hash"));
@@ -78,9 +74,7 @@ impl Blobs {
             Some((shard, rest)) if text.len() == 64 && text.bytes().all(is_hex) => {
                 Ok(self.dir.join(shard).join(rest))
             }
-            _ => Err(BlobError::BadDigest {
-                text: text.chars().take(80).collect(),
-            }),
+            _ => Err(BlobError::BadDigest { text: text.chars().take(80).collect() }),
         }
     }
 
@@ -112,10 +106,7 @@ impl Blobs {
 fn write_whole(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
     let failed = |error| BlobError::from_io("write the blob", path, error);
     // tempfile makes it 0600, and removes it again when it is dropped without being kept.
-    let mut file = tempfile::Builder::new()
-        .prefix(".tmp-")
-        .tempfile_in(dir)
-        .map_err(failed)?;
+    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;

@@ -1,5 +1,6 @@
 //! The command line. Every command has examples; a flag is here when it works.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -18,6 +19,17 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Trae's short flags of two letters, which are no short flags to anybody else.
+pub(crate) fn long_form(argument: OsString) -> OsString {
+    match argument.to_str() {
+        Some("-mp") => "--must-patch".into(),
+        Some("-pp") => "--patch-path".into(),
+        Some("-ct") => "--console-type".into(),
+        Some("-at") => "--agent-type".into(),
+        Some(_) | None => argument,
+    }
+}
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Work on a task without a person, and show what is done
@@ -26,6 +38,11 @@ pub(crate) enum Command {
     /// A real run, offline: sample project, real tools, recorded model
     #[command(after_help = "Examples:\n  lathe demo\n  lathe demo --slow      at reading speed")]
     Demo(DemoArgs),
+    /// Give one task after the other, in one session
+    #[command(
+        after_help = "Examples:\n  lathe interactive --mode full-auto\n\nWords at the prompt: help, status, clear, exit, quit"
+    )]
+    Interactive(InteractiveArgs),
     /// List sessions, newest first
     #[command(after_help = "Examples:\n  lathe sessions\n  lathe sessions --json | jq '.[0].id'")]
     Sessions(SessionsArgs),
@@ -39,11 +56,31 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe resume                            go on with the newest session\n  lathe resume 20261115 \"now add a test\"   another task, with all that is known"
     )]
     Resume(ResumeArgs),
+    /// A new session that begins like another one, up to a step
+    #[command(
+        after_help = "Examples:\n  lathe fork 20261115 --at 3\n  lathe resume $(lathe fork 20261115 --at 3) \"try it another way\""
+    )]
+    Fork(ForkArgs),
+    /// Follow a session that another process works on; read-only
+    #[command(
+        after_help = "Examples:\n  lathe watch              the newest session\n  lathe watch 20261115 --output stream-json"
+    )]
+    Watch(WatchArgs),
+    /// Run a session again, with its recorded answers
+    #[command(
+        after_help = "Examples:\n  lathe replay 20261115                 nothing is run: is it exact?\n  lathe replay 20261115 --tools live    real tools, in a copy of the workspace"
+    )]
+    Replay(ReplayArgs),
     /// List the tools the model is given
     #[command(after_help = "Examples:\n  lathe tools\n  lathe tools --toolset trae --json")]
     Tools(ToolsArgs),
     /// Run one tool without a model
     Tool(ToolArgs),
+    /// Look at the configuration
+    Config(ConfigArgs),
+    /// Trae's table of the configuration
+    #[command(after_help = "Examples:\n  lathe show-config --config-file trae_config.yaml")]
+    ShowConfig(ShowConfigArgs),
     /// Check that everything Lathe needs is here
     #[command(after_help = "Examples:\n  lathe doctor")]
     Doctor(DoctorArgs),
@@ -66,26 +103,23 @@ Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 ste
 #[derive(Args)]
 pub(crate) struct ModelArgs {
     /// Who serves the model: openai, openrouter, deepseek, doubao, ollama, or any name with a base URL
-    #[arg(long, short, env = "LATHE_PROVIDER")]
+    #[arg(long, short)]
     pub(crate) provider: Option<String>,
     /// Name of the model
-    #[arg(long, short, env = "LATHE_MODEL")]
+    #[arg(long, short)]
     pub(crate) model: Option<String>,
     /// Address of a server that speaks OpenAI's Chat Completions
-    #[arg(long, env = "LATHE_BASE_URL", value_name = "URL")]
+    #[arg(long, value_name = "URL")]
     pub(crate) model_base_url: Option<String>,
     /// Key for the model; better in the environment, as <PROVIDER>_API_KEY
-    #[arg(
-        long,
-        short = 'k',
-        env = "LATHE_API_KEY",
-        hide_env_values = true,
-        value_name = "KEY"
-    )]
+    #[arg(long, short = 'k', value_name = "KEY")]
     pub(crate) api_key: Option<String>,
     /// Answer from this cassette instead of a model
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
+    /// With --replay: end the run where it differs from the recording
+    #[arg(long, requires = "replay")]
+    pub(crate) replay_strict: bool,
     /// Write a cassette of this run
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -107,17 +141,68 @@ pub(crate) struct RunArgs {
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
     /// What may be done without asking
-    #[arg(long, env = "LATHE_MODE", value_enum)]
+    #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeArg>,
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// The task is not done without a change outside of tests (short: -mp)
+    #[arg(long)]
+    pub(crate) must_patch: bool,
+    /// Write the patch of the run here (short: -pp)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patch_path: Option<PathBuf>,
+    /// Compare with this commit instead of the tree at the start
+    #[arg(long, value_name = "COMMIT")]
+    pub(crate) base_commit: Option<String>,
+    /// Write a trajectory in Trae's form here
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) trajectory_file: Option<PathBuf>,
+    /// How the run is shown (short: -ct); there is one console so far
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) console_type: Option<ConsoleArg>,
+    /// Trae's name for its agent (short: -at)
+    #[arg(long, value_enum)]
+    pub(crate) agent_type: Option<AgentArg>,
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
     /// Print the first request and its size instead of sending it
     #[arg(long)]
     pub(crate) show_request: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct InteractiveArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// Write a trajectory in Trae's form here, one for each task
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) trajectory_file: Option<PathBuf>,
+    /// How runs are shown (short: -ct); there is one console so far
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) console_type: Option<ConsoleArg>,
+    /// Trae's name for its agent (short: -at)
+    #[arg(long, value_enum)]
+    pub(crate) agent_type: Option<AgentArg>,
+    /// Model answers at most, for each task
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+    /// The folder to work in
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub(crate) working_dir: PathBuf,
+    /// What may be done without asking
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
+    /// Names and words of the tools
+    #[arg(long, value_enum)]
+    pub(crate) toolset: Option<ToolsetArg>,
 }
 
 #[derive(Args)]
@@ -165,6 +250,44 @@ pub(crate) struct ResumeArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
+}
+
+#[derive(Args)]
+pub(crate) struct ForkArgs {
+    /// Session id or its beginning
+    pub(crate) id: String,
+    /// The last step to keep; all of them if left out
+    #[arg(long, value_name = "N")]
+    pub(crate) at: Option<u32>,
+    /// The new id as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// Session id or its beginning; the newest if left out
+    pub(crate) id: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
+    pub(crate) output: OutputArg,
+}
+
+#[derive(Args)]
+pub(crate) struct ReplayArgs {
+    /// Session id or its beginning; the newest if left out
+    pub(crate) id: Option<String>,
+    /// Where results come from
+    #[arg(long, value_enum, default_value_t = ReplayTools::Recorded)]
+    pub(crate) tools: ReplayTools,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplayTools {
+    /// From the journal: nothing is run
+    Recorded,
+    /// From real tools, in a copy of the workspace
+    Live,
 }
 
 #[derive(Args)]
@@ -252,6 +375,64 @@ impl From<ToolsetArg> for Toolset {
             ToolsetArg::Trae => Toolset::Trae,
         }
     }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConsoleArg {
+    Simple,
+    Rich,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum AgentArg {
+    TraeAgent,
+}
+
+#[derive(Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every value and where it comes from; keys masked
+    #[command(
+        after_help = "Examples:\n  lathe config show\n  lathe config show --config-file trae_config.yaml --json"
+    )]
+    Show(ConfigShowArgs),
+    /// Only what is wrong
+    #[command(after_help = "Examples:\n  lathe config check")]
+    Check(ConfigShowArgs),
+    /// Every key that can be set, as Markdown
+    #[command(after_help = "Examples:\n  lathe config reference > reference.md")]
+    Reference,
+}
+
+#[derive(Args)]
+pub(crate) struct ConfigShowArgs {
+    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// The folder whose project file counts
+    #[arg(long, short, value_name = "DIR", default_value = ".")]
+    pub(crate) working_dir: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowConfigArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
+    /// Model answers at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -5,10 +5,10 @@ use lathe_host::{CheckState, Home, Host, ToolRun};
 use lathe_protocol::Toolset;
 use serde_json::json;
 
-use crate::args::{Cli, Command, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
+use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
 use crate::term::{self, Paint};
-use crate::{run, show};
+use crate::{interactive, run, settings, show, travel};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
@@ -18,13 +18,26 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
     match cli.command {
         Command::Run(args) => run::run(&host, args).await,
         Command::Demo(args) => run::demo(&host, args).await,
+        Command::Interactive(args) => interactive::interactive(&host, args).await,
         Command::Resume(args) => run::resume(&host, args).await,
         Command::Sessions(args) => show::sessions(&host, &args),
         Command::Show(args) => show::show(&host, &args),
+        Command::Fork(args) => travel::fork(&host, &args),
+        Command::Watch(args) => travel::watch(&host, &args).await,
+        Command::Replay(args) => travel::replay(&host, &args).await,
         Command::Tools(args) => tools(&args),
         Command::Tool(args) => match args.command {
             ToolCommand::Run(args) => tool_run(&host, args).await,
         },
+        Command::Config(args) => match args.command {
+            ConfigCommand::Show(args) => settings::config_show(&host, &args),
+            ConfigCommand::Check(args) => settings::config_check(&host, &args),
+            ConfigCommand::Reference => {
+                term::out(&lathe_config::documentation());
+                Exit::Done
+            }
+        },
+        Command::ShowConfig(args) => settings::show_config(&host, &args),
         Command::Doctor(args) => doctor(&host, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();
@@ -43,11 +56,7 @@ fn tools(args: &ToolsArgs) -> Exit {
     }
     let paint = Paint::new(term::is_terminal());
     for spec in specs {
-        term::out(&format!(
-            "{}\n  {}\n",
-            paint.bold(&spec.name),
-            spec.description.replace('\n', "\n  ")
-        ));
+        term::out(&format!("{}\n  {}\n", paint.bold(&spec.name), spec.description.replace('\n', "\n  ")));
     }
     Exit::Done
 }
@@ -103,11 +112,7 @@ async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
                 CheckState::Missing => paint.yellow("missing"),
                 CheckState::Broken => paint.red("broken "),
             };
-            term::out(&format!(
-                "{mark}  {:<8} {}\n",
-                check.name,
-                term::clean(&check.detail)
-            ));
+            term::out(&format!("{mark}  {:<8} {}\n", check.name, term::clean(&check.detail)));
         }
     }
     if broken { Exit::Failed } else { Exit::Done }

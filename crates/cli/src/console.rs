@@ -88,12 +88,8 @@ impl Console {
             FrameBody::Thinking(_) | FrameBody::CallForming(_) => self.begin_step(frame.step),
             FrameBody::Output { text, .. } => self.live_output(text),
             FrameBody::Retry { wait_ms, reason, .. } => {
-                let line = format!(
-                    "{} {:.1} s: {}",
-                    self.say(Say::Retry),
-                    *wait_ms as f64 / 1000.0,
-                    clean(reason)
-                );
+                let line =
+                    format!("{} {:.1} s: {}", self.say(Say::Retry), *wait_ms as f64 / 1000.0, clean(reason));
                 format!("{}  {}\n", self.close_line(), self.paint.yellow(&line))
             }
         }
@@ -104,10 +100,7 @@ impl Console {
         match &event.fact {
             Fact::TaskGiven(given) => {
                 let text = clean(&given.text).replace('\n', "\n      ");
-                format!(
-                    "{} {text}\n",
-                    self.paint.bold(&format!("{:<5}", self.say(Say::Task)))
-                )
+                format!("{} {text}\n", self.paint.bold(&format!("{:<5}", self.say(Say::Task))))
             }
             Fact::ModelAnswered(answered) => self.answered(event, answered),
             Fact::CallDecided(decided) => {
@@ -130,11 +123,7 @@ impl Console {
                 );
                 let then = format!("{:<9} {}", self.say(Say::Recorded), clean(&drift.recorded));
                 let now = format!("{:<9} {}", self.say(Say::Now), clean(&drift.now));
-                format!(
-                    "{}  {}\n    {then}\n    {now}\n",
-                    self.close_line(),
-                    self.paint.yellow(&head)
-                )
+                format!("{}  {}\n    {then}\n    {now}\n", self.close_line(), self.paint.yellow(&head))
             }
             Fact::TaskFinished(finished) => {
                 let word = match finished.ending {
@@ -157,6 +146,7 @@ impl Console {
             Fact::SessionOpened(_)
             | Fact::OptionsChanged(_)
             | Fact::EpochStarted(_)
+            | Fact::BaselineTaken(_)
             | Fact::CancelAsked(_)
             | Fact::ModelAsked(_)
             | Fact::ModelFailed(_)
@@ -172,19 +162,11 @@ impl Console {
         self.step = step;
         self.streamed = false;
         let head = format!("{} {}", self.say(Say::Step), step.unwrap_or_default());
-        format!(
-            "{}\n{}\n",
-            self.close_line(),
-            self.paint.bold(&self.paint.cyan(&head))
-        )
+        format!("{}\n{}\n", self.close_line(), self.paint.bold(&self.paint.cyan(&head)))
     }
 
     fn close_line(&mut self) -> &'static str {
-        if std::mem::take(&mut self.open_line) {
-            "\n"
-        } else {
-            ""
-        }
+        if std::mem::take(&mut self.open_line) { "\n" } else { "" }
     }
 
     fn answered(&mut self, event: &Event, answered: &ModelAnswered) -> String {
@@ -206,17 +188,9 @@ impl Console {
         };
         let about = clean(&decided.about);
         let line = match decided.tool.as_str() {
-            "bash" => format!(
-                "{} {}",
-                self.paint.green("$"),
-                about.trim_end().replace('\n', "\n    ")
-            ),
+            "bash" => format!("{} {}", self.paint.green("$"), about.trim_end().replace('\n', "\n    ")),
             "think" => {
-                let thought = format!(
-                    "{}: {}",
-                    self.say(Say::Thinking),
-                    about.trim().replace('\n', "\n  ")
-                );
+                let thought = format!("{}: {}", self.say(Say::Thinking), about.trim().replace('\n', "\n  "));
                 self.paint.dim(&thought)
             }
             "done" => return String::new(),
@@ -247,16 +221,8 @@ impl Console {
     }
 
     fn finished(&mut self, event: &Event, finished: &CallFinished, diff: &str) -> String {
-        let decided = event
-            .place
-            .call
-            .as_ref()
-            .and_then(|call| self.calls.get(call))
-            .cloned();
-        let tool = decided
-            .as_ref()
-            .map(|decided| decided.tool.as_str())
-            .unwrap_or_default();
+        let decided = event.place.call.as_ref().and_then(|call| self.calls.get(call)).cloned();
+        let tool = decided.as_ref().map(|decided| decided.tool.as_str()).unwrap_or_default();
         let mut out = String::new();
         if tool == "bash" && self.shown == 0 && self.hidden == 0 && self.partial.is_empty() {
             // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
@@ -271,8 +237,7 @@ impl Console {
         if self.hidden > 0 {
             out.push_str(&format!(
                 "    {}\n",
-                self.paint
-                    .dim(&format!("… {} {}", self.hidden, self.say(Say::MoreLines)))
+                self.paint.dim(&format!("… {} {}", self.hidden, self.say(Say::MoreLines)))
             ));
         }
         (self.shown, self.hidden) = (0, 0);
@@ -282,10 +247,8 @@ impl Console {
     }
 
     fn diff_lines(&self, diff: &str) -> String {
-        let body: Vec<&str> = diff
-            .lines()
-            .filter(|line| !line.starts_with("---") && !line.starts_with("+++"))
-            .collect();
+        let body: Vec<&str> =
+            diff.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).collect();
         let mut out = String::new();
         for line in body.iter().take(DIFF_LINES) {
             out.push_str(&format!("    {}", self.paint.diff(line)));
@@ -305,15 +268,8 @@ impl Console {
             return format!("  {}\n    {}\n", self.paint.red(&what), self.paint.dim(&why));
         }
         if let Some(error) = &finished.error {
-            let message = clean(&error.message)
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            return format!(
-                "    {}\n",
-                self.paint.red(&format!("✘ {}: {message}", self.say(Say::Failed)))
-            );
+            let message = clean(&error.message).lines().next().unwrap_or_default().to_owned();
+            return format!("    {}\n", self.paint.red(&format!("✘ {}: {message}", self.say(Say::Failed))));
         }
         let data = finished.data.as_ref().and_then(|data| data.to_value().ok());
         match data.as_ref().and_then(|data| data.get("exit_code")?.as_i64()) {

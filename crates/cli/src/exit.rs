@@ -61,11 +61,7 @@ impl Exit {
             term::err(&no_model());
             return Exit::Usage;
         }
-        term::err(&format!(
-            "error[{}]: {}\n",
-            error.code(),
-            term::clean(&error.to_string())
-        ));
+        term::err(&format!("error[{}]: {}\n", error.code(), term::clean(&error.to_string())));
         match error {
             error if error.is_disk_full() => Exit::DiskFull,
             HostError::NoModel
@@ -80,8 +76,15 @@ impl Exit {
             | HostError::NoSuchSession(_)
             | HostError::ManySessions { .. }
             | HostError::NoSuchTool { .. }
+            | HostError::NoSuchStep { .. }
+            | HostError::BaseCommit { .. }
+            | HostError::Replay(_)
             | HostError::ToolArguments(_) => Exit::Usage,
-            HostError::Journal(_) | HostError::Agent(_) | HostError::Demo(_) => {
+            HostError::Journal(_)
+            | HostError::Patch(_)
+            | HostError::Agent(_)
+            | HostError::Demo(_)
+            | HostError::Crashed(_) => {
                 if error.code() == "session-held" {
                     Exit::Usage
                 } else {
@@ -96,11 +99,7 @@ impl Exit {
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render();
     let color = term::is_terminal();
-    let text = if color {
-        text.ansi().to_string()
-    } else {
-        text.to_string()
-    };
+    let text = if color { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {
         term::err(&text);
         return Exit::Usage.into();
@@ -146,9 +145,8 @@ pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(&path)
-        .and_then(|mut file| std::io::Write::write_all(&mut file, report.as_bytes()));
+    let written =
+        options.open(&path).and_then(|mut file| std::io::Write::write_all(&mut file, report.as_bytes()));
     let place = match written {
         Ok(()) => format!("A report is in {}.", path.display()),
         Err(_) => report,

@@ -3,11 +3,16 @@
 mod args;
 mod commands;
 mod console;
+mod drive;
 mod exit;
+mod interactive;
 mod output;
 mod run;
+mod settings;
 mod show;
+mod task;
 mod term;
+mod travel;
 mod words;
 
 use std::ffi::OsString;
@@ -19,7 +24,7 @@ use crate::args::Cli;
 use crate::exit::Exit;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments: Vec<OsString> = std::env::args_os().map(args::long_form).collect();
     // Answered before the argument parser and any runtime are set up: scripts ask this often.
     if let [_, only] = arguments.as_slice()
         && (only == "--version" || only == "-V")

@@ -20,12 +20,7 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(kind: OutputArg) -> Self {
         let (color, language) = (term::is_terminal(), Language::find());
-        Self {
-            kind,
-            console: Console::new(color, language),
-            language,
-            paint: Paint::new(color),
-        }
+        Self { kind, console: Console::new(color, language), language, paint: Paint::new(color) }
     }
 
     fn say(&self, say: Say) -> &'static str {
@@ -81,11 +76,7 @@ impl Output {
             out.push_str(&format!("{}\n", self.paint.dim(self.say(Say::NothingChanged))));
         } else {
             out.push_str(&format!("{}\n", self.paint.bold(self.say(Say::Changed))));
-            let width = diffs
-                .iter()
-                .map(|diff| diff.path.chars().count())
-                .max()
-                .unwrap_or(0);
+            let width = diffs.iter().map(|diff| diff.path.chars().count()).max().unwrap_or(0);
             for diff in diffs {
                 let (added, removed) = (format!("+{}", diff.added), format!("-{}", diff.removed));
                 out.push_str(&format!(
@@ -96,11 +87,7 @@ impl Output {
                 ));
             }
         }
-        let steps = if report.steps == 1 {
-            Say::OneStep
-        } else {
-            Say::Steps
-        };
+        let steps = if report.steps == 1 { Say::OneStep } else { Say::Steps };
         let line = format!(
             "{} {} · {} {}, {} {} · {:.1} s",
             report.steps,
@@ -119,10 +106,7 @@ impl Output {
     fn where_to_look(&self, id: &SessionId, report: &RunReport) -> String {
         let session = self.say(Say::Session);
         let again = format!("{session} {id} · {}: lathe show {id}", self.say(Say::LookAgain));
-        let ended_well = report
-            .finished
-            .as_ref()
-            .is_some_and(|finished| finished.ending.is_success());
+        let ended_well = report.finished.as_ref().is_some_and(|finished| finished.ending.is_success());
         let go_on = if ended_well {
             String::new()
         } else {
@@ -153,10 +137,9 @@ impl Output {
 pub(crate) fn json_line(event: &Event) -> String {
     match serde_json::to_string(event) {
         Ok(line) => format!("{line}\n"),
-        Err(error) => format!(
-            "{}\n",
-            json!({ "unreadable_event": event.seq.0, "reason": error.to_string() })
-        ),
+        Err(error) => {
+            format!("{}\n", json!({ "unreadable_event": event.seq.0, "reason": error.to_string() }))
+        }
     }
 }
 

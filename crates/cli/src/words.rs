@@ -81,6 +81,12 @@ messages! {
     DemoNext: "With a model of your own", "使用你自己的模型";
     NoSessions: "No sessions yet. Begin with `lathe run` or `lathe demo`.", "还没有会话。请用 `lathe run` 或 `lathe demo` 开始。";
     NothingToResume: "The last task of this session is finished. Give it another one", "该会话的上一个任务已完成，可以给它一个新任务";
+    AskTask: "Task", "任务";
+    Goodbye: "Goodbye!", "再见！";
+    InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";
+    Provider: "provider", "提供方";
+    Tools: "tools", "工具";
+    Tasks: "tasks", "任务数";
     Interrupted: "interrupted before it ended", "在结束前被中断";
 }
 
@@ -96,12 +102,6 @@ mod tests {
                 "{say:?}"
             );
         }
-        assert!(
-            Say::ALL
-                .iter()
-                .filter(|say| say.text(Language::Chinese).is_ascii())
-                .count()
-                == 0
-        );
+        assert!(Say::ALL.iter().filter(|say| say.text(Language::Chinese).is_ascii()).count() == 0);
     }
 }

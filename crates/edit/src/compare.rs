@@ -23,12 +23,8 @@ const AT_ALL: usize = 400_000;
 /// Covers both sequences in order; two `Equal` never follow each other.
 pub(crate) fn compare<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<DiffOp> {
     let head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
-    let tail = old[head..]
-        .iter()
-        .rev()
-        .zip(new[head..].iter().rev())
-        .take_while(|(old, new)| old == new)
-        .count();
+    let tail =
+        old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(old, new)| old == new).count();
     let (old_end, new_end) = (old.len() - tail, new.len() - tail);
     let size = old_end + new_end - 2 * head;
 
@@ -53,10 +49,8 @@ pub(crate) fn compare<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<DiffOp> {
 /// is in order on both.
 fn cuts<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
     let (once_old, once_new) = (once(old), once(new));
-    let mut pairs: Vec<(usize, usize)> = once_old
-        .iter()
-        .filter_map(|(item, at)| Some((*at, *once_new.get(item)?)))
-        .collect();
+    let mut pairs: Vec<(usize, usize)> =
+        once_old.iter().filter_map(|(item, at)| Some((*at, *once_new.get(item)?))).collect();
     pairs.sort_unstable();
 
     // Longest increasing run of the new positions: `ends[n]` is the pair with the
@@ -85,13 +79,9 @@ fn cuts<T: Eq + Hash>(old: &[T], new: &[T]) -> Vec<(usize, usize)> {
 fn once<T: Eq + Hash>(items: &[T]) -> HashMap<&T, usize> {
     let mut seen: HashMap<&T, Option<usize>> = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
-        seen.entry(item)
-            .and_modify(|only| *only = None)
-            .or_insert(Some(at));
+        seen.entry(item).and_modify(|only| *only = None).or_insert(Some(at));
     }
-    seen.into_iter()
-        .filter_map(|(item, only)| Some((item, only?)))
-        .collect()
+    seen.into_iter().filter_map(|(item, only)| Some((item, only?))).collect()
 }
 
 /// The operations so far, and how far they reach on each side.
@@ -110,11 +100,7 @@ impl Script {
         if let Some(DiffOp::Equal { len: so_far, .. }) = self.ops.last_mut() {
             *so_far += len;
         } else {
-            self.ops.push(DiffOp::Equal {
-                old_index: self.old,
-                new_index: self.new,
-                len,
-            });
+            self.ops.push(DiffOp::Equal { old_index: self.old, new_index: self.new, len });
         }
         self.old += len;
         self.new += len;
@@ -125,22 +111,9 @@ impl Script {
         let (new_index, new_len) = (self.new, new_end - self.new);
         match (old_len, new_len) {
             (0, 0) => {}
-            (0, _) => self.ops.push(DiffOp::Insert {
-                old_index,
-                new_index,
-                new_len,
-            }),
-            (_, 0) => self.ops.push(DiffOp::Delete {
-                old_index,
-                old_len,
-                new_index,
-            }),
-            (_, _) => self.ops.push(DiffOp::Replace {
-                old_index,
-                old_len,
-                new_index,
-                new_len,
-            }),
+            (0, _) => self.ops.push(DiffOp::Insert { old_index, new_index, new_len }),
+            (_, 0) => self.ops.push(DiffOp::Delete { old_index, old_len, new_index }),
+            (_, _) => self.ops.push(DiffOp::Replace { old_index, old_len, new_index, new_len }),
         }
         (self.old, self.new) = (old_end, new_end);
     }
@@ -150,11 +123,7 @@ impl Script {
         if old_end - old_start + new_end - new_start > most {
             return self.replaced(old_end, new_end);
         }
-        for op in capture_diff_slices(
-            Algorithm::Myers,
-            &old[old_start..old_end],
-            &new[new_start..new_end],
-        ) {
+        for op in capture_diff_slices(Algorithm::Myers, &old[old_start..old_end], &new[new_start..new_end]) {
             match op {
                 DiffOp::Equal { len, .. } => self.equal(len),
                 DiffOp::Delete { .. } | DiffOp::Insert { .. } | DiffOp::Replace { .. } => {

@@ -103,10 +103,7 @@ fn side<'a>(prefix: &str, content: Option<&[u8]>, path: &'a str) -> Cow<'a, str>
 /// A name in the quotes git uses where a line break or quote in it could be taken
 /// for part of the difference.
 fn quoted(name: String) -> String {
-    if !name
-        .chars()
-        .any(|c| c.is_ascii_control() || c == '"' || c == '\\')
-    {
+    if !name.chars().any(|c| c.is_ascii_control() || c == '"' || c == '\\') {
         return name;
     }
     let mut out = String::from('"');

@@ -42,11 +42,7 @@ pub(crate) fn exact(body: &[u8], old: &str) -> Vec<Place> {
     for start in starts {
         line += crate::text::newlines(&body[counted..start]);
         counted = start;
-        places.push(Place {
-            start,
-            end: start + old.len(),
-            line,
-        });
+        places.push(Place { start, end: start + old.len(), line });
     }
     places
 }
@@ -60,11 +56,7 @@ pub(crate) fn overlapping(body: &[u8], old: &str, place: Place) -> Option<Place>
     let start = first_start(body.get(from..to)?, old)?;
     let start = from + start;
     let line = place.line + crate::text::newlines(&body[place.start..start]);
-    (!splits_crlf(body, old, start)).then_some(Place {
-        start,
-        end: start + old.len(),
-        line,
-    })
+    (!splits_crlf(body, old, start)).then_some(Place { start, end: start + old.len(), line })
 }
 
 fn first_start(window: &[u8], old: &str) -> Option<usize> {
@@ -103,17 +95,10 @@ pub(crate) fn loose(text: &Text<'_>, lines: &[Line], pieces: &[&str], kind: Matc
     let mut budget = BUDGET;
     let mut places = Vec::new();
     for (index, window) in lines.windows(pieces.len()).enumerate() {
-        let mut place = Place {
-            start: window[0].start,
-            end: window[0].start,
-            line: index,
-        };
+        let mut place = Place { start: window[0].start, end: window[0].start, line: index };
         let all = window.iter().zip(pieces).enumerate().all(|(at, (line, piece))| {
             budget = budget.saturating_sub(1);
-            let role = Role {
-                first: at == 0,
-                last: at + 1 == pieces.len(),
-            };
+            let role = Role { first: at == 0, last: at + 1 == pieces.len() };
             match fits(line.content(body), piece.as_bytes(), role) {
                 Some((from, to)) => {
                     if role.first {
@@ -147,9 +132,7 @@ type Fit = Option<(usize, usize)>;
 
 fn line_ending(line: &[u8], piece: &[u8], role: Role) -> Fit {
     match (role.first, role.last) {
-        (true, _) => line
-            .ends_with(piece)
-            .then(|| (line.len() - piece.len(), line.len())),
+        (true, _) => line.ends_with(piece).then(|| (line.len() - piece.len(), line.len())),
         (false, true) => line.starts_with(piece).then_some((0, piece.len())),
         (false, false) => (line == piece).then_some((0, line.len())),
     }
@@ -161,9 +144,7 @@ fn trailing_blanks(line: &[u8], piece: &[u8], role: Role) -> Fit {
         // A single piece can only differ here by blanks of its own at a line's end.
         (true, true) => (wanted.len() < piece.len() && !wanted.is_empty() && text.ends_with(wanted))
             .then(|| (text.len() - wanted.len(), line.len())),
-        (true, false) => text
-            .ends_with(wanted)
-            .then(|| (text.len() - wanted.len(), line.len())),
+        (true, false) => text.ends_with(wanted).then(|| (text.len() - wanted.len(), line.len())),
         (false, true) if line.starts_with(piece) => Some((0, piece.len())),
         (false, _) => (text == wanted).then_some((0, line.len())),
     }

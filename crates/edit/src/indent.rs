@@ -43,10 +43,8 @@ impl Indents {
         if !nested {
             return None;
         }
-        let seen: Vec<(Vec<u8>, Vec<u8>)> = seen
-            .into_iter()
-            .map(|(given, found)| (given.to_vec(), found.to_vec()))
-            .collect();
+        let seen: Vec<(Vec<u8>, Vec<u8>)> =
+            seen.into_iter().map(|(given, found)| (given.to_vec(), found.to_vec())).collect();
         let step = seen_step(&seen);
         Some(Self { seen, step })
     }
@@ -61,10 +59,8 @@ impl Indents {
         let Some((_, found)) = self.seen.first() else {
             return;
         };
-        let given = new
-            .iter()
-            .map(|piece| split_indent(piece.as_bytes()).0)
-            .filter(|indent| !indent.is_empty());
+        let given =
+            new.iter().map(|piece| split_indent(piece.as_bytes()).0).filter(|indent| !indent.is_empty());
         let Some(given) = given.min_by_key(|indent| width(indent)) else {
             return;
         };
@@ -149,8 +145,5 @@ fn only(indent: &[u8], byte: u8) -> bool {
 }
 
 fn width(indent: &[u8]) -> usize {
-    indent
-        .iter()
-        .map(|&byte| if byte == b'\t' { TAB_ORDER } else { 1 })
-        .sum()
+    indent.iter().map(|&byte| if byte == b'\t' { TAB_ORDER } else { 1 }).sum()
 }

@@ -13,10 +13,7 @@ use crate::{EditError, Edited, MatchKind, Text};
 pub fn insert(content: &[u8], after_line: usize, text: &str) -> Result<Edited, EditError> {
     let file = Text::decode(content)?;
     if after_line > file.line_count() {
-        return Err(EditError::LineOutOfRange {
-            line: after_line,
-            lines: file.line_count(),
-        });
+        return Err(EditError::LineOutOfRange { line: after_line, lines: file.line_count() });
     }
     if text.is_empty() {
         return Err(EditError::NoChange);
@@ -54,10 +51,5 @@ pub fn insert(content: &[u8], after_line: usize, text: &str) -> Result<Edited, E
     out.extend_from_slice(&body[..at]);
     out.extend_from_slice(&block);
     out.extend_from_slice(&body[at..]);
-    Ok(Edited {
-        content: out,
-        matched: MatchKind::Exact,
-        regions: vec![region],
-        replaced: 0,
-    })
+    Ok(Edited { content: out, matched: MatchKind::Exact, regions: vec![region], replaced: 0 })
 }

@@ -35,10 +35,7 @@ pub(crate) fn nearest(text: &Text<'_>, lines: &[Line], old: &[&str]) -> Option<N
 
     let mut best: Option<(f32, usize)> = None;
     for (_, at) in ranked {
-        let window: Vec<&[u8]> = lines[at..at + old.len()]
-            .iter()
-            .map(|line| line.content(body))
-            .collect();
+        let window: Vec<&[u8]> = lines[at..at + old.len()].iter().map(|line| line.content(body)).collect();
         let likeness = ratio(&old, &window, size);
         if likeness >= ENOUGH && best.is_none_or(|(found, _)| likeness > found) {
             best = Some((likeness, at));
@@ -46,10 +43,7 @@ pub(crate) fn nearest(text: &Text<'_>, lines: &[Line], old: &[&str]) -> Option<N
     }
     let (_, at) = best?;
     let shown = &body[lines[at].start..lines[at + old.len() - 1].end];
-    Some(Nearest {
-        line: at + 1,
-        text: String::from_utf8_lossy(shown).into_owned(),
-    })
+    Some(Nearest { line: at + 1, text: String::from_utf8_lossy(shown).into_owned() })
 }
 
 /// Windows with their likeness by shared bytes, in thousandths. Indentation does
@@ -98,11 +92,7 @@ fn ratio(old: &[&[u8]], window: &[&[u8]], size: usize) -> f32 {
 }
 
 fn likeness<T: Eq + std::hash::Hash>(old: &[T], new: &[T]) -> f32 {
-    diff_ratio(
-        &capture_diff_slices(Algorithm::Myers, old, new),
-        old.len(),
-        new.len(),
-    )
+    diff_ratio(&capture_diff_slices(Algorithm::Myers, old, new), old.len(), new.len())
 }
 
 fn bare(line: &[u8]) -> &[u8] {

@@ -47,11 +47,7 @@ pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<
     if old.is_empty() {
         return Err(EditError::EmptyOld);
     }
-    let change = Change {
-        text,
-        old: pieces(old),
-        new: pieces(new),
-    };
+    let change = Change { text, old: pieces(old), new: pieces(new) };
     let allowed = |place: &Place| !at_start || place.start == 0;
 
     let mut places = find::exact(text.body(), old);
@@ -64,11 +60,7 @@ pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<
         return change.apply(MatchKind::Exact, &places, |place| change.literal(old, new, place));
     }
     let lines = text.lines();
-    for kind in [
-        MatchKind::LineEndings,
-        MatchKind::TrailingBlanks,
-        MatchKind::Indentation,
-    ] {
+    for kind in [MatchKind::LineEndings, MatchKind::TrailingBlanks, MatchKind::Indentation] {
         let mut places = find::loose(&text, &lines, &change.old, kind);
         places.retain(allowed);
         if !places.is_empty() {
@@ -76,16 +68,14 @@ pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<
             return change.apply(kind, &places, |place| change.adapted(&lines, kind, place));
         }
     }
-    Err(EditError::NoMatch {
-        nearest: nearest(&text, &lines, &change.old),
-    })
+    Err(EditError::NoMatch { nearest: nearest(&text, &lines, &change.old) })
 }
 
 fn choose(places: Vec<Place>, how: Occurrence) -> Result<Vec<Place>, EditError> {
     match how {
-        Occurrence::Unique if places.len() > 1 => Err(EditError::Ambiguous {
-            lines: places.iter().map(|place| place.line + 1).collect(),
-        }),
+        Occurrence::Unique if places.len() > 1 => {
+            Err(EditError::Ambiguous { lines: places.iter().map(|place| place.line + 1).collect() })
+        }
         Occurrence::Unique => Ok(places),
         Occurrence::All => {
             let mut chosen: Vec<Place> = Vec::with_capacity(places.len());
@@ -135,12 +125,7 @@ impl Change<'_> {
         if content.strip_prefix(self.text.bom()) == Some(body) {
             return Err(EditError::NoChange);
         }
-        Ok(Edited {
-            content,
-            matched,
-            regions,
-            replaced: places.len(),
-        })
+        Ok(Edited { content, matched, regions, replaced: places.len() })
     }
 
     /// The new text for an exact match.
@@ -193,12 +178,7 @@ impl Change<'_> {
 fn kept_lines(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.len()];
     for op in compare(old, new) {
-        if let DiffOp::Equal {
-            old_index,
-            new_index,
-            len,
-        } = op
-        {
+        if let DiffOp::Equal { old_index, new_index, len } = op {
             for at in 0..len {
                 kept[new_index + at] = Some(old_index + at);
             }

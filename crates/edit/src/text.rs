@@ -76,11 +76,7 @@ impl<'a> Text<'a> {
 
     /// The more frequent line ending; LF where there is none or both are as frequent.
     pub fn ending(&self) -> LineEnding {
-        if self.crlf > self.lf {
-            LineEnding::CrLf
-        } else {
-            LineEnding::Lf
-        }
+        if self.crlf > self.lf { LineEnding::CrLf } else { LineEnding::Lf }
     }
 
     /// Whether both line endings occur.
@@ -110,11 +106,7 @@ impl<'a> Text<'a> {
             let whole = start + piece.len();
             let next = (whole + 1).min(self.body.len());
             let terminated = whole < self.body.len();
-            let end = if terminated && piece.ends_with(b"\r") {
-                whole - 1
-            } else {
-                whole
-            };
+            let end = if terminated && piece.ends_with(b"\r") { whole - 1 } else { whole };
             lines.push(Line { start, end, next });
             start = next;
         }
@@ -186,18 +178,12 @@ pub(crate) fn is_blank(byte: u8) -> bool {
 }
 
 pub(crate) fn trim_end(bytes: &[u8]) -> &[u8] {
-    let end = bytes
-        .iter()
-        .rposition(|&byte| !is_blank(byte))
-        .map_or(0, |last| last + 1);
+    let end = bytes.iter().rposition(|&byte| !is_blank(byte)).map_or(0, |last| last + 1);
     &bytes[..end]
 }
 
 /// Splits a line into its leading whitespace and the rest.
 pub(crate) fn split_indent(bytes: &[u8]) -> (&[u8], &[u8]) {
-    let indent = bytes
-        .iter()
-        .position(|&byte| !is_blank(byte))
-        .unwrap_or(bytes.len());
+    let indent = bytes.iter().position(|&byte| !is_blank(byte)).unwrap_or(bytes.len());
     bytes.split_at(indent)
 }

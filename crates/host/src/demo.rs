@@ -29,16 +29,10 @@ impl Demo {
     pub fn make() -> Result<Self, HostError> {
         let wrong =
             |error: std::io::Error| HostError::Demo(format!("the sample project cannot be made: {error}"));
-        let folder = tempfile::Builder::new()
-            .prefix("lathe-demo-")
-            .tempdir()
-            .map_err(wrong)?
-            .keep();
+        let folder = tempfile::Builder::new().prefix("lathe-demo-").tempdir().map_err(wrong)?.keep();
         for (name, content) in FILES {
             let path = folder.join(name);
-            path.parent()
-                .map_or(Ok(()), std::fs::create_dir_all)
-                .map_err(wrong)?;
+            path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(wrong)?;
             std::fs::write(&path, content).map_err(wrong)?;
         }
         Ok(Self { folder })
@@ -47,17 +41,12 @@ impl Demo {
     pub fn plan(&self, pace: Pace) -> SessionPlan {
         SessionPlan {
             folder: self.folder.clone(),
-            source: ModelSource::BuiltIn {
-                cassette: CASSETTE,
-                pace,
-            },
+            source: ModelSource::BuiltIn { cassette: CASSETTE, pace },
             mode: Mode::FullAuto,
             toolset: None,
-            limits: Limits {
-                max_steps: 20,
-                ..Limits::default()
-            },
+            limits: Limits { max_steps: 20, ..Limits::default() },
             ending: EndingRule::Remind,
+            patch: None,
             record: None,
         }
     }

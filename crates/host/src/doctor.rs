@@ -25,13 +25,7 @@ pub enum CheckState {
 
 impl Host {
     pub async fn doctor(&self, folder: &Path) -> Vec<Check> {
-        vec![
-            self.check_home(),
-            self.check_shell(folder).await,
-            check_git(),
-            check_model(),
-            check_sandbox(),
-        ]
+        vec![self.check_home(), self.check_shell(folder).await, check_git(), check_model(), check_sandbox()]
     }
 
     fn check_home(&self) -> Check {
@@ -43,10 +37,7 @@ impl Host {
         };
         match probe() {
             Ok(()) => good("home", format!("{} can be written", self.home().path().display())),
-            Err(reason) => broken(
-                "home",
-                format!("{reason}. Set LATHE_HOME to a folder you can write."),
-            ),
+            Err(reason) => broken("home", format!("{reason}. Set LATHE_HOME to a folder you can write.")),
         }
     }
 
@@ -61,12 +52,8 @@ impl Host {
         };
         match self.run_tool(run).await {
             Ok(finished) if finished.error.is_none() => {
-                let version = finished
-                    .text
-                    .lines()
-                    .find(|line| line.starts_with("bash "))
-                    .unwrap_or("bash")
-                    .to_owned();
+                let version =
+                    finished.text.lines().find(|line| line.starts_with("bash ")).unwrap_or("bash").to_owned();
                 good("shell", format!("{version} runs under its supervisor"))
             }
             Ok(finished) => broken("shell", finished.text),
@@ -108,25 +95,13 @@ fn check_sandbox() -> Check {
 }
 
 fn good(name: &'static str, detail: String) -> Check {
-    Check {
-        name,
-        state: CheckState::Good,
-        detail,
-    }
+    Check { name, state: CheckState::Good, detail }
 }
 
 fn missing(name: &'static str, detail: String) -> Check {
-    Check {
-        name,
-        state: CheckState::Missing,
-        detail,
-    }
+    Check { name, state: CheckState::Missing, detail }
 }
 
 fn broken(name: &'static str, detail: String) -> Check {
-    Check {
-        name,
-        state: CheckState::Broken,
-        detail,
-    }
+    Check { name, state: CheckState::Broken, detail }
 }

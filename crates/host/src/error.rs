@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use lathe_agent::AgentError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
-use lathe_protocol::Toolset;
+use lathe_protocol::{StepNo, Toolset};
 
 /// Why the host could not do something. Each names what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +41,19 @@ pub enum HostError {
     Journal(#[from] JournalError),
     #[error(transparent)]
     Agent(#[from] AgentError),
+    #[error("the session has no step {at}: its last is {last}")]
+    NoSuchStep { at: StepNo, last: StepNo },
+    #[error("no commit `{name}` to compare with: {reason}")]
+    BaseCommit { name: String, reason: String },
+    #[error("the patch cannot be made: {0}")]
+    Patch(String),
+    #[error("the replay is not possible: {0}")]
+    Replay(String),
     #[error("{0}")]
     Demo(String),
+    /// Our fault: the task that owns the session panicked.
+    #[error("the session stopped by a fault of Lathe's own ({0}); go on with `lathe resume`")]
+    Crashed(String),
 }
 
 impl HostError {
@@ -67,7 +78,12 @@ impl HostError {
             | Self::Agent(AgentError::Journal(JournalError::NoSpace { .. })) => "disk-full",
             Self::Journal(_) => "journal",
             Self::Agent(_) => "agent",
+            Self::NoSuchStep { .. } => "no-such-step",
+            Self::BaseCommit { .. } => "base-commit",
+            Self::Patch(_) => "patch",
+            Self::Replay(_) => "replay",
             Self::Demo(_) => "demo",
+            Self::Crashed(_) => "crashed",
         }
     }
 

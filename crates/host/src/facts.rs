@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use lathe_agent::{Clock, Facts};
-use lathe_model::Surroundings;
-use lathe_protocol::Timestamp;
+use lathe_protocol::{Surroundings, Timestamp};
 
 /// The clock of this machine.
 pub(crate) struct SystemClock;
@@ -33,10 +32,7 @@ pub(crate) fn surroundings(root: &Path) -> Surroundings {
         workspace: root.display().to_string(),
         home: var("HOME"),
         tmp: std::env::temp_dir().display().to_string(),
-        host: nix::unistd::gethostname()
-            .ok()
-            .and_then(|name| name.into_string().ok())
-            .unwrap_or_default(),
+        host: nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok()).unwrap_or_default(),
         date: today(),
     }
 }
@@ -48,10 +44,8 @@ pub(crate) fn today() -> String {
 
 fn os() -> String {
     let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let pretty = release
-        .lines()
-        .find_map(|line| line.strip_prefix("PRETTY_NAME="))
-        .map(|name| name.trim_matches('"'));
+    let pretty =
+        release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).map(|name| name.trim_matches('"'));
     match pretty {
         Some(name) => format!("{} {} ({name})", std::env::consts::OS, std::env::consts::ARCH),
         None => format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
@@ -60,10 +54,7 @@ fn os() -> String {
 
 /// Branch or commit, read from the file: git itself would run what the repository's configuration names.
 fn git(root: &Path) -> Option<String> {
-    let dot_git = root
-        .ancestors()
-        .map(|folder| folder.join(".git"))
-        .find(|path| path.exists())?;
+    let dot_git = root.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
     // In a work tree or submodule `.git` is a file that names the real folder.
     let folder = match std::fs::read_to_string(&dot_git) {
         Ok(text) => dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()),
@@ -72,9 +63,6 @@ fn git(root: &Path) -> Option<String> {
     let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
     Some(match head.trim().strip_prefix("ref: refs/heads/") {
         Some(branch) => format!("repository, on branch {branch}"),
-        None => format!(
-            "repository, at commit {}",
-            head.trim().get(..12).unwrap_or_default()
-        ),
+        None => format!("repository, at commit {}", head.trim().get(..12).unwrap_or_default()),
     })
 }

@@ -17,19 +17,13 @@ impl Home {
     pub fn find() -> Result<Self, HostError> {
         if let Some(path) = std::env::var_os("LATHE_HOME").filter(|path| !path.is_empty()) {
             let path = PathBuf::from(path);
-            let absolute = std::path::absolute(&path).map_err(|error| HostError::Home {
-                path,
-                reason: error.to_string(),
-            })?;
+            let absolute = std::path::absolute(&path)
+                .map_err(|error| HostError::Home { path, reason: error.to_string() })?;
             return Ok(Self { path: absolute });
         }
-        let base = etcetera::choose_base_strategy().map_err(|error| HostError::Home {
-            path: PathBuf::from("~"),
-            reason: error.to_string(),
-        })?;
-        Ok(Self {
-            path: base.data_dir().join("lathe"),
-        })
+        let base = etcetera::choose_base_strategy()
+            .map_err(|error| HostError::Home { path: PathBuf::from("~"), reason: error.to_string() })?;
+        Ok(Self { path: base.data_dir().join("lathe") })
     }
 
     pub fn at(path: PathBuf) -> Self {
@@ -54,15 +48,10 @@ impl Home {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder
-            .create(self.sessions())
-            .map_err(|error| self.broken(error.to_string()))
+        builder.create(self.sessions()).map_err(|error| self.broken(error.to_string()))
     }
 
     fn broken(&self, reason: String) -> HostError {
-        HostError::Home {
-            path: self.path.clone(),
-            reason,
-        }
+        HostError::Home { path: self.path.clone(), reason }
     }
 }

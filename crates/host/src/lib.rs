@@ -6,9 +6,11 @@ mod error;
 mod facts;
 mod home;
 mod models;
+mod patch;
 mod report;
 mod session;
 mod toolrun;
+mod travel;
 
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
@@ -18,6 +20,8 @@ pub use models::{ModelRequest, PROVIDERS, Provider};
 pub use report::{FileDiff, RunReport, event_diff, run_report};
 pub use session::{Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use toolrun::ToolRun;
+pub use travel::{Difference, LiveReplay};
 
+pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::Summary;
-pub use lathe_model::Pace;
+pub use lathe_model::{Pace, Strictness};

@@ -13,31 +13,11 @@ pub struct Provider {
 }
 
 pub const PROVIDERS: [Provider; 5] = [
-    Provider {
-        name: "openai",
-        base_url: "https://api.openai.com/v1",
-        needs_key: true,
-    },
-    Provider {
-        name: "openrouter",
-        base_url: "https://openrouter.ai/api/v1",
-        needs_key: true,
-    },
-    Provider {
-        name: "deepseek",
-        base_url: "https://api.deepseek.com/v1",
-        needs_key: true,
-    },
-    Provider {
-        name: "doubao",
-        base_url: "https://ark.cn-beijing.volces.com/api/v3",
-        needs_key: true,
-    },
-    Provider {
-        name: "ollama",
-        base_url: "http://127.0.0.1:11434/v1",
-        needs_key: false,
-    },
+    Provider { name: "openai", base_url: "https://api.openai.com/v1", needs_key: true },
+    Provider { name: "openrouter", base_url: "https://openrouter.ai/api/v1", needs_key: true },
+    Provider { name: "deepseek", base_url: "https://api.deepseek.com/v1", needs_key: true },
+    Provider { name: "doubao", base_url: "https://ark.cn-beijing.volces.com/api/v3", needs_key: true },
+    Provider { name: "ollama", base_url: "http://127.0.0.1:11434/v1", needs_key: false },
 ];
 
 /// Attempts for one answer.
@@ -50,6 +30,8 @@ pub struct ModelRequest {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub api_key: Option<String>,
+    /// Attempts for one answer.
+    pub attempts: Option<u32>,
 }
 
 impl ModelRequest {
@@ -61,6 +43,7 @@ impl ModelRequest {
             model: self.model.or_else(|| Some(choice.model.clone())),
             base_url: self.base_url.or_else(|| choice.base_url.clone().filter(|_| same)),
             api_key: self.api_key,
+            attempts: self.attempts,
         }
     }
 }
@@ -86,39 +69,22 @@ pub(crate) fn find(
             .ok_or(HostError::NoModel)?,
     };
     let known = PROVIDERS.iter().find(|provider| provider.name == name);
-    let base_url = request
-        .base_url
-        .clone()
-        .or_else(|| env(&variable(&name, "BASE_URL")));
+    let base_url = request.base_url.clone().or_else(|| env(&variable(&name, "BASE_URL")));
     let url = match (&base_url, known) {
         (Some(url), _) => url.clone(),
         (None, Some(provider)) => provider.base_url.to_owned(),
         (None, None) => return Err(HostError::UnknownProvider(name)),
     };
-    let api_key = request
-        .api_key
-        .clone()
-        .or_else(|| env(&variable(&name, "API_KEY")));
+    let api_key = request.api_key.clone().or_else(|| env(&variable(&name, "API_KEY")));
     // A server of one's own often wants no key.
     if api_key.is_none() && base_url.is_none() && known.is_some_and(|provider| provider.needs_key) {
-        return Err(HostError::NoKey {
-            variable: variable(&name, "API_KEY"),
-            provider: name,
-        });
+        return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
     }
     let model = request.model.clone().ok_or(HostError::NoModelName)?;
-    let choice = ModelChoice {
-        provider: name,
-        model,
-        base_url,
-    };
+    let choice = ModelChoice { provider: name, model, base_url };
     Ok(FoundModel {
         choice,
-        chat: ChatOptions {
-            base_url: url,
-            api_key,
-            attempts: ATTEMPTS,
-        },
+        chat: ChatOptions { base_url: url, api_key, attempts: request.attempts.unwrap_or(ATTEMPTS) },
     })
 }
 
@@ -129,16 +95,9 @@ fn variable(provider: &str, suffix: &str) -> String {
 /// Names of variables whose values are secrets, by their ending.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    [
-        "_API_KEY",
-        "_TOKEN",
-        "_SECRET",
-        "_PASSWORD",
-        "_SECRET_KEY",
-        "_ACCESS_KEY",
-    ]
-    .iter()
-    .any(|ending| name.ends_with(ending))
+    ["_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_SECRET_KEY", "_ACCESS_KEY"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]
@@ -149,11 +108,8 @@ mod tests {
         request: ModelRequest,
         env: &[(&str, &str)],
     ) -> Result<(String, String, Option<String>), &'static str> {
-        let env = |name: &str| {
-            env.iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| (*value).to_owned())
-        };
+        let env =
+            |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
         find(&request, &env)
             .map(|found| (found.choice.provider, found.chat.base_url, found.chat.api_key))
             .map_err(|error| error.code())
@@ -166,6 +122,7 @@ mod tests {
             model: Some("m".into()),
             base_url: own(base_url),
             api_key: own(api_key),
+            attempts: None,
         }
     }
 
@@ -174,17 +131,10 @@ mod tests {
         let own = |text: &str| text.to_owned();
         assert_eq!(found(request(None, None, None), &[]), Err("no-model"));
         assert_eq!(found(request(Some("openai"), None, None), &[]), Err("no-key"));
-        assert_eq!(
-            found(request(Some("nobody"), None, None), &[]),
-            Err("unknown-provider")
-        );
+        assert_eq!(found(request(Some("nobody"), None, None), &[]), Err("unknown-provider"));
         assert_eq!(
             found(request(None, None, None), &[("OPENROUTER_API_KEY", "k")]),
-            Ok((
-                own("openrouter"),
-                own("https://openrouter.ai/api/v1"),
-                Some(own("k"))
-            ))
+            Ok((own("openrouter"), own("https://openrouter.ai/api/v1"), Some(own("k"))))
         );
         assert_eq!(
             found(
@@ -194,20 +144,14 @@ mod tests {
             Ok((own("openai"), own("http://x/v1"), Some(own("flag"))))
         );
         assert_eq!(
-            found(
-                request(Some("nobody"), None, None),
-                &[("NOBODY_BASE_URL", "http://y")]
-            ),
+            found(request(Some("nobody"), None, None), &[("NOBODY_BASE_URL", "http://y")]),
             Ok((own("nobody"), own("http://y"), None))
         );
     }
 
     #[test]
     fn a_model_without_a_name_is_an_error() {
-        let request = ModelRequest {
-            base_url: Some("http://x".into()),
-            ..ModelRequest::default()
-        };
+        let request = ModelRequest { base_url: Some("http://x".into()), ..ModelRequest::default() };
         assert!(matches!(find(&request, &|_| None), Err(HostError::NoModelName)));
     }
 }

@@ -31,9 +31,7 @@ pub struct RunReport {
 
 /// The last run of a session, or the given one.
 pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
-    let run = run
-        .or_else(|| events.iter().map(|event| event.place.run).max())
-        .unwrap_or_default();
+    let run = run.or_else(|| events.iter().map(|event| event.place.run).max()).unwrap_or_default();
     let mut report = RunReport {
         run,
         task: String::new(),
@@ -81,9 +79,7 @@ impl RunReport {
     fn change(&mut self, change: &Change) {
         match self.changes.iter_mut().find(|(path, ..)| *path == change.path) {
             Some((_, _, after)) => after.clone_from(&change.after),
-            None => self
-                .changes
-                .push((change.path.clone(), change.before.clone(), change.after.clone())),
+            None => self.changes.push((change.path.clone(), change.before.clone(), change.after.clone())),
         }
     }
 
@@ -125,10 +121,8 @@ impl Host {
     pub fn recorded_diff(&self, event: &Event) -> Result<String, HostError> {
         let blobs = self.home().blobs()?;
         let diffs = changes_of(event).iter().map(|change| {
-            let (before, after) = (
-                content(&blobs, change.before.as_ref()),
-                content(&blobs, change.after.as_ref()),
-            );
+            let (before, after) =
+                (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref()));
             unified_diff(before.as_deref(), after.as_deref(), &change.path)
         });
         Ok(diffs.collect())

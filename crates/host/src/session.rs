@@ -8,12 +8,13 @@ use std::sync::Arc;
 use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, State, system_prompt};
 use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids, summarise};
 use lathe_model::{
-    Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Variables, Wire,
+    Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Strictness,
+    Variables, Wire,
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    AgentId, Draft, EndingRule, Event, Limits, Message, Mode, ModelChoice, Place, RunNo, Sandbox,
-    SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
+    AgentId, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place, RunNo,
+    Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Services, ShellPlan, Toolbox};
@@ -32,6 +33,12 @@ pub enum ModelSource {
     Replay {
         cassette: PathBuf,
         pace: Pace,
+        strictness: Strictness,
+    },
+    /// A cassette held in memory.
+    Given {
+        cassette: String,
+        strictness: Strictness,
     },
     /// A cassette that is part of the program.
     BuiltIn {
@@ -50,6 +57,7 @@ pub struct SessionPlan {
     pub toolset: Option<Toolset>,
     pub limits: Limits,
     pub ending: EndingRule,
+    pub patch: Option<PatchRule>,
     /// Where to write a cassette.
     pub record: Option<PathBuf>,
 }
@@ -87,9 +95,7 @@ impl Session {
         self.handle.close().await;
         match self.actor.await {
             Ok(ended) => Ok(ended?),
-            Err(error) => Err(HostError::Demo(format!(
-                "the session's task ended badly: {error}"
-            ))),
+            Err(error) => Err(HostError::Crashed(error.to_string())),
         }
     }
 }
@@ -120,14 +126,9 @@ impl Host {
 
     pub async fn start(&self, plan: SessionPlan) -> Result<Session, HostError> {
         let root = working_folder(&plan.folder)?;
-        let variables = Arc::new(Variables::new(&surroundings(&root)));
-        let ready = ready(
-            &plan.source,
-            plan.toolset,
-            plan.record.as_deref(),
-            &variables,
-            None,
-        )?;
+        let surroundings = surroundings(&root);
+        let variables = Arc::new(Variables::new(&surroundings));
+        let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &variables, None)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: plan.mode,
@@ -135,6 +136,7 @@ impl Host {
             toolset: ready.toolset,
             limits: plan.limits,
             ending: plan.ending,
+            patch: plan.patch,
         };
         self.home.make()?;
         let id = new_id();
@@ -144,15 +146,11 @@ impl Host {
             workspace: root.display().to_string(),
             options: options.clone(),
             parent: None,
+            forked: None,
+            surroundings: Some(surroundings),
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
         };
-        journal.append(
-            SystemClock.now(),
-            Draft {
-                place: Place::in_run(RunNo(0)),
-                fact: opened.into(),
-            },
-        )?;
+        journal.append(SystemClock.now(), Draft { place: Place::in_run(RunNo(0)), fact: opened.into() })?;
         self.open(id, journal, &root, ready, variables, None)
     }
 
@@ -162,20 +160,13 @@ impl Host {
         let events = journal.reader()?.live()?;
         let state = state_of(&events).ok_or(AgentError::NoBeginning)?;
         let root = working_folder(Path::new(&state.workspace))?;
-        let variables = Arc::new(Variables::new(&surroundings(&root)));
+        let variables = Arc::new(variables_of(&events, &root));
         let before = state.options;
         let toolset = Some(before.toolset);
-        let ready = ready(
-            &overrides.source,
-            toolset,
-            overrides.record.as_deref(),
-            &variables,
-            Some(&before.model),
-        )?;
-        let limits = Limits {
-            max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
-            ..before.limits
-        };
+        let ready =
+            ready(&overrides.source, toolset, overrides.record.as_deref(), &variables, Some(&before.model))?;
+        let limits =
+            Limits { max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps), ..before.limits };
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),
@@ -199,6 +190,7 @@ impl Host {
         let (place, shell) = (root.to_owned(), services.plan.shell.clone());
         let setup = Setup {
             readers: self.readers(&id)?,
+            patcher: Arc::new(self.patcher(&id, root)),
             journal,
             model: ready.client,
             toolbox: Arc::new(Toolbox::new(ready.toolset, Arc::new(services))),
@@ -210,13 +202,7 @@ impl Host {
         };
         let (actor, handle) = Actor::open(setup, options)?;
         let (options, unfinished) = (actor.state().options.clone(), actor.state().is_unfinished());
-        Ok(Session {
-            id,
-            options,
-            unfinished,
-            handle,
-            actor: tokio::spawn(actor.run()),
-        })
+        Ok(Session { id, options, unfinished, handle, actor: tokio::spawn(actor.run()) })
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
@@ -227,21 +213,11 @@ impl Host {
         };
         let files = Arc::new(LocalFiles::new(root.to_owned()));
         let processes = Arc::new(LocalProcesses);
-        Ok(Services::new(
-            root.to_owned(),
-            files,
-            processes,
-            self.home.blobs()?,
-            redactor,
-            plan,
-        ))
+        Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
     }
 
     pub(crate) fn gate(&self) -> Gate {
-        Gate {
-            home: self.home.path().to_owned(),
-            headless: true,
-        }
+        Gate { home: self.home.path().to_owned(), headless: true }
     }
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {
@@ -255,7 +231,9 @@ impl Host {
         let toolset = plan.toolset.unwrap_or(Toolset::Lathe);
         let model = match &plan.source {
             ModelSource::Ask(request) => request.model.clone().unwrap_or_else(|| "MODEL".to_owned()),
-            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } => "recorded".to_owned(),
+            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {
+                "recorded".to_owned()
+            }
         };
         let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash")));
         let tools = Toolbox::specs(toolset);
@@ -268,11 +246,7 @@ impl Host {
         let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
         rope.set_head(&Head { model, system, tools });
         rope.push(Message::user(task));
-        Ok(ShownRequest {
-            body: rope.request(StepNo(1)).parts.concat(),
-            system_chars,
-            tools_chars,
-        })
+        Ok(ShownRequest { body: rope.request(StepNo(1)).parts.concat(), system_chars, tools_chars })
     }
 
     /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
@@ -283,16 +257,11 @@ impl Host {
         }
         let ids = session_ids(&folder)?;
         let index = Index::open(self.home.path()).ok();
-        let known = index
-            .as_ref()
-            .and_then(|index| index.list(None).ok())
-            .unwrap_or_default();
+        let known = index.as_ref().and_then(|index| index.list(None).ok()).unwrap_or_default();
         let mut found: Vec<Summary> = Vec::with_capacity(ids.len());
         for id in ids {
-            let settled = known
-                .iter()
-                .find(|summary| summary.id == id)
-                .filter(|summary| is_settled(summary.state));
+            let settled =
+                known.iter().find(|summary| summary.id == id).filter(|summary| is_settled(summary.state));
             let summary = match settled {
                 Some(summary) => Some(summary.clone()),
                 None => self.summary(&id),
@@ -328,17 +297,12 @@ impl Host {
     pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
         let sessions = self.sessions()?;
         let Some(prefix) = prefix else {
-            return sessions
-                .first()
-                .map(|summary| summary.id.clone())
-                .ok_or(HostError::NoSessions);
+            return sessions.first().map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
         };
         // A journal that cannot be summed up can still be named.
         let all = session_ids(&self.home.sessions()).unwrap_or_default();
-        let mut found: Vec<SessionId> = all
-            .into_iter()
-            .filter(|id| id.as_str().starts_with(prefix))
-            .collect();
+        let mut found: Vec<SessionId> =
+            all.into_iter().filter(|id| id.as_str().starts_with(prefix)).collect();
         if let Some(exact) = found.iter().find(|id| id.as_str() == prefix) {
             return Ok(exact.clone());
         }
@@ -347,10 +311,7 @@ impl Host {
             (Some(id), true) => Ok(id),
             (Some(id), false) => {
                 let found = found.into_iter().chain([id]).map(|id| id.to_string()).collect();
-                Err(HostError::ManySessions {
-                    prefix: prefix.to_owned(),
-                    found,
-                })
+                Err(HostError::ManySessions { prefix: prefix.to_owned(), found })
             }
         }
     }
@@ -368,6 +329,15 @@ fn is_settled(state: SessionState) -> bool {
     }
 }
 
+/// What was masked when the session began; digests are comparable only with the same.
+pub(crate) fn variables_of(events: &[Event], root: &Path) -> Variables {
+    let stored = events.first().and_then(|event| match &event.fact {
+        Fact::SessionOpened(opened) => opened.surroundings.as_ref(),
+        _ => None,
+    });
+    stored.map_or_else(|| Variables::new(&surroundings(root)), Variables::new)
+}
+
 fn state_of(events: &[Event]) -> Option<State> {
     let (first, rest) = events.split_first()?;
     let mut state = State::opened(first)?;
@@ -382,45 +352,34 @@ fn ready(
     variables: &Arc<Variables>,
     before: Option<&ModelChoice>,
 ) -> Result<Ready, HostError> {
-    let replay = |cassette: Cassette, pace: Pace| -> Result<Ready, HostError> {
+    let replay = |cassette: Cassette, pace: Pace, strictness: Strictness| -> Result<Ready, HostError> {
         let toolset = match toolset {
             Some(asked) if asked != cassette.toolset() => {
-                return Err(HostError::OtherToolset {
-                    cassette: cassette.toolset(),
-                    asked,
-                });
+                return Err(HostError::OtherToolset { cassette: cassette.toolset(), asked });
             }
             Some(_) | None => cassette.toolset(),
         };
-        let choice = ModelChoice {
-            provider: "cassette".into(),
-            model: "recorded".into(),
-            base_url: None,
-        };
-        let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace));
-        Ok(Ready {
-            client,
-            choice,
-            toolset,
-            key: None,
-        })
+        let choice = ModelChoice { provider: "cassette".into(), model: "recorded".into(), base_url: None };
+        let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
+        Ok(Ready { client, choice, toolset, key: None })
     };
     let mut ready = match source {
-        ModelSource::Replay { cassette, pace } => replay(Cassette::load(cassette)?, *pace)?,
-        ModelSource::BuiltIn { cassette, pace } => replay(Cassette::parse(cassette)?, *pace)?,
+        ModelSource::Replay { cassette, pace, strictness } => {
+            replay(Cassette::load(cassette)?, *pace, *strictness)?
+        }
+        ModelSource::Given { cassette, strictness } => {
+            replay(Cassette::parse(cassette)?, Pace::Instant, *strictness)?
+        }
+        ModelSource::BuiltIn { cassette, pace } => {
+            replay(Cassette::parse(cassette)?, *pace, Strictness::Lenient)?
+        }
         ModelSource::Ask(request) => {
             let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
-            let found = models::find(&request, &|name| {
-                std::env::var(name).ok().filter(|value| !value.is_empty())
-            })?;
+            let found =
+                models::find(&request, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
             let key = found.chat.api_key.clone();
             let client = Arc::new(ChatClient::new(found.chat));
-            Ready {
-                client,
-                choice: found.choice,
-                toolset: toolset.unwrap_or(Toolset::Lathe),
-                key,
-            }
+            Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key }
         }
     };
     if let Some(path) = record {
@@ -433,19 +392,14 @@ fn ready(
 /// Known secret values: the model's key, and variables that are named like secrets.
 fn secrets(key: Option<String>) -> Redactor {
     let named = std::env::vars().filter(|(name, _)| models::is_secret_name(name));
-    Redactor::new(
-        key.map(|key| ("API_KEY".to_owned(), key))
-            .into_iter()
-            .chain(named),
-    )
+    Redactor::new(key.map(|key| ("API_KEY".to_owned(), key)).into_iter().chain(named))
 }
 
 /// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.
 fn shell_env() -> Vec<(OsString, OsString)> {
     let ours = |name: &str| name.ends_with("_API_KEY") || name.starts_with("LATHE_");
-    let mut env: Vec<(OsString, OsString)> = std::env::vars_os()
-        .filter(|(name, _)| !name.to_str().is_some_and(ours))
-        .collect();
+    let mut env: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(ours)).collect();
     for (name, value) in [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
@@ -460,10 +414,7 @@ fn shell_env() -> Vec<(OsString, OsString)> {
 }
 
 fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
-    let wrong = |reason: String| HostError::Folder {
-        path: folder.to_owned(),
-        reason,
-    };
+    let wrong = |reason: String| HostError::Folder { path: folder.to_owned(), reason };
     let root = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
     if !root.is_dir() {
         return Err(wrong("it is not a folder".to_owned()));
@@ -472,7 +423,7 @@ fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
 }
 
 /// Sorted by time when sorted by name, short enough to type the beginning of.
-fn new_id() -> SessionId {
+pub(crate) fn new_id() -> SessionId {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let chance = RandomState::new().hash_one(std::process::id());
     SessionId::new(format!("{now}-{:04x}", chance & 0xffff))

@@ -72,21 +72,14 @@ pub enum JournalError {
     Blob(BlobError),
 
     #[error("could not {doing} {}: {source}", .path.display())]
-    Io {
-        doing: &'static str,
-        path: PathBuf,
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Io { doing: &'static str, path: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
 }
 
 impl From<BlobError> for JournalError {
     fn from(error: BlobError) -> Self {
         match error {
             BlobError::NoSpace { dir } => Self::NoSpace { path: dir },
-            BlobError::Denied { path, source } => Self::Denied {
-                path,
-                why: source.to_string(),
-            },
+            BlobError::Denied { path, source } => Self::Denied { path, why: source.to_string() },
             BlobError::Damaged { .. }
             | BlobError::BadDigest { .. }
             | BlobError::TooLarge { .. }
@@ -100,15 +93,10 @@ impl JournalError {
         let path = path.to_owned();
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path },
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied {
-                path,
-                why: source.to_string(),
-            },
-            _ => Self::Io {
-                doing,
-                path,
-                source: source.into(),
-            },
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::Denied { path, why: source.to_string() }
+            }
+            _ => Self::Io { doing, path, source: source.into() },
         }
     }
 
@@ -132,29 +120,20 @@ impl JournalError {
         };
         match (code, os) {
             (ErrorCode::DiskFull, _) => Self::NoSpace { path: owned },
-            (ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _) => Self::Denied {
-                path: owned,
-                why: source.to_string(),
-            },
+            (ErrorCode::ReadOnly | ErrorCode::PermissionDenied, _) => {
+                Self::Denied { path: owned, why: source.to_string() }
+            }
             // Unknown is SQLITE_ERROR. Our statements are fixed, so only a schema that is not ours brings it.
-            (ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown, _) => Self::Damaged {
-                path: owned,
-                why: source.to_string(),
-            },
+            (ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown, _) => {
+                Self::Damaged { path: owned, why: source.to_string() }
+            }
             (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Self::Busy { path: owned },
             // The log could neither be made (which SQLite tries first) nor found.
             (ErrorCode::CannotOpen, Some(os)) if os.kind() == io::ErrorKind::NotFound && path.exists() => {
-                Self::Denied {
-                    path: owned,
-                    why: "the files beside it cannot be made".to_owned(),
-                }
+                Self::Denied { path: owned, why: "the files beside it cannot be made".to_owned() }
             }
             (ErrorCode::CannotOpen | ErrorCode::SystemIoFailure, Some(os)) => Self::from_io(doing, path, os),
-            _ => Self::Io {
-                doing,
-                path: owned,
-                source: source.into(),
-            },
+            _ => Self::Io { doing, path: owned, source: source.into() },
         }
     }
 }

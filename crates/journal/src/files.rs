@@ -24,9 +24,7 @@ pub(crate) struct Files {
 impl Files {
     pub fn of(sessions: &Path, id: &SessionId) -> Result<Self, JournalError> {
         if !is_safe(id.as_str()) {
-            return Err(JournalError::BadId {
-                id: id.as_str().chars().take(80).collect(),
-            });
+            return Err(JournalError::BadId { id: id.as_str().chars().take(80).collect() });
         }
         Ok(Self {
             id: id.clone(),
@@ -46,10 +44,9 @@ impl Files {
                 path: self.db.clone(),
                 why: "it is not a regular file".to_owned(),
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(JournalError::NoSuchSession {
-                id: self.id.clone(),
-                sessions: self.sessions.clone(),
-            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(JournalError::NoSuchSession { id: self.id.clone(), sessions: self.sessions.clone() })
+            }
             Err(error) => Err(JournalError::from_io("look at", &self.db, error)),
         }
     }
@@ -119,19 +116,7 @@ mod tests {
         for id in ["a", "0", "2026-11-15_ab.c", "-", &"x".repeat(64)] {
             assert!(is_safe(id), "{id}");
         }
-        for id in [
-            "",
-            ".",
-            "..",
-            ".a",
-            "a/b",
-            "../a",
-            "a b",
-            "a\0",
-            "é",
-            "a\n",
-            &"x".repeat(65),
-        ] {
+        for id in ["", ".", "..", ".a", "a/b", "../a", "a b", "a\0", "é", "a\n", &"x".repeat(65)] {
             assert!(!is_safe(id), "{id}");
         }
     }

@@ -107,10 +107,7 @@ impl Index {
             transaction.commit()
         });
         replaced.map_err(|error| self.fail("write", error))?;
-        Ok(Rebuilt {
-            sessions: found.len(),
-            skipped,
-        })
+        Ok(Rebuilt { sessions: found.len(), skipped })
     }
 
     /// None if there is no index of our version in the file.
@@ -140,10 +137,9 @@ impl Index {
             .map_err(|error| self.fail("check", error))?;
         let listed = self.list(Some(1));
         match (verdict == "ok", listed) {
-            (false, _) | (true, Err(JournalError::Damaged { .. })) => Err(JournalError::Damaged {
-                path: self.path.clone(),
-                why: verdict,
-            }),
+            (false, _) | (true, Err(JournalError::Damaged { .. })) => {
+                Err(JournalError::Damaged { path: self.path.clone(), why: verdict })
+            }
             (true, listed) => listed.map(|_| true),
         }
     }
@@ -152,12 +148,7 @@ impl Index {
         if let Some(home) = path.parent() {
             make_folder(home)?;
         }
-        match OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path)
-        {
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(JournalError::from_io("make", path, error)),
@@ -165,9 +156,7 @@ impl Index {
         let index = Self::connect(path)?;
         index
             .connection
-            .execute_batch(&format!(
-                "BEGIN IMMEDIATE; PRAGMA user_version = 0; {SCHEMA} COMMIT;"
-            ))
+            .execute_batch(&format!("BEGIN IMMEDIATE; PRAGMA user_version = 0; {SCHEMA} COMMIT;"))
             .map_err(|error| index.fail("make", error))?;
         Ok(index)
     }
@@ -177,10 +166,7 @@ impl Index {
         connection
             .execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
             .map_err(|error| failure(&connection, "open", path, error))?;
-        Ok(Self {
-            connection,
-            path: path.to_owned(),
-        })
+        Ok(Self { connection, path: path.to_owned() })
     }
 
     fn fail(&self, doing: &'static str, error: rusqlite::Error) -> JournalError {

@@ -35,10 +35,7 @@ impl Journal {
         make_folder(sessions)?;
         let lock = Lock::take(&files)?;
         if files.db.symlink_metadata().is_ok() {
-            return Err(JournalError::Exists {
-                id: files.id,
-                sessions: files.sessions,
-            });
+            return Err(JournalError::Exists { id: files.id, sessions: files.sessions });
         }
         Store::create(&files)?;
         Self::start(files, lock, blobs)
@@ -54,13 +51,7 @@ impl Journal {
 
     fn start(files: Files, lock: Lock, blobs: Blobs) -> Result<Self, JournalError> {
         let store = Store::open_to_write(&files, blobs.clone())?;
-        Ok(Self {
-            last: store.last()?,
-            store,
-            lock,
-            files,
-            blobs,
-        })
+        Ok(Self { last: store.last()?, store, lock, files, blobs })
     }
 
     pub fn id(&self) -> &SessionId {
@@ -71,12 +62,7 @@ impl Journal {
     ///
     /// After a failure nothing was appended and the journal can be used as before.
     pub fn append(&mut self, at: Timestamp, draft: Draft) -> Result<Event, JournalError> {
-        let event = Event {
-            seq: self.last.next(),
-            at,
-            place: draft.place,
-            fact: draft.fact,
-        };
+        let event = Event { seq: self.last.next(), at, place: draft.place, fact: draft.fact };
         match self.store.insert(&event) {
             Ok(()) => {
                 self.last = event.seq;
@@ -151,17 +137,10 @@ impl Journal {
             return Ok(Vec::new());
         };
         let close = |call: Dangling| Draft {
-            place: Place {
-                call: Some(call.call),
-                cause: None,
-                ..answer.clone()
-            },
+            place: Place { call: Some(call.call), cause: None, ..answer.clone() },
             fact: interrupted(&call.name, call.started).into(),
         };
-        calls
-            .into_iter()
-            .map(|call| self.append(now, close(call)))
-            .collect()
+        calls.into_iter().map(|call| self.append(now, close(call))).collect()
     }
 
     /// The place of the last live answer, and its calls without a result.
@@ -190,15 +169,11 @@ impl Journal {
     /// Checks the log in and lets go of the session. Readers that are open keep the log from being checked in;
     /// then it is synced instead, and the next one to open the session does the rest.
     pub fn close(self) -> Result<(), JournalError> {
-        let Self {
-            store, lock, files, ..
-        } = self;
+        let Self { store, lock, files, .. } = self;
         let connection = store.connection;
-        let checked_in = connection
-            .busy_timeout(Duration::from_millis(100))
-            .and_then(|()| {
-                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
-            });
+        let checked_in = connection.busy_timeout(Duration::from_millis(100)).and_then(|()| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        });
         let synced = match checked_in {
             Ok(false) => Ok(()),
             Ok(true) | Err(_) => Syncer::new(files).sync(),

@@ -106,10 +106,7 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                return Err(JournalError::Held {
-                    id: files.id.clone(),
-                    holder: holder_of(&files.lock),
-                });
+                return Err(JournalError::Held { id: files.id.clone(), holder: holder_of(&files.lock) });
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
@@ -170,9 +167,6 @@ mod tests {
             since: "2026-11-15T08:00:00.5Z".parse().unwrap(),
             what: "lathe run …".into(),
         };
-        assert_eq!(
-            holder.to_string(),
-            "process 1234 (lathe run …) since 2026-11-15T08:00:00Z"
-        );
+        assert_eq!(holder.to_string(), "process 1234 (lathe run …) since 2026-11-15T08:00:00Z");
     }
 }

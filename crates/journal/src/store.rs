@@ -73,10 +73,7 @@ impl Store {
             .map_err(|error| store.fail("open", error))?;
         // SQLite falls back to reading when it may not write.
         if store.connection.is_readonly("main").unwrap_or(false) {
-            return Err(JournalError::Denied {
-                path: store.path,
-                why: "it can only be read".to_owned(),
-            });
+            return Err(JournalError::Denied { path: store.path, why: "it can only be read".to_owned() });
         }
         Ok(store)
     }
@@ -87,19 +84,11 @@ impl Store {
     }
 
     fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
-        let store = Self {
-            connection: connect(&files.db, how)?,
-            path: files.db.clone(),
-            blobs,
-        };
+        let store = Self { connection: connect(&files.db, how)?, path: files.db.clone(), blobs };
         match store.number("PRAGMA user_version", "open")? {
             FORMAT => Ok(store),
             0 => Err(store.damaged("there is no journal in it")),
-            found => Err(JournalError::NewerFormat {
-                path: store.path,
-                found,
-                known: FORMAT,
-            }),
+            found => Err(JournalError::NewerFormat { path: store.path, found, known: FORMAT }),
         }
     }
 
@@ -120,10 +109,7 @@ impl Store {
 
     /// Commits one event; a large body is put and synced before.
     pub fn insert(&self, event: &Event) -> Result<(), JournalError> {
-        let encode = |source| JournalError::Encode {
-            kind: event.fact.kind().to_owned(),
-            source,
-        };
+        let encode = |source| JournalError::Encode { kind: event.fact.kind().to_owned(), source };
         let body = event.fact.body().map_err(encode)?;
         let (inline, blob) = if body.get().len() > INLINE_MAX {
             (None, Some(self.blobs.put(body.get().as_bytes())?))
@@ -212,22 +198,14 @@ impl Store {
     }
 
     pub fn damaged(&self, why: &str) -> JournalError {
-        JournalError::Damaged {
-            path: self.path.clone(),
-            why: why.to_owned(),
-        }
+        JournalError::Damaged { path: self.path.clone(), why: why.to_owned() }
     }
 }
 
 fn make_unfinished(path: &Path) -> Result<(), JournalError> {
     let failed = |error| JournalError::from_io("make", path, error);
     // SQLite would make it readable by all.
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     // Nobody else knows this file and a crash discards it: no rollback, and one sync at the end.
     connection
@@ -260,11 +238,7 @@ impl Columns {
                 agent: AgentId::new(row.get::<_, String>(3)?),
                 step: row.get::<_, Option<u32>>(4)?.map(StepNo),
                 call: row.get::<_, Option<String>>(5)?.map(CallId::new),
-                cause: row
-                    .get::<_, Option<i64>>(6)?
-                    .map(|_| unsigned(row, 6))
-                    .transpose()?
-                    .map(Seq),
+                cause: row.get::<_, Option<i64>>(6)?.map(|_| unsigned(row, 6)).transpose()?.map(Seq),
             },
             kind: row.get(7)?,
             v: row.get(8)?,

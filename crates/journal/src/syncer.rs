@@ -24,11 +24,7 @@ pub struct Syncer {
 
 impl Syncer {
     pub(crate) fn new(files: Files) -> Self {
-        Self {
-            files,
-            folder_synced: false,
-            connection: None,
-        }
+        Self { files, folder_synced: false, connection: None }
     }
 
     /// Blocks until all that was committed before the call survives the loss of power.

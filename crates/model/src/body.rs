@@ -18,10 +18,7 @@ pub(crate) struct ChainedBody {
 impl ChainedBody {
     pub(crate) fn new(parts: Vec<Bytes>) -> Self {
         let left = parts.iter().map(|part| part.len() as u64).sum();
-        Self {
-            parts: parts.into(),
-            left,
-        }
+        Self { parts: parts.into(), left }
     }
 }
 

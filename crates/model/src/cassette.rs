@@ -78,16 +78,11 @@ pub enum CassetteError {
 impl Cassette {
     pub fn parse(text: &str) -> Result<Self, CassetteError> {
         let wrong = |line: usize, reason: String| CassetteError::Line { line, reason };
-        let mut lines = text
-            .lines()
-            .enumerate()
-            .filter(|(_, line)| !line.trim().is_empty());
+        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let (at, first) = lines.next().ok_or(CassetteError::Empty)?;
         let header: Header = serde_json::from_str(first).map_err(|error| wrong(at + 1, error.to_string()))?;
         if header.cassette != FORMAT {
-            return Err(CassetteError::Format {
-                found: header.cassette,
-            });
+            return Err(CassetteError::Format { found: header.cassette });
         }
         let mut lanes: HashMap<(AgentId, Purpose), Vec<Entry>> = HashMap::new();
         for (at, line) in lines {
@@ -95,22 +90,14 @@ impl Cassette {
                 serde_json::from_str(line).map_err(|error| wrong(at + 1, error.to_string()))?;
             serde_json::from_str::<RecordedAnswer>(entry.answer.get())
                 .map_err(|error| wrong(at + 1, format!("answer: {error}")))?;
-            lanes
-                .entry((entry.agent.clone(), entry.purpose))
-                .or_default()
-                .push(entry);
+            lanes.entry((entry.agent.clone(), entry.purpose)).or_default().push(entry);
         }
-        Ok(Self {
-            toolset: header.toolset,
-            lanes,
-        })
+        Ok(Self { toolset: header.toolset, lanes })
     }
 
     pub fn load(path: &std::path::Path) -> Result<Self, CassetteError> {
-        let text = std::fs::read_to_string(path).map_err(|source| CassetteError::Read {
-            path: path.display().to_string(),
-            source,
-        })?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| CassetteError::Read { path: path.display().to_string(), source })?;
         Self::parse(&text)
     }
 
@@ -120,9 +107,7 @@ impl Cassette {
     }
 
     pub(crate) fn lane(&self, agent: &AgentId, purpose: Purpose) -> &[Entry] {
-        self.lanes
-            .get(&(agent.clone(), purpose))
-            .map_or(&[], Vec::as_slice)
+        self.lanes.get(&(agent.clone(), purpose)).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -135,9 +120,7 @@ mod tests {
         let text = "{\"cassette\":1,\"toolset\":\"lathe\"}\n\n{\"answer\":{\"blocks\":[{\"texd\":1}]}}\n";
         let error = Cassette::parse(text).unwrap_err();
         assert!(
-            error
-                .to_string()
-                .starts_with("line 3 of the cassette is wrong: answer: unknown variant `texd`"),
+            error.to_string().starts_with("line 3 of the cassette is wrong: answer: unknown variant `texd`"),
             "{error}"
         );
     }

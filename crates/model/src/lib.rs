@@ -14,8 +14,8 @@ mod variables;
 
 pub use cassette::{Cassette, CassetteError};
 pub use chat::{ChatClient, ChatOptions};
-pub use record::RecordingClient;
-pub use replay::{Pace, ReplayClient};
+pub use record::{RecordingClient, cassette_header, cassette_line};
+pub use replay::{Pace, ReplayClient, Strictness};
 pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request, Wire};
 pub use rope::Rope;
-pub use variables::{Surroundings, Variables};
+pub use variables::Variables;

@@ -5,13 +5,13 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lathe_protocol::{Block, Boxed, Message, TextBlock, ToolCall, Toolset};
+use lathe_protocol::{AgentId, Block, Boxed, Digest, Message, TextBlock, ToolCall, Toolset};
 use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{CassetteError, FORMAT, Header, RecordedAnswer};
-use crate::request::{Answer, Delta, ModelClient, ModelError, Request, Wire};
+use crate::request::{Answer, Delta, ModelClient, ModelError, Purpose, Request, Wire};
 use crate::rope::Neutral;
 use crate::variables::Variables;
 
@@ -31,56 +31,18 @@ impl RecordingClient {
         variables: Arc<Variables>,
     ) -> Result<Self, CassetteError> {
         let shown = path.display().to_string();
-        let write = |source| CassetteError::Write {
-            path: shown.clone(),
-            source,
-        };
+        let write = |source| CassetteError::Write { path: shown.clone(), source };
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(write)?;
-        let header = Header {
-            cassette: FORMAT,
-            toolset,
-            note: None,
-        };
-        writeln!(file, "{}", serde_json::to_string(&header).unwrap_or_default()).map_err(write)?;
-        Ok(Self {
-            inner,
-            variables,
-            path: shown,
-            file: Mutex::new(file),
-        })
+        file.write_all(cassette_header(toolset).as_bytes()).map_err(write)?;
+        Ok(Self { inner, variables, path: shown, file: Mutex::new(file) })
     }
 
     fn write(&self, request: &Request, answer: &Answer) -> Result<(), ModelError> {
-        #[derive(Serialize)]
-        struct Asked<'a> {
-            agent: &'a lathe_protocol::AgentId,
-            purpose: crate::request::Purpose,
-            digest: &'a lathe_protocol::Digest,
-            asked: Vec<Message>,
-        }
-        let asked = Asked {
-            agent: &request.agent,
-            purpose: request.purpose,
-            digest: &request.digest,
-            asked: request.fresh.iter().map(Neutral::neutral).collect(),
-        };
-        let recorded = RecordedAnswer {
-            blocks: answer.blocks.iter().filter_map(without_raw).collect(),
-            stop: Some(answer.stop.clone()),
-            usage: answer.usage,
-            model: answer.model.clone(),
-        };
-        let asked = self
-            .variables
-            .mask(&serde_json::to_string(&asked).unwrap_or_default());
-        let recorded = self
-            .variables
-            .mask_fillable(&serde_json::to_string(&recorded).unwrap_or_default());
-        let line = format!("{},\"answer\":{recorded}}}\n", asked.strip_suffix('}').unwrap_or(&asked));
+        let line = cassette_line(request, answer, &self.variables);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.write_all(line.as_bytes()).map_err(|error| {
             ModelError::Unavailable(format!("cannot write the cassette {}: {error}", self.path))
@@ -88,20 +50,43 @@ impl RecordingClient {
     }
 }
 
+/// The first line of a cassette.
+pub fn cassette_header(toolset: Toolset) -> String {
+    let header = Header { cassette: FORMAT, toolset, note: None };
+    format!("{}\n", serde_json::to_string(&header).unwrap_or_default())
+}
+
+/// One question and its answer as a line of a cassette, machine's own values masked.
+pub fn cassette_line(request: &Request, answer: &Answer, variables: &Variables) -> String {
+    #[derive(Serialize)]
+    struct Asked<'a> {
+        agent: &'a AgentId,
+        purpose: Purpose,
+        digest: &'a Digest,
+        asked: Vec<Message>,
+    }
+    let asked = Asked {
+        agent: &request.agent,
+        purpose: request.purpose,
+        digest: &request.digest,
+        asked: request.fresh.iter().map(Neutral::neutral).collect(),
+    };
+    let recorded = RecordedAnswer {
+        blocks: answer.blocks.iter().filter_map(without_raw).collect(),
+        stop: Some(answer.stop.clone()),
+        usage: answer.usage,
+        model: answer.model.clone(),
+    };
+    let asked = variables.mask(&serde_json::to_string(&asked).unwrap_or_default());
+    let recorded = variables.mask_fillable(&serde_json::to_string(&recorded).unwrap_or_default());
+    format!("{},\"answer\":{recorded}}}\n", asked.strip_suffix('}').unwrap_or(&asked))
+}
+
 fn without_raw(block: &Block) -> Option<Block> {
     match block {
-        Block::Text(text) => Some(Block::Text(TextBlock {
-            text: text.text.clone(),
-            raw: None,
-        })),
-        Block::Thinking(text) => Some(Block::Thinking(TextBlock {
-            text: text.text.clone(),
-            raw: None,
-        })),
-        Block::Call(call) => Some(Block::Call(ToolCall {
-            raw: None,
-            ..call.clone()
-        })),
+        Block::Text(text) => Some(Block::Text(TextBlock { text: text.text.clone(), raw: None })),
+        Block::Thinking(text) => Some(Block::Thinking(TextBlock { text: text.text.clone(), raw: None })),
+        Block::Call(call) => Some(Block::Call(ToolCall { raw: None, ..call.clone() })),
         Block::Opaque(_) => None,
     }
 }

@@ -23,29 +23,31 @@ pub enum Pace {
     Slow,
 }
 
+/// What a drift means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// It is told, and the replay goes on.
+    Lenient,
+    /// It ends the replay.
+    Strict,
+}
+
 pub struct ReplayClient {
     cassette: Cassette,
     variables: Arc<Variables>,
     pace: Pace,
+    strictness: Strictness,
 }
 
 impl ReplayClient {
-    pub fn new(cassette: Cassette, variables: Arc<Variables>, pace: Pace) -> Self {
-        Self {
-            cassette,
-            variables,
-            pace,
-        }
+    pub fn new(cassette: Cassette, variables: Arc<Variables>, pace: Pace, strictness: Strictness) -> Self {
+        Self { cassette, variables, pace, strictness }
     }
 
     fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
         let lane = self.cassette.lane(&request.agent, request.purpose);
         let Some(entry) = usize::try_from(request.turn).ok().and_then(|turn| lane.get(turn)) else {
-            let now = request
-                .fresh
-                .last()
-                .map(|message| self.json(message))
-                .unwrap_or_default();
+            let now = request.fresh.last().map(|message| self.json(message)).unwrap_or_default();
             return Err(ModelError::Diverged(format!(
                 "the replay diverged at step {}: the recording ends after {} answers\n  recorded: nothing\n  now:      {}",
                 request.step,
@@ -54,6 +56,12 @@ impl ReplayClient {
             )));
         };
         let drift = self.compare(entry, request)?;
+        if let (Strictness::Strict, Some(drift)) = (self.strictness, &drift) {
+            return Err(ModelError::Diverged(format!(
+                "the replay drifted at step {}: {}\n  recorded: {}\n  now:      {}",
+                request.step, drift.place, drift.recorded, drift.now
+            )));
+        }
         let text = self.variables.fill(entry.answer.get());
         let recorded: RecordedAnswer = serde_json::from_str(&text).map_err(|error| {
             ModelError::Diverged(format!(
@@ -62,18 +70,9 @@ impl ReplayClient {
             ))
         })?;
         let has_calls = calls_of(&recorded.blocks).next().is_some();
-        let stop = recorded.stop.unwrap_or(if has_calls {
-            StopReason::ToolCalls
-        } else {
-            StopReason::EndTurn
-        });
-        Ok(Answer {
-            blocks: recorded.blocks,
-            stop,
-            usage: recorded.usage,
-            model: recorded.model,
-            drift,
-        })
+        let stop =
+            recorded.stop.unwrap_or(if has_calls { StopReason::ToolCalls } else { StopReason::EndTurn });
+        Ok(Answer { blocks: recorded.blocks, stop, usage: recorded.usage, model: recorded.model, drift })
     }
 
     fn compare(&self, entry: &Entry, request: &Request) -> Result<Option<ReplayDrifted>, ModelError> {
@@ -81,10 +80,7 @@ impl ReplayClient {
             return Ok(self.digest_drift(entry, request));
         };
         if asked.len() != request.fresh.len()
-            || !asked
-                .iter()
-                .zip(request.fresh.iter())
-                .all(|(a, b)| same_shape(a, b))
+            || !asked.iter().zip(request.fresh.iter()).all(|(a, b)| same_shape(a, b))
         {
             return Err(ModelError::Diverged(format!(
                 "the replay diverged at step {}: the messages have another shape\n  recorded: {}\n  now:      {}",
@@ -98,11 +94,7 @@ impl ReplayClient {
             let then = serde_json::to_string(recorded).unwrap_or_default();
             let today = self.json(now);
             if then != today {
-                let at = then
-                    .bytes()
-                    .zip(today.bytes())
-                    .take_while(|(a, b)| a == b)
-                    .count();
+                let at = then.bytes().zip(today.bytes()).take_while(|(a, b)| a == b).count();
                 return Ok(Some(ReplayDrifted {
                     place: place_of(now),
                     recorded: excerpt(&then, at),
@@ -116,10 +108,7 @@ impl ReplayClient {
     /// The new messages are the same, so what differs is older: an answer in the cassette was changed by hand, or an
     /// earlier drift is still in the chain.
     fn digest_drift(&self, entry: &Entry, request: &Request) -> Option<ReplayDrifted> {
-        let recorded = entry
-            .digest
-            .as_ref()
-            .filter(|digest| **digest != request.digest)?;
+        let recorded = entry.digest.as_ref().filter(|digest| **digest != request.digest)?;
         Some(ReplayDrifted {
             place: "history before this step".to_owned(),
             recorded: format!("digest {}", recorded.short()),
@@ -199,11 +188,7 @@ fn same_shape(a: &Message, b: &Message) -> bool {
 
 fn shape(messages: &[Message]) -> String {
     let words: Vec<String> = messages.iter().map(place_of).collect();
-    if words.is_empty() {
-        "no new message".to_owned()
-    } else {
-        words.join(", ")
-    }
+    if words.is_empty() { "no new message".to_owned() } else { words.join(", ") }
 }
 
 fn place_of(message: &Message) -> String {
@@ -221,13 +206,7 @@ fn excerpt(text: &str, at: usize) -> String {
         from -= 1;
     }
     let piece: String = text.get(from..).unwrap_or_default().chars().take(240).collect();
-    let (before, after) = (
-        if from > 0 { "…" } else { "" },
-        if from + piece.len() < text.len() {
-            "…"
-        } else {
-            ""
-        },
-    );
+    let (before, after) =
+        (if from > 0 { "…" } else { "" }, if from + piece.len() < text.len() { "…" } else { "" });
     format!("{before}{piece}{after}")
 }

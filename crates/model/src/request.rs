@@ -59,11 +59,7 @@ pub enum Delta {
     Text(String),
     Thinking(String),
     CallForming(String),
-    Retry {
-        attempt: u32,
-        wait_ms: u64,
-        reason: String,
-    },
+    Retry { attempt: u32, wait_ms: u64, reason: String },
 }
 
 #[derive(Debug, thiserror::Error)]

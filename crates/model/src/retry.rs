@@ -23,14 +23,9 @@ impl Backoff {
         if self.made >= self.attempts {
             return None;
         }
-        let ceiling = FIRST
-            .saturating_mul(1 << self.made.min(10).saturating_sub(1))
-            .min(LONGEST);
+        let ceiling = FIRST.saturating_mul(1 << self.made.min(10).saturating_sub(1)).min(LONGEST);
         self.made += 1;
-        Some((
-            self.made,
-            told.map_or_else(|| jittered(ceiling), |told| told.min(LONGEST)),
-        ))
+        Some((self.made, told.map_or_else(|| jittered(ceiling), |told| told.min(LONGEST))))
     }
 }
 
@@ -45,8 +40,6 @@ fn jittered(ceiling: Duration) -> Duration {
 /// `retry-after-ms`, or `retry-after` in seconds.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| number("retry-after"))?;
+    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()
 }

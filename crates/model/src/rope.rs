@@ -112,9 +112,9 @@ pub(crate) trait Neutral: Sized {
 impl Neutral for Message {
     fn neutral(&self) -> Self {
         match self {
-            Message::Assistant(message) => Message::Assistant(AssistantMessage {
-                blocks: neutral_blocks(&message.blocks),
-            }),
+            Message::Assistant(message) => {
+                Message::Assistant(AssistantMessage { blocks: neutral_blocks(&message.blocks) })
+            }
             Message::User(_) | Message::Tool(_) => self.clone(),
         }
     }
@@ -124,14 +124,8 @@ pub(crate) fn neutral_blocks(blocks: &[Block]) -> Vec<Block> {
     blocks
         .iter()
         .filter_map(|block| match block {
-            Block::Text(text) => Some(Block::Text(TextBlock {
-                text: text.text.clone(),
-                raw: None,
-            })),
-            Block::Call(call) => Some(Block::Call(ToolCall {
-                raw: None,
-                ..call.clone()
-            })),
+            Block::Text(text) => Some(Block::Text(TextBlock { text: text.text.clone(), raw: None })),
+            Block::Call(call) => Some(Block::Call(ToolCall { raw: None, ..call.clone() })),
             Block::Thinking(_) | Block::Opaque(_) => None,
         })
         .collect()
@@ -143,11 +137,7 @@ mod tests {
     use lathe_protocol::{Arguments, CallId, ToolMessage};
 
     fn rope() -> Rope {
-        let head = Head {
-            model: "m".into(),
-            system: "be good".into(),
-            tools: Vec::new(),
-        };
+        let head = Head { model: "m".into(), system: "be good".into(), tools: Vec::new() };
         let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
         rope.set_head(&head);
         rope
@@ -172,9 +162,7 @@ mod tests {
         rope.push(Message::user("do it"));
         let mut last = joined(&rope.request(StepNo(1)));
         for n in 0..5 {
-            rope.push(Message::Assistant(AssistantMessage {
-                blocks: vec![call(&format!("c{n}"))],
-            }));
+            rope.push(Message::Assistant(AssistantMessage { blocks: vec![call(&format!("c{n}"))] }));
             rope.push(Message::Tool(ToolMessage {
                 call: CallId::new(format!("c{n}")),
                 name: "bash".into(),
@@ -192,9 +180,7 @@ mod tests {
     fn fresh_holds_what_came_since_the_last_answer() {
         let mut rope = rope();
         rope.push(Message::user("a"));
-        rope.push(Message::Assistant(AssistantMessage {
-            blocks: vec![Block::text("b")],
-        }));
+        rope.push(Message::Assistant(AssistantMessage { blocks: vec![Block::text("b")] }));
         rope.push(Message::user("c"));
         let request = rope.request(StepNo(2));
         assert_eq!((request.turn, request.messages), (1, 3));
@@ -204,11 +190,7 @@ mod tests {
     #[test]
     fn the_chain_does_not_depend_on_the_head_but_on_every_message() {
         let (mut a, mut b) = (rope(), rope());
-        b.set_head(&Head {
-            model: "other".into(),
-            system: "other".into(),
-            tools: Vec::new(),
-        });
+        b.set_head(&Head { model: "other".into(), system: "other".into(), tools: Vec::new() });
         a.push(Message::user("x"));
         b.push(Message::user("x"));
         assert_eq!(a.request(StepNo(1)).digest, b.request(StepNo(1)).digest);

@@ -8,18 +8,9 @@
 //! Masking works on JSON text, so that one pass serves every field of a message; the values are JSON-escaped first.
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use lathe_protocol::Surroundings;
 
 const NAMES: [&str; 7] = ["workspace", "home", "tmp", "host", "date", "pid", "duration"];
-
-/// The values of this machine and run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
-    pub workspace: String,
-    pub home: String,
-    pub tmp: String,
-    pub host: String,
-    pub date: String,
-}
 
 pub struct Variables {
     /// Value and name, values JSON-escaped.
@@ -33,21 +24,11 @@ impl Variables {
     }
 
     pub fn new(surroundings: &Surroundings) -> Self {
-        let Surroundings {
-            workspace,
-            home,
-            tmp,
-            host,
-            date,
-        } = surroundings;
+        let Surroundings { workspace, home, tmp, host, date } = surroundings;
         let mut values: Vec<(String, &'static str)> = Vec::new();
-        for (value, name) in [
-            (workspace, "workspace"),
-            (home, "home"),
-            (tmp, "tmp"),
-            (host, "host"),
-            (date, "date"),
-        ] {
+        for (value, name) in
+            [(workspace, "workspace"), (home, "home"), (tmp, "tmp"), (host, "host"), (date, "date")]
+        {
             let value = value.trim_end_matches('/');
             // A short host name such as `vm` is an ordinary word: masking it would do more harm than a drift.
             if value.len() >= 4 && !values.iter().any(|(known, _)| known == value) {
@@ -110,10 +91,9 @@ impl Variables {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
         for found in finder.find_iter(text) {
-            let (Some((_, name)), Some(between)) = (
-                self.values.get(found.pattern().as_usize()),
-                text.get(done..found.start()),
-            ) else {
+            let (Some((_, name)), Some(between)) =
+                (self.values.get(found.pattern().as_usize()), text.get(done..found.start()))
+            else {
                 continue;
             };
             if !stands_alone(text, found.start(), found.end()) {
@@ -143,9 +123,7 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
 /// The variable word that `text`, which begins with `${`, begins with.
 fn word_at(text: &str) -> Option<&'static str> {
     let inner = text.strip_prefix("${")?;
-    NAMES
-        .into_iter()
-        .find(|name| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with('}')))
+    NAMES.into_iter().find(|name| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with('}')))
 }
 
 fn escape_words(text: &str) -> String {
@@ -208,11 +186,7 @@ fn unit_at(rest: &str) -> Option<usize> {
     let blank = usize::from(rest.starts_with(' '));
     let after = rest.get(blank..)?;
     // With a blank between, a lone `s` could be a word of its own.
-    let units: &[&str] = if blank == 1 {
-        &["ms", "seconds"]
-    } else {
-        &["ms", "µs", "us", "ns", "s"]
-    };
+    let units: &[&str] = if blank == 1 { &["ms", "seconds"] } else { &["ms", "µs", "us", "ns", "s"] };
     let unit = units.iter().find(|unit| after.starts_with(**unit))?;
     let next = after.get(unit.len()..)?.chars().next();
     let ends = next.is_none_or(|c| !c.is_alphanumeric() && c != '_');
@@ -258,10 +232,7 @@ mod tests {
             ("/rooted /root/x", "/rooted ${home}/x"),
             (r"a\n/root\n", r"a\n${home}\n"),
             ("on bigbox, 2026-11-15.", "on ${host}, ${date}."),
-            (
-                "ran in 0.12s, 35 ms, 5 seconds",
-                "ran in ${duration}, ${duration}, ${duration}",
-            ),
+            ("ran in 0.12s, 35 ms, 5 seconds", "ran in ${duration}, ${duration}, ${duration}"),
             ("3 tests, 2 sets, 10 s, v1.2s", "3 tests, 2 sets, 10 s, v1.2s"),
             ("[1] 4242 pid=17 pid: 9", "[1] ${pid} pid=${pid} pid: ${pid}"),
             ("[1] 2.5 x[1] y", "[1] 2.5 x[1] y"),
@@ -273,25 +244,16 @@ mod tests {
 
     #[test]
     fn filling_in_undoes_masking() {
-        for text in [
-            "/tmp/w1/a.c",
-            "see /root/.x on bigbox",
-            "echo ${home} ${date} ${X} $${tmp}",
-            "$ ${ ${}",
-        ] {
+        for text in ["/tmp/w1/a.c", "see /root/.x on bigbox", "echo ${home} ${date} ${X} $${tmp}", "$ ${ ${}"]
+        {
             assert_eq!(variables().fill(&variables().mask(text)), text);
         }
     }
 
     #[test]
     fn filling_in_uses_the_values_of_the_machine_at_hand() {
-        let other = Variables::new(&Surroundings {
-            workspace: "/other/place".into(),
-            ..Surroundings::default()
-        });
-        assert_eq!(
-            other.fill(&variables().mask("cat /tmp/w1/f")),
-            "cat /other/place/f"
-        );
+        let other =
+            Variables::new(&Surroundings { workspace: "/other/place".into(), ..Surroundings::default() });
+        assert_eq!(other.fill(&variables().mask("cat /tmp/w1/f")), "cat /other/place/f");
     }
 }

@@ -44,9 +44,7 @@ impl Gate {
     /// The permit that goes with an allowing decision.
     pub fn permit(&self, decision: &Decision, effects: &Effects) -> Option<Permit> {
         match decision.verdict {
-            Verdict::Allow => Some(Permit {
-                granted: effects.clone(),
-            }),
+            Verdict::Allow => Some(Permit { granted: effects.clone() }),
             Verdict::Ask | Verdict::Deny => None,
         }
     }
@@ -93,11 +91,7 @@ impl Gate {
 }
 
 fn decision(verdict: Verdict, rule: &str, reason: &str) -> Decision {
-    Decision {
-        verdict,
-        rule: rule.to_owned(),
-        reason: reason.to_owned(),
-    }
+    Decision { verdict, rule: rule.to_owned(), reason: reason.to_owned() }
 }
 
 /// The path without `.` and `..`, as far as text alone can tell.
@@ -117,8 +111,7 @@ fn normal(path: &Path) -> PathBuf {
 
 /// `.git` in any spelling of case, and all below it.
 fn is_git_internal(path: &Path) -> bool {
-    path.components()
-        .any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
 }
 
 #[cfg(test)]
@@ -126,18 +119,12 @@ mod tests {
     use super::*;
 
     fn gate() -> Gate {
-        Gate {
-            home: "/h/.lathe".into(),
-            headless: true,
-        }
+        Gate { home: "/h/.lathe".into(), headless: true }
     }
 
     #[test]
     fn each_mode_decides_by_effects() {
-        let opaque = Effects {
-            opaque: true,
-            ..Effects::default()
-        };
+        let opaque = Effects { opaque: true, ..Effects::default() };
         let write = Effects::writing("/w/a");
         let read = Effects::reading("/w/a");
         for (mode, effects, verdict, rule) in [
@@ -151,25 +138,14 @@ mod tests {
             (Mode::Default, &read, Verdict::Allow, "builtin.reads"),
         ] {
             let decision = gate().decide(Actor::Model, mode, effects);
-            assert_eq!(
-                (decision.verdict, decision.rule.as_str()),
-                (verdict, rule),
-                "{mode:?} {effects:?}"
-            );
+            assert_eq!((decision.verdict, decision.rule.as_str()), (verdict, rule), "{mode:?} {effects:?}");
         }
     }
 
     #[test]
     fn where_somebody_can_be_asked_a_change_is_a_question() {
-        let gate = Gate {
-            headless: false,
-            ..gate()
-        };
-        assert_eq!(
-            gate.decide(Actor::Model, Mode::Default, &Effects::writing("/w/a"))
-                .verdict,
-            Verdict::Ask
-        );
+        let gate = Gate { headless: false, ..gate() };
+        assert_eq!(gate.decide(Actor::Model, Mode::Default, &Effects::writing("/w/a")).verdict, Verdict::Ask);
     }
 
     #[test]
@@ -200,11 +176,7 @@ mod tests {
         let effects = Effects::writing("/w/a");
         let allowed = gate().decide(Actor::Model, Mode::FullAuto, &effects);
         let denied = gate().decide(Actor::Model, Mode::Plan, &effects);
-        assert!(
-            gate()
-                .permit(&allowed, &effects)
-                .is_some_and(|permit| *permit.granted() == effects)
-        );
+        assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.granted() == effects));
         assert!(gate().permit(&denied, &effects).is_none());
     }
 }

@@ -72,11 +72,7 @@ pub enum FrameBody {
     /// A running command prints.
     Output { stream: OutputStream, text: String },
     /// The model is asked again.
-    Retry {
-        attempt: u32,
-        wait_ms: u64,
-        reason: String,
-    },
+    Retry { attempt: u32, wait_ms: u64, reason: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -35,27 +35,15 @@ pub struct Place {
 
 impl Place {
     pub fn in_run(run: RunNo) -> Self {
-        Self {
-            run,
-            agent: AgentId::main(),
-            step: None,
-            call: None,
-            cause: None,
-        }
+        Self { run, agent: AgentId::main(), step: None, call: None, cause: None }
     }
 
     pub fn at_step(self, step: StepNo) -> Self {
-        Self {
-            step: Some(step),
-            ..self
-        }
+        Self { step: Some(step), ..self }
     }
 
     pub fn at_call(self, call: CallId) -> Self {
-        Self {
-            call: Some(call),
-            ..self
-        }
+        Self { call: Some(call), ..self }
     }
 }
 
@@ -134,6 +122,7 @@ facts! {
     OptionsChanged = "options_changed" v 1;
     EpochStarted = "epoch_started" v 1;
     TaskGiven = "task_given" v 1;
+    BaselineTaken = "baseline_taken" v 1;
     CancelAsked = "cancel_asked" v 1;
     ModelAsked = "model_asked" v 1;
     ModelAnswered = "model_answered" v 1;
@@ -186,31 +175,10 @@ impl Serialize for Event {
 
 impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Envelope {
-            seq,
-            at,
-            run,
-            agent,
-            step,
-            call,
-            cause,
-            kind,
-            v,
-            body,
-        } = Envelope::deserialize(deserializer)?;
+        let Envelope { seq, at, run, agent, step, call, cause, kind, v, body } =
+            Envelope::deserialize(deserializer)?;
         let fact = Fact::decode(&kind, v, body.get()).map_err(D::Error::custom)?;
-        Ok(Event {
-            seq,
-            at,
-            place: Place {
-                run,
-                agent,
-                step,
-                call,
-                cause,
-            },
-            fact,
-        })
+        Ok(Event { seq, at, place: Place { run, agent, step, call, cause }, fact })
     }
 }
 
@@ -222,9 +190,7 @@ mod tests {
         Event {
             seq: Seq(7),
             at: "2026-11-15T08:00:00.123Z".parse().unwrap(),
-            place: Place::in_run(RunNo(1))
-                .at_step(StepNo(2))
-                .at_call(CallId::new("c1")),
+            place: Place::in_run(RunNo(1)).at_step(StepNo(2)).at_call(CallId::new("c1")),
             fact: fact.into(),
         }
     }

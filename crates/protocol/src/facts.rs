@@ -21,8 +21,32 @@ pub struct SessionOpened {
     /// The session that started this one, for a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// The session this one was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Forked>,
+    /// What is masked before requests are compared. Kept, so that a digest means the same on any later day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surroundings: Option<Surroundings>,
     /// The version of Lathe that wrote it.
     pub lathe: String,
+}
+
+/// Where a fork left its origin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Forked {
+    pub from: SessionId,
+    /// The last step both have.
+    pub at: StepNo,
+}
+
+/// What differs between machines and runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Surroundings {
+    pub workspace: String,
+    pub home: String,
+    pub tmp: String,
+    pub host: String,
+    pub date: String,
 }
 
 /// Options given anew when a session was resumed.
@@ -51,6 +75,14 @@ pub struct TaskGiven {
     pub text: String,
     pub command: CommandId,
     pub actor: Actor,
+}
+
+/// The work tree was noted down at the start of a run, for its patch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineTaken {
+    /// The tree or commit to compare with; none where there is no git, and the recorded changes count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
 }
 
 /// Somebody wants the run to stop.

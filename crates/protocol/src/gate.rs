@@ -60,17 +60,11 @@ pub struct Effects {
 
 impl Effects {
     pub fn reading(path: impl Into<String>) -> Self {
-        Self {
-            reads: vec![path.into()],
-            ..Self::default()
-        }
+        Self { reads: vec![path.into()], ..Self::default() }
     }
 
     pub fn writing(path: impl Into<String>) -> Self {
-        Self {
-            writes: vec![path.into()],
-            ..Self::default()
-        }
+        Self { writes: vec![path.into()], ..Self::default() }
     }
 
     /// Whether anything may be different afterwards.

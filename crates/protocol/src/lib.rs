@@ -19,9 +19,10 @@ pub use command::{
 pub use digest::Digest;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
-    CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause, EpochStarted, Lane,
-    ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, Reflected, Reminded, ReplayDrifted,
-    Rewound, SessionOpened, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause,
+    EpochStarted, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged,
+    Reflected, Reminded, ReplayDrifted, Rewound, SessionOpened, Surroundings, TaskFinished, TaskGiven,
+    ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
 pub use gate::{Actor, Decision, Effects, Mode, Verdict};
 pub use ids::SessionId;
@@ -31,5 +32,5 @@ pub use message::{
     Arguments, AssistantMessage, Block, Message, StopReason, TextBlock, ToolCall, ToolMessage, ToolSpec,
     Usage, UserMessage, calls_of, text_of,
 };
-pub use options::{EndingRule, Limits, ModelChoice, Sandbox, SessionOptions, Toolset};
+pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, Toolset};
 pub use raw::Raw;

@@ -109,9 +109,7 @@ impl<'de> Deserialize<'de> for Arguments {
         if !raw.get().starts_with('"') {
             return Ok(Self::Json(raw));
         }
-        serde_json::from_str(raw.get())
-            .map(Self::Malformed)
-            .map_err(serde::de::Error::custom)
+        serde_json::from_str(raw.get()).map(Self::Malformed).map_err(serde::de::Error::custom)
     }
 }
 
@@ -133,10 +131,7 @@ impl Message {
 
 impl Block {
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextBlock {
-            text: text.into(),
-            raw: None,
-        })
+        Self::Text(TextBlock { text: text.into(), raw: None })
     }
 }
 

@@ -13,6 +13,19 @@ pub struct SessionOptions {
     pub toolset: Toolset,
     pub limits: Limits,
     pub ending: EndingRule,
+    /// Set when a patch is wanted of each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PatchRule>,
+}
+
+/// What is wanted of a run's patch.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PatchRule {
+    /// A run without a change outside of tests is not done.
+    pub must: bool,
+    /// A commit to compare with, instead of the tree at the start of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
 }
 
 /// Which model answers. The key is never part of it.
@@ -71,10 +84,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_steps: 100,
-            line_seconds: 120,
-        }
+        Self { max_steps: 100, line_seconds: 120 }
     }
 }
 

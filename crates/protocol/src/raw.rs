@@ -82,9 +82,7 @@ impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         if raw.get().contains(['\n', '\r', '\t', ' ']) {
-            return RawValue::from_string(compact(raw.get()))
-                .map(Self)
-                .map_err(serde::de::Error::custom);
+            return RawValue::from_string(compact(raw.get())).map(Self).map_err(serde::de::Error::custom);
         }
         Ok(Self(raw))
     }
@@ -109,10 +107,7 @@ mod tests {
         let raw =
             Raw::parse("{ \"b\" : 1e2,\n \"a\": 123456789012345678901234567890, \"b\": \" x \\\" y \" }")
                 .unwrap();
-        assert_eq!(
-            raw.get(),
-            r#"{"b":1e2,"a":123456789012345678901234567890,"b":" x \" y "}"#
-        );
+        assert_eq!(raw.get(), r#"{"b":1e2,"a":123456789012345678901234567890,"b":" x \" y "}"#);
     }
 
     #[test]

@@ -20,26 +20,18 @@ pub struct Redactor {
 impl Redactor {
     /// Takes pairs of name and value. Short values are left alone.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
-        let secrets: Vec<(String, String)> = secrets
-            .into_iter()
-            .filter(|(_, value)| value.len() >= SHORTEST)
-            .collect();
+        let secrets: Vec<(String, String)> =
+            secrets.into_iter().filter(|(_, value)| value.len() >= SHORTEST).collect();
         let finder = if secrets.is_empty() {
             None
         } else {
             let values = secrets.iter().map(|(_, value)| value.as_str());
-            AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(values)
-                .ok()
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values).ok()
         };
         Self {
             finder,
             longest: secrets.iter().map(|(_, value)| value.len()).max().unwrap_or(0),
-            placeholders: secrets
-                .into_iter()
-                .map(|(name, _)| format!("«secret:{name}»"))
-                .collect(),
+            placeholders: secrets.into_iter().map(|(name, _)| format!("«secret:{name}»")).collect(),
         }
     }
 
@@ -61,10 +53,7 @@ impl Redactor {
 
     /// For text that comes in pieces: see [`Stream`].
     pub fn stream(&self) -> Stream<'_> {
-        Stream {
-            redactor: self,
-            held: Vec::new(),
-        }
+        Stream { redactor: self, held: Vec::new() }
     }
 }
 
@@ -99,18 +88,12 @@ mod tests {
     use super::*;
 
     fn redactor() -> Redactor {
-        Redactor::new([
-            ("KEY".to_owned(), "sk-12345678".to_owned()),
-            ("PIN".to_owned(), "1234".to_owned()),
-        ])
+        Redactor::new([("KEY".to_owned(), "sk-12345678".to_owned()), ("PIN".to_owned(), "1234".to_owned())])
     }
 
     #[test]
     fn known_values_become_placeholders_and_short_ones_stay() {
-        assert_eq!(
-            redactor().text("key sk-12345678, pin 1234"),
-            "key «secret:KEY», pin 1234"
-        );
+        assert_eq!(redactor().text("key sk-12345678, pin 1234"), "key «secret:KEY», pin 1234");
     }
 
     #[test]
@@ -122,11 +105,7 @@ mod tests {
             let mut out = stream.push(&text[..cut]);
             out.extend(stream.push(&text[cut..]));
             out.extend(stream.finish());
-            assert_eq!(
-                String::from_utf8(out).unwrap(),
-                "key «secret:KEY» end",
-                "cut at {cut}"
-            );
+            assert_eq!(String::from_utf8(out).unwrap(), "key «secret:KEY» end", "cut at {cut}");
         }
     }
 

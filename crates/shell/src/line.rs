@@ -16,10 +16,7 @@ pub struct LineLimits {
 
 impl Default for LineLimits {
     fn default() -> Self {
-        Self {
-            timeout: Duration::from_secs(120),
-            keep: 64 * 1024 * 1024,
-        }
+        Self { timeout: Duration::from_secs(120), keep: 64 * 1024 * 1024 }
     }
 }
 

@@ -48,12 +48,8 @@ impl Link {
         let wanted = Arc::new(AtomicU64::new(0));
         // Owned by the pipe it reads: it ends when the supervisor does, which the drop of `stdin` brings about.
         tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted)));
-        let mut link = Self {
-            stdin: Some(pipes.stdin),
-            events,
-            wanted,
-            child: Some(ManuallyDrop::new(child)),
-        };
+        let mut link =
+            Self { stdin: Some(pipes.stdin), events, wanted, child: Some(ManuallyDrop::new(child)) };
         link.send(&wire::start(&options.shell, &options.cwd)).await;
         link.ready().await?;
         Ok(link)
@@ -71,9 +67,7 @@ impl Link {
                 }
             }
         };
-        timeout(START_LIMIT, wait)
-            .await
-            .unwrap_or(Err(ShellError::SupervisorStuck))
+        timeout(START_LIMIT, wait).await.unwrap_or(Err(ShellError::SupervisorStuck))
     }
 
     pub(crate) async fn restart(&mut self) -> Result<(), ShellError> {
@@ -153,10 +147,6 @@ async fn forward(
     let mut said = String::new();
     let mut last_words = stderr.take(4096);
     let _ = timeout(Duration::from_secs(1), last_words.read_to_string(&mut said)).await;
-    let said = if said.is_empty() {
-        said
-    } else {
-        format!(": {}", said.trim_end())
-    };
+    let said = if said.is_empty() { said } else { format!(": {}", said.trim_end()) };
     let _ = events.send(Event::Gone(said)).await;
 }

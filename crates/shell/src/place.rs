@@ -18,16 +18,9 @@ const AX: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ax"));
 pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
     let folder = home.join("ax").join(env!("AX_HASH"));
     let path = folder.join("ax");
-    let failed = |source| ShellError::Place {
-        path: path.clone(),
-        source,
-    };
+    let failed = |source| ShellError::Place { path: path.clone(), source };
     if fs::read(&path).ok().as_deref() != Some(AX) {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&folder)
-            .map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
         write_whole(&folder, &path).map_err(failed)?;
     }
     if statvfs(&folder).is_ok_and(|system| system.flags().contains(FsFlags::ST_NOEXEC)) {
@@ -37,9 +30,7 @@ pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
 }
 
 fn write_whole(folder: &Path, path: &Path) -> io::Result<()> {
-    let mut file = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o700))
-        .tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempfile_in(folder)?;
     file.write_all(AX)?;
     file.persist(path)?;
     Ok(())

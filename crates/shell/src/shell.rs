@@ -105,9 +105,7 @@ impl Shell {
         self.last_id += 1;
         let id = self.last_id;
         let mut outputs = [Spool::new(limits.keep), Spool::new(limits.keep)];
-        let result = self
-            .run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs)
-            .await;
+        let result = self.run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs).await;
         if result.is_err() {
             self.link = None;
             self.unfinished = None;
@@ -154,10 +152,7 @@ impl Shell {
         let link = match &mut self.link {
             Some(link) => link,
             none => {
-                let options = ShellOptions {
-                    cwd: nearest(&self.cwd),
-                    ..self.options.clone()
-                };
+                let options = ShellOptions { cwd: nearest(&self.cwd), ..self.options.clone() };
                 none.insert(Link::start(&*self.processes, &options).await?)
             }
         };
@@ -206,9 +201,7 @@ impl Shell {
         self.cwd.clone_from(&self.options.cwd);
         let result = match &mut self.link {
             Some(link) => link.restart().await,
-            none => Link::start(&*self.processes, &self.options)
-                .await
-                .map(|link| *none = Some(link)),
+            none => Link::start(&*self.processes, &self.options).await.map(|link| *none = Some(link)),
         };
         if result.is_err() {
             self.link = None;
@@ -253,10 +246,7 @@ fn exit(how: &How, stop: Option<Stop>) -> LineExit {
 }
 
 fn nearest(cwd: &Path) -> PathBuf {
-    cwd.ancestors()
-        .find(|dir| dir.is_dir())
-        .unwrap_or(Path::new("/"))
-        .to_owned()
+    cwd.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// Text from a CR LF client would make every word at a line's end wrong. Mixed text is left as it is: a

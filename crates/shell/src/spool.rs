@@ -39,12 +39,7 @@ pub struct HeadTail {
 
 impl Spool {
     pub fn new(keep: u64) -> Self {
-        Self {
-            space: Space::Memory(Vec::new()),
-            keep,
-            total: 0,
-            stored: 0,
-        }
+        Self { space: Space::Memory(Vec::new()), keep, total: 0, stored: 0 }
     }
 
     /// Bytes that came.
@@ -71,11 +66,7 @@ impl Spool {
         let kept = self.kept();
         let cap = cap as u64;
         if self.omitted() == 0 && kept <= cap {
-            return Ok(HeadTail {
-                head: self.read_all()?,
-                tail: Vec::new(),
-                omitted: 0,
-            });
+            return Ok(HeadTail { head: self.read_all()?, tail: Vec::new(), omitted: 0 });
         }
         let head = (cap - cap / 2).min(self.head_size()).min(kept);
         let tail = (cap / 2).min(kept - head);
@@ -169,10 +160,7 @@ impl Spool {
 
 impl fmt::Debug for Spool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spool")
-            .field("total", &self.total)
-            .field("omitted", &self.omitted())
-            .finish()
+        f.debug_struct("Spool").field("total", &self.total).field("omitted", &self.omitted()).finish()
     }
 }
 
@@ -225,34 +213,19 @@ mod tests {
     #[test]
     fn both_ends_are_cut_to_the_size_asked_for() {
         let all = bytes(100);
-        let whole = HeadTail {
-            head: all.clone(),
-            tail: Vec::new(),
-            omitted: 0,
-        };
+        let whole = HeadTail { head: all.clone(), tail: Vec::new(), omitted: 0 };
         assert_eq!(filled(1000, &all, 9).head_tail(100).unwrap(), whole);
-        let cut = HeadTail {
-            head: all[..5].to_vec(),
-            tail: all[95..].to_vec(),
-            omitted: 90,
-        };
+        let cut = HeadTail { head: all[..5].to_vec(), tail: all[95..].to_vec(), omitted: 90 };
         assert_eq!(filled(1000, &all, 9).head_tail(10).unwrap(), cut);
         assert_eq!(filled(20, &all, 9).head_tail(10).unwrap(), cut);
-        let kept = HeadTail {
-            head: all[..10].to_vec(),
-            tail: all[90..].to_vec(),
-            omitted: 80,
-        };
+        let kept = HeadTail { head: all[..10].to_vec(), tail: all[90..].to_vec(), omitted: 80 };
         assert_eq!(filled(20, &all, 9).head_tail(1000).unwrap(), kept);
     }
 
     #[test]
     fn nothing_may_be_kept() {
         let spool = filled(0, &bytes(10), 3);
-        assert_eq!(
-            (spool.total(), spool.omitted(), spool.read_all().unwrap()),
-            (10, 10, Vec::new())
-        );
+        assert_eq!((spool.total(), spool.omitted(), spool.read_all().unwrap()), (10, 10, Vec::new()));
         assert_eq!(filled(1, &bytes(10), 3).omitted(), 9);
     }
 }

@@ -39,10 +39,7 @@ pub(crate) enum How {
 }
 
 pub(crate) fn start(shell: &Path, cwd: &Path) -> Vec<u8> {
-    frame(
-        b'S',
-        &[shell.as_os_str().as_bytes(), b"\0", cwd.as_os_str().as_bytes()],
-    )
+    frame(b'S', &[shell.as_os_str().as_bytes(), b"\0", cwd.as_os_str().as_bytes()])
 }
 
 pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {

@@ -7,11 +7,7 @@ use std::time::{Duration, Instant};
 pub fn eventually(within: Duration, what: &str, mut condition: impl FnMut() -> bool) {
     let started = Instant::now();
     while !condition() {
-        assert!(
-            started.elapsed() < within,
-            "not within {:.1} s: {what}",
-            within.as_secs_f64()
-        );
+        assert!(started.elapsed() < within, "not within {:.1} s: {what}", within.as_secs_f64());
         std::thread::sleep(Duration::from_millis(2));
     }
 }

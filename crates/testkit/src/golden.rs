@@ -54,12 +54,7 @@ fn diff(expected: &str, actual: &str) -> String {
     let old: Vec<&str> = expected.split_inclusive('\n').collect();
     let new: Vec<&str> = actual.split_inclusive('\n').collect();
     let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    let tail = old[head..]
-        .iter()
-        .rev()
-        .zip(new[head..].iter().rev())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
     let from = head.saturating_sub(CONTEXT);
     let mut text = format!("@@ line {} @@\n", head + 1);
     let mut add = |sign: char, lines: &[&str]| {
@@ -103,9 +98,6 @@ mod tests {
     fn a_missing_file_and_a_missing_line_end_are_told() {
         let dir = tempfile::tempdir().unwrap();
         let error = check(&dir.path().join("none"), "a", &Mode::Compare).unwrap_err();
-        assert!(
-            error.contains("No such file") && error.contains("+ a⏎ missing"),
-            "{error}"
-        );
+        assert!(error.contains("No such file") && error.contains("+ a⏎ missing"), "{error}");
     }
 }

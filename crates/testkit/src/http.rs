@@ -26,10 +26,7 @@ impl Head {
 }
 
 pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
-    headers
-        .iter()
-        .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.as_str())
+    headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
 /// Reads a head and takes it out of `buffer`, where the beginning of the body stays. `None`: the client is gone.
@@ -97,11 +94,7 @@ impl Plain {
         for (name, value) in &self.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
-        head.push_str(&format!(
-            "content-length: {}\r\n\r\n{}",
-            self.body.len(),
-            self.body
-        ));
+        head.push_str(&format!("content-length: {}\r\n\r\n{}", self.body.len(), self.body));
         head.into_bytes()
     }
 }
@@ -162,10 +155,7 @@ mod tests {
     #[test]
     fn every_cut_is_one_chunk() {
         let writes = stream_writes(b"abcde", &[0..3, 3..5]);
-        let texts: Vec<String> = writes
-            .into_iter()
-            .map(|write| String::from_utf8(write).unwrap())
-            .collect();
+        let texts: Vec<String> = writes.into_iter().map(|write| String::from_utf8(write).unwrap()).collect();
         assert!(texts[0].ends_with("chunked\r\n\r\n3\r\nabc\r\n"), "{texts:?}");
         assert_eq!(texts[1..], ["2\r\nde\r\n0\r\n\r\n".to_owned()]);
     }

@@ -72,16 +72,14 @@ impl Lathe {
 
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
-        self.environment
-            .push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self.environment.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
     /// Adds the flags that make it talk to `model`.
     #[must_use]
     pub fn with_model(self, model: &FakeModel) -> Self {
-        self.args(["--model-base-url", &model.base_url(), "--model", "fake"])
-            .args(["--api-key", model.key()])
+        self.args(["--model-base-url", &model.base_url(), "--model", "fake"]).args(["--api-key", model.key()])
     }
 
     /// What it reads; nothing unless told.
@@ -230,9 +228,7 @@ impl Running {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ran {
-            code: status
-                .code()
-                .unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
+            code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default()),
             stdout: self.stdout.text(),
             stderr: self.stderr.text(),
             elapsed,
@@ -312,9 +308,7 @@ impl Capture {
         let thread = std::thread::spawn(move || {
             let mut buffer = [0; 16 * 1024];
             while let Ok(count @ 1..) = pipe.read(&mut buffer) {
-                into.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .extend_from_slice(&buffer[..count]);
+                into.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&buffer[..count]);
             }
         });
         Self { bytes, thread }

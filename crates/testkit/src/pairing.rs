@@ -134,14 +134,7 @@ mod tests {
             vec![system(), user()],
             vec![system(), user(), assistant(json!("hi"), &[]), user()],
             vec![system(), user(), assistant(json!(null), &["a"]), tool("a")],
-            vec![
-                system(),
-                user(),
-                assistant(json!("x"), &["a", "b"]),
-                tool("a"),
-                tool("b"),
-                user(),
-            ],
+            vec![system(), user(), assistant(json!("x"), &["a", "b"]), tool("a"), tool("b"), user()],
             vec![
                 system(),
                 user(),
@@ -173,80 +166,30 @@ mod tests {
             ("no messages", vec![]),
             ("first message", vec![user()]),
             ("only the first", vec![system(), user(), system(), user()]),
-            (
-                "role is unknown",
-                vec![system(), with(&user(), "role", json!("robot"))],
-            ),
-            (
-                "user message must be a string",
-                vec![system(), with(&user(), "content", json!(null))],
-            ),
+            ("role is unknown", vec![system(), with(&user(), "role", json!("robot"))]),
+            ("user message must be a string", vec![system(), with(&user(), "content", json!(null))]),
             ("must follow the call", vec![system(), user(), tool("a")]),
-            (
-                "`a` must come here",
-                vec![system(), user(), two.clone(), tool("b"), tool("a")],
-            ),
-            (
-                "`a` must come here",
-                vec![system(), user(), one.clone(), tool("z")],
-            ),
-            (
-                "`b` has no result before",
-                vec![system(), user(), two.clone(), tool("a"), user()],
-            ),
+            ("`a` must come here", vec![system(), user(), two.clone(), tool("b"), tool("a")]),
+            ("`a` must come here", vec![system(), user(), one.clone(), tool("z")]),
+            ("`b` has no result before", vec![system(), user(), two.clone(), tool("a"), user()]),
             ("call `b` has no result", vec![system(), user(), two, tool("a")]),
-            (
-                "must follow the call",
-                vec![system(), user(), one.clone(), tool("a"), tool("a")],
-            ),
-            (
-                "has no result before",
-                vec![system(), user(), one.clone(), user(), tool("a")],
-            ),
+            ("must follow the call", vec![system(), user(), one.clone(), tool("a"), tool("a")]),
+            ("has no result before", vec![system(), user(), one.clone(), user(), tool("a")]),
             (
                 "tool message must be a string",
                 vec![system(), user(), one, with(&tool("a"), "content", json!([]))],
             ),
-            (
-                "twice",
-                vec![
-                    system(),
-                    user(),
-                    assistant(json!(null), &["a", "a"]),
-                    tool("a"),
-                    tool("a"),
-                ],
-            ),
-            (
-                "arguments of call `a`",
-                vec![system(), user(), odd_call, tool("a")],
-            ),
+            ("twice", vec![system(), user(), assistant(json!(null), &["a", "a"]), tool("a"), tool("a")]),
+            ("arguments of call `a`", vec![system(), user(), odd_call, tool("a")]),
             ("must have an id", vec![system(), user(), nameless, tool("a")]),
-            (
-                "must not be empty",
-                vec![system(), user(), assistant(json!(""), &[]), user()],
-            ),
-            (
-                "null only beside calls",
-                vec![system(), user(), assistant(json!(null), &[]), user()],
-            ),
-            (
-                "string or null",
-                vec![system(), user(), assistant(json!([]), &[]), user()],
-            ),
+            ("must not be empty", vec![system(), user(), assistant(json!(""), &[]), user()]),
+            ("null only beside calls", vec![system(), user(), assistant(json!(null), &[]), user()]),
+            ("string or null", vec![system(), user(), assistant(json!([]), &[]), user()]),
             (
                 "list with calls",
-                vec![
-                    system(),
-                    user(),
-                    with(&assistant(json!("x"), &[]), "tool_calls", json!([])),
-                    user(),
-                ],
+                vec![system(), user(), with(&assistant(json!("x"), &[]), "tool_calls", json!([])), user()],
             ),
-            (
-                "must end with",
-                vec![system(), user(), assistant(json!("hi"), &[])],
-            ),
+            ("must end with", vec![system(), user(), assistant(json!("hi"), &[])]),
             ("must end with", vec![system()]),
         ];
         for (rule, messages) in bad {

@@ -45,10 +45,7 @@ mod tests {
     #[test]
     fn a_changed_byte_is_shown_with_its_place() {
         let error = check_prefix(&bodies(&[r#"{"m":["a"]}"#, r#"{"m":["x","b"]}"#])).unwrap_err();
-        assert!(
-            error.starts_with("request 1 does not begin with request 0: they part at byte 7"),
-            "{error}"
-        );
+        assert!(error.starts_with("request 1 does not begin with request 0: they part at byte 7"), "{error}");
     }
 
     #[test]

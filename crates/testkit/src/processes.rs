@@ -22,19 +22,12 @@ pub fn no_process_with(marker: &str) -> bool {
 
 /// A process and everything below it.
 pub fn descendants_of(root: u32) -> Vec<u32> {
-    let parents: Vec<(u32, u32)> = pids()
-        .into_iter()
-        .filter_map(|pid| Some((pid, parent_of(pid)?)))
-        .collect();
+    let parents: Vec<(u32, u32)> =
+        pids().into_iter().filter_map(|pid| Some((pid, parent_of(pid)?))).collect();
     let mut found = vec![root];
     let mut next = 0;
     while let Some(parent) = found.get(next).copied() {
-        found.extend(
-            parents
-                .iter()
-                .filter(|(_, above)| *above == parent)
-                .map(|(pid, _)| *pid),
-        );
+        found.extend(parents.iter().filter(|(_, above)| *above == parent).map(|(pid, _)| *pid));
         next += 1;
     }
     found
@@ -64,22 +57,14 @@ mod tests {
     fn a_process_is_found_by_its_marker_until_it_is_gone() {
         let marker = format!("sleep 86{}", std::process::id());
         assert!(no_process_with(&marker));
-        let mut child = Command::new("sh")
-            .args(["-c", &format!("{marker}; true")])
-            .spawn()
-            .unwrap();
+        let mut child = Command::new("sh").args(["-c", &format!("{marker}; true")]).spawn().unwrap();
         crate::eventually(std::time::Duration::from_secs(5), "sh and sleep", || {
             descendants_of(child.id()).len() == 2 && !no_process_with(&marker)
         });
         for pid in descendants_of(child.id()) {
-            Command::new("sh")
-                .args(["-c", &format!("kill -9 {pid}")])
-                .status()
-                .unwrap();
+            Command::new("sh").args(["-c", &format!("kill -9 {pid}")]).status().unwrap();
         }
         child.wait().unwrap();
-        crate::eventually(std::time::Duration::from_secs(5), "the end of both", || {
-            no_process_with(&marker)
-        });
+        crate::eventually(std::time::Duration::from_secs(5), "the end of both", || no_process_with(&marker));
     }
 }

@@ -14,9 +14,7 @@ pub struct TempRepo {
 impl TempRepo {
     /// A plain folder.
     pub fn new(files: &[(&str, &str)]) -> Self {
-        let repo = Self {
-            dir: TempDir::new().expect("a temporary folder can be made"),
-        };
+        let repo = Self { dir: TempDir::new().expect("a temporary folder can be made") };
         for (path, content) in files {
             repo.write(path, content);
         }
@@ -66,14 +64,7 @@ impl TempRepo {
     #[track_caller]
     pub fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
-            .args([
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "commit.gpgSign=false",
-                "-c",
-                "gc.auto=0",
-            ])
+            .args(["-c", "core.hooksPath=/dev/null", "-c", "commit.gpgSign=false", "-c", "gc.auto=0"])
             .args(arguments)
             .current_dir(self.path())
             .env_clear()
@@ -93,11 +84,7 @@ impl TempRepo {
             ])
             .output()
             .expect("git can be run");
-        assert!(
-            output.status.success(),
-            "git {arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }

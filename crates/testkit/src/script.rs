@@ -30,9 +30,7 @@ impl Script {
 
     /// `count` answers made by their number, from 0.
     pub fn repeat(count: usize, answer: impl FnMut(usize) -> Answer) -> Self {
-        Self {
-            answers: (0..count).map(answer).collect(),
-        }
+        Self { answers: (0..count).map(answer).collect() }
     }
 
     /// The answers of a cassette, whatever lane they belong to.
@@ -63,9 +61,7 @@ impl Script {
                 faults: Vec::new(),
             }
         });
-        Self {
-            answers: answers.collect(),
-        }
+        Self { answers: answers.collect() }
     }
 
     #[must_use]
@@ -122,11 +118,7 @@ impl Answer {
     pub fn new(blocks: Vec<Block>) -> Self {
         Self {
             blocks,
-            usage: Usage {
-                input_tokens: 100,
-                output_tokens: 20,
-                ..Usage::default()
-            },
+            usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
             stop: None,
             faults: Vec::new(),
         }
@@ -140,10 +132,7 @@ impl Answer {
 
     #[must_use]
     pub fn think(mut self, text: &str) -> Self {
-        self.blocks.push(Block::Thinking(TextBlock {
-            text: text.to_owned(),
-            raw: None,
-        }));
+        self.blocks.push(Block::Thinking(TextBlock { text: text.to_owned(), raw: None }));
         self
     }
 
@@ -197,11 +186,7 @@ impl Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// An HTTP error instead of the answer.
-    Status {
-        code: u16,
-        body: String,
-        headers: Vec<(String, String)>,
-    },
+    Status { code: u16, body: String, headers: Vec<(String, String)> },
     /// The connection is closed after the request was read.
     CloseBeforeAnyByte,
     /// The connection is reset (RST) after half of the answer.
@@ -231,9 +216,7 @@ impl Fault {
     /// Adds a header to an HTTP error.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
-        let Self::Status { headers, .. } = &mut self else {
-            panic!("only Fault::Status has headers")
-        };
+        let Self::Status { headers, .. } = &mut self else { panic!("only Fault::Status has headers") };
         headers.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -247,18 +230,8 @@ mod tests {
     fn faults_come_in_order_and_then_the_answer() {
         let answer = say("hi").fails(2, Fault::Garbage).fails(1, Fault::EmptyAnswer);
         let met: Vec<_> = (0..4).map(|asked| answer.fault(asked)).collect();
-        assert_eq!(
-            met,
-            [
-                Some(&Fault::Garbage),
-                Some(&Fault::Garbage),
-                Some(&Fault::EmptyAnswer),
-                None
-            ]
-        );
-        let hopeless = say("hi")
-            .fails(1, Fault::Garbage)
-            .always_fails(Fault::EmptyAnswer);
+        assert_eq!(met, [Some(&Fault::Garbage), Some(&Fault::Garbage), Some(&Fault::EmptyAnswer), None]);
+        let hopeless = say("hi").fails(1, Fault::Garbage).always_fails(Fault::EmptyAnswer);
         assert_eq!(hopeless.fault(1_000_000), Some(&Fault::EmptyAnswer));
     }
 
@@ -274,10 +247,7 @@ mod tests {
         let script = Script::from_cassette(text);
         assert_eq!(script.len(), 2);
         let first = script.get(0).unwrap();
-        assert_eq!(
-            first.blocks,
-            say("hm").call("c1", "bash", json!({"command": "ls"})).blocks
-        );
+        assert_eq!(first.blocks, say("hm").call("c1", "bash", json!({"command": "ls"})).blocks);
         assert_eq!(first.stop, Some(StopReason::ToolCalls));
         assert_eq!(first.usage.input_tokens, 7);
     }

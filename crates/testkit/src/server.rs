@@ -73,15 +73,9 @@ impl Request {
 impl FakeModel {
     pub fn start(script: Script, options: Options) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        listener
-            .set_nonblocking(true)
-            .expect("a listener may be non-blocking");
+        listener.set_nonblocking(true).expect("a listener may be non-blocking");
         let address = listener.local_addr().expect("a bound listener has an address");
-        let shared = Arc::new(Shared {
-            script,
-            options,
-            log: Mutex::new(Log::default()),
-        });
+        let shared = Arc::new(Shared { script, options, log: Mutex::new(Log::default()) });
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn({
             let shared = Arc::clone(&shared);
@@ -98,12 +92,7 @@ impl FakeModel {
                 });
             }
         });
-        Self {
-            address,
-            shared,
-            stop: Some(stop),
-            thread: Some(thread),
-        }
+        Self { address, shared, stop: Some(stop), thread: Some(thread) }
     }
 
     /// With the usual options.
@@ -222,11 +211,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
             method: head.method.clone(),
             path: head.path.clone(),
             headers: head.headers.clone(),
-            body: Arc::new(if shared.options.keep_bodies {
-                buffer[..length].to_vec()
-            } else {
-                Vec::new()
-            }),
+            body: Arc::new(if shared.options.keep_bodies { buffer[..length].to_vec() } else { Vec::new() }),
             body_length: length,
             head_at,
             body_at,
@@ -261,10 +246,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
                 }
             }
         }
-        if head
-            .header("connection")
-            .is_some_and(|value| value.eq_ignore_ascii_case("close"))
-        {
+        if head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
             return Ok(());
         }
     }
@@ -306,8 +288,7 @@ impl Shared {
                 return Reply::Plain(Plain::error(401, &message));
             }
         }
-        self.answer(body)
-            .unwrap_or_else(|violation| Reply::Plain(self.refuse(400, violation)))
+        self.answer(body).unwrap_or_else(|violation| Reply::Plain(self.refuse(400, violation)))
     }
 
     fn answer(&self, body: &[u8]) -> Result<Reply, String> {
@@ -318,16 +299,9 @@ impl Shared {
         }
         let messages = request["messages"].as_array().ok_or("messages must be a list")?;
         check_pairing(messages)?;
-        let number = messages
-            .iter()
-            .filter(|message| message["role"] == "assistant")
-            .count();
+        let number = messages.iter().filter(|message| message["role"] == "assistant").count();
         let answer = self.script.get(number).ok_or_else(|| {
-            format!(
-                "the script has {} answers, and number {} was asked for",
-                self.script.len(),
-                number + 1
-            )
+            format!("the script has {} answers, and number {} was asked for", self.script.len(), number + 1)
         })?;
         let asked_before = {
             let mut log = self.log();
@@ -347,18 +321,13 @@ impl Shared {
                 // There is no halfway in one piece.
                 cuts = vec![0..body.len() / 2, body.len() / 2..body.len()];
             }
-            Reply::Stream {
-                writes: http::stream_writes(&body, &cuts),
-                halfway,
-            }
+            Reply::Stream { writes: http::stream_writes(&body, &cuts), halfway }
         };
         Ok(match answer.fault(asked_before) {
             None => stream(Shape::Whole, Halfway::Nothing),
-            Some(Fault::Status { code, body, headers }) => Reply::Plain(Plain {
-                code: *code,
-                headers: headers.clone(),
-                body: body.clone(),
-            }),
+            Some(Fault::Status { code, body, headers }) => {
+                Reply::Plain(Plain { code: *code, headers: headers.clone(), body: body.clone() })
+            }
             Some(Fault::CloseBeforeAnyByte) => Reply::Close,
             Some(Fault::ResetMidStream) => stream(Shape::Whole, Halfway::Reset),
             Some(Fault::TruncateCleanly) => stream(Shape::WithoutEnd, Halfway::Nothing),

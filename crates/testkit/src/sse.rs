@@ -64,10 +64,7 @@ fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<String> {
         Shape::Empty => "stop",
         Shape::Whole | Shape::WithoutEnd | Shape::MalformedArguments => finish_reason(answer),
     };
-    events.push(chunk(
-        json!([{"index": 0, "delta": {}, "finish_reason": finish}]),
-        None,
-    ));
+    events.push(chunk(json!([{"index": 0, "delta": {}, "finish_reason": finish}]), None));
     if asked.include_usage {
         events.push(chunk(json!([]), Some(usage(answer))));
     }
@@ -81,18 +78,11 @@ fn deltas(blocks: &[Block], shape: Shape) -> Vec<Value> {
     for block in blocks {
         match block {
             Block::Text(text) => {
-                deltas.extend(
-                    pieces(&text.text)
-                        .into_iter()
-                        .map(|piece| json!({"content": piece})),
-                );
+                deltas.extend(pieces(&text.text).into_iter().map(|piece| json!({"content": piece})));
             }
             Block::Thinking(text) => {
-                deltas.extend(
-                    pieces(&text.text)
-                        .into_iter()
-                        .map(|piece| json!({"reasoning_content": piece})),
-                );
+                deltas
+                    .extend(pieces(&text.text).into_iter().map(|piece| json!({"reasoning_content": piece})));
             }
             Block::Call(call) => {
                 deltas.extend(call_deltas(call, index, shape));
@@ -124,10 +114,7 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
     start.extend(recorded);
     start.insert("function".to_owned(), Value::Object(function));
     let arguments = match shape {
-        Shape::MalformedArguments => arguments
-            .chars()
-            .take(arguments.chars().count().div_ceil(2))
-            .collect(),
+        Shape::MalformedArguments => arguments.chars().take(arguments.chars().count().div_ceil(2)).collect(),
         Shape::Whole | Shape::WithoutEnd | Shape::Empty => arguments,
     };
     let mut deltas = vec![json!({"tool_calls": [start]})];
@@ -142,10 +129,7 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
 /// A text in up to [`PIECES`] parts.
 fn pieces(text: &str) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
-    chars
-        .chunks(chars.len().div_ceil(PIECES).max(1))
-        .map(|piece| piece.iter().collect())
-        .collect()
+    chars.chunks(chars.len().div_ceil(PIECES).max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
 fn finish_reason(answer: &Answer) -> &str {
@@ -179,11 +163,7 @@ mod tests {
     use crate::options::LineEnd;
     use crate::script::{call, say};
 
-    const ASKED: Asked<'_> = Asked {
-        answer: 3,
-        model: "fake",
-        include_usage: true,
-    };
+    const ASKED: Asked<'_> = Asked { answer: 3, model: "fake", include_usage: true };
 
     fn datas(answer: &Answer, shape: Shape) -> Vec<Value> {
         events(answer, &ASKED, shape)
@@ -194,10 +174,7 @@ mod tests {
     }
 
     fn joined(datas: &[Value], pointer: &str) -> String {
-        datas
-            .iter()
-            .filter_map(|data| data.pointer(pointer)?.as_str())
-            .collect()
+        datas.iter().filter_map(|data| data.pointer(pointer)?.as_str()).collect()
     }
 
     const ARGUMENTS: &str = "/choices/0/delta/tool_calls/0/function/arguments";
@@ -246,17 +223,10 @@ mod tests {
 
     #[test]
     fn line_ends_and_comments_are_as_asked() {
-        let options = Options {
-            line_end: LineEnd::Cr,
-            comments: true,
-            ..Options::default()
-        };
+        let options = Options { line_end: LineEnd::Cr, comments: true, ..Options::default() };
         let bytes = stream(&say("hi"), &ASKED, Shape::Whole, &options);
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.starts_with(": keep-alive 0\r\rdata: {"), "{text}");
-        assert!(
-            text.ends_with("data: [DONE]\r\r") && !text.contains('\n'),
-            "{text}"
-        );
+        assert!(text.ends_with("data: [DONE]\r\r") && !text.contains('\n'), "{text}");
     }
 }

@@ -42,8 +42,8 @@ static LATHE: [Face; 6] = [
     Face {
         name: "view",
         description: include_str!("view/lathe.md"),
-        schema: crate::schema::schema_of::<view::Arguments>,
-        adapt: |arguments| Ok((view::ID, arguments)),
+        schema: crate::schema::schema_of::<view::LatheArguments>,
+        adapt: view::adapt_lathe,
         render: words,
         words: Problem::words,
         cap: 48_000,
@@ -97,7 +97,7 @@ fn words(data: &Data, cap: usize) -> String {
         Data::File(file) => view::file_words(file, cap),
         Data::Folder(folder) => view::folder_words(folder, cap),
         Data::Written(written) => write::words(written),
-        Data::Edited(edited) => edit::words(edited),
+        Data::Edited(edited) => edit::words(edited, cap),
         Data::Thought(_) => "Noted.".to_owned(),
         Data::Done { .. } => "Task done.".to_owned(),
     }

@@ -2,10 +2,12 @@
 
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
-use lathe_shell::{LineExit, Spool};
+use lathe_redact::Redactor;
+use lathe_shell::LineExit;
 use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
+use crate::bash::Printed;
 use crate::problem::Problem;
 
 pub(crate) struct Outcome {
@@ -17,12 +19,7 @@ pub(crate) struct Outcome {
 
 impl From<Result<Data, Problem>> for Outcome {
     fn from(data: Result<Data, Problem>) -> Self {
-        Self {
-            data,
-            changes: Vec::new(),
-            seen: Vec::new(),
-            memory: None,
-        }
+        Self { data, changes: Vec::new(), seen: Vec::new(), memory: None }
     }
 }
 
@@ -39,8 +36,8 @@ pub(crate) enum Data {
 
 pub(crate) struct ShellData {
     pub(crate) exit: LineExit,
-    pub(crate) stdout: Spool,
-    pub(crate) stderr: Spool,
+    pub(crate) stdout: Printed,
+    pub(crate) stderr: Printed,
     pub(crate) cwd: String,
     /// Set when the line ended in another folder than it began in.
     pub(crate) moved: bool,
@@ -51,14 +48,16 @@ pub(crate) struct ShellData {
 
 pub(crate) struct FileData {
     pub(crate) path: String,
-    /// The shown lines, as they are in the file.
+    /// The lines asked for, without the line break after the last.
     pub(crate) text: String,
-    /// Number of the first shown line.
+    /// Number of the first of them.
     pub(crate) first: usize,
-    /// Lines of the whole file.
+    /// Lines of the whole file, as people count them.
     pub(crate) lines: usize,
-    /// Whether the model asked for a part.
-    pub(crate) asked_part: bool,
+    /// Lines as `split('\n')` counts them: a final newline opens one more, empty, line.
+    pub(crate) pieces: usize,
+    /// Whether the model said where to stop.
+    pub(crate) limited: bool,
 }
 
 pub(crate) struct FolderData {
@@ -78,6 +77,8 @@ pub(crate) struct EditedData {
     pub(crate) matched: MatchKind,
     pub(crate) places: usize,
     pub(crate) snippets: Vec<Snippet>,
+    /// Changed stretches that are not among the snippets.
+    pub(crate) more: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub(crate) enum EditKind {
 pub(crate) struct Snippet {
     pub(crate) first: usize,
     pub(crate) text: String,
+    /// The last line break of `text` is the last of the file.
+    pub(crate) final_newline: bool,
 }
 
 pub(crate) struct ThoughtData {
@@ -101,6 +104,26 @@ pub(crate) struct ThoughtData {
 }
 
 impl Data {
+    /// Takes secrets out of the content of files: before a face cuts it, because half a secret is not recognised.
+    /// Output of commands came without them.
+    pub(crate) fn redact(&mut self, redactor: &Redactor) {
+        let clean = |text: &mut String| {
+            if let std::borrow::Cow::Owned(clean) = redactor.text(text) {
+                *text = clean;
+            }
+        };
+        match self {
+            Data::File(file) => clean(&mut file.text),
+            Data::Folder(folder) => folder.entries.iter_mut().for_each(clean),
+            Data::Edited(edited) => edited.snippets.iter_mut().for_each(|snippet| clean(&mut snippet.text)),
+            Data::Shell(_)
+            | Data::ShellRestarted
+            | Data::Written(_)
+            | Data::Thought(_)
+            | Data::Done { .. } => {}
+        }
+    }
+
     /// The data as the journal keeps it: what a view may want to know and the text does not say plainly.
     pub(crate) fn summary(&self) -> Value {
         match self {
@@ -111,7 +134,7 @@ impl Data {
                     LineExit::TimedOut { .. } => "timed_out",
                     LineExit::Cancelled { .. } => "cancelled",
                 };
-                json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total(), "stderr_bytes": shell.stderr.total() })
+                json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total, "stderr_bytes": shell.stderr.total })
             }
             Data::ShellRestarted => json!({ "restarted": true }),
             Data::File(file) => json!({ "path": file.path, "lines": file.lines }),
@@ -134,10 +157,9 @@ impl Data {
         let Data::Shell(shell) = self else { return None };
         let (kind, message) = match shell.exit {
             LineExit::Code(_) | LineExit::ShellKilled { .. } => return None,
-            LineExit::TimedOut { .. } => (
-                ToolErrorKind::TimedOut,
-                format!("the command took longer than {} seconds", shell.seconds),
-            ),
+            LineExit::TimedOut { .. } => {
+                (ToolErrorKind::TimedOut, format!("the command took longer than {} seconds", shell.seconds))
+            }
             LineExit::Cancelled { .. } => (ToolErrorKind::Cancelled, "cancelled by the user".to_owned()),
         };
         Some(ToolError { kind, message })

@@ -6,20 +6,34 @@ use lathe_edit::Nearest;
 use lathe_protocol::ToolErrorKind;
 use lathe_workspace::WorkspaceError;
 
+/// Places that are named when a text stands in many.
+const PLACES: usize = 20;
+
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The arguments do not fit; the text says where.
     Arguments(String),
+    /// They hold this placeholder of a secret.
+    Placeholder(String),
+    NoCommand,
     NotFound(PathBuf),
     Exists(PathBuf),
     /// It exists, and the model has not looked at it.
     NotSeen(PathBuf),
     IsFolder(PathBuf),
     RangeOnFolder,
+    /// The first line wanted is not in the file.
     Range {
-        start: i64,
-        end: Option<i64>,
+        first: i64,
+        last: Option<i64>,
+        /// Lines as people count them.
         lines: usize,
+        /// Lines as `split('\n')` counts them.
+        pieces: usize,
+    },
+    Reversed {
+        first: i64,
+        last: i64,
     },
     Binary(PathBuf),
     TooLarge {
@@ -39,12 +53,15 @@ pub(crate) enum Problem {
     EmptyOld,
     NoChange(PathBuf),
     Line {
-        line: usize,
+        line: i64,
         lines: usize,
     },
     /// The file is no longer what the model saw.
     Stale(PathBuf),
-    Denied(PathBuf),
+    Denied {
+        path: PathBuf,
+        doing: Doing,
+    },
     NoSpace(PathBuf),
     Read {
         path: PathBuf,
@@ -55,11 +72,13 @@ pub(crate) enum Problem {
         reason: String,
     },
     Thinking(&'static str),
+    /// There is no shell.
+    ShellStart(String),
     Shell(String),
 }
 
 /// What was being done when the workspace said no.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) enum Doing {
     Reading,
     Writing,
@@ -67,26 +86,30 @@ pub(crate) enum Doing {
 
 impl Problem {
     pub(crate) fn from_workspace(error: WorkspaceError, path: &Path, doing: Doing) -> Self {
-        let reason = error.to_string();
-        match error {
-            WorkspaceError::NotFound(path) => Self::NotFound(path),
-            WorkspaceError::Exists(path) => Self::Exists(path),
-            WorkspaceError::IsDirectory(path) => Self::IsFolder(path),
-            WorkspaceError::Denied(path) => Self::Denied(path),
-            WorkspaceError::Stale(path) => Self::Stale(path),
-            WorkspaceError::NoSpace(path) => Self::NoSpace(path),
-            WorkspaceError::Special(_) | WorkspaceError::Spawn { .. } | WorkspaceError::Io { .. } => {
-                match doing {
-                    Doing::Reading => Self::Read {
-                        path: path.to_owned(),
-                        reason,
-                    },
-                    Doing::Writing => Self::Write {
-                        path: path.to_owned(),
-                        reason,
-                    },
-                }
-            }
+        let reason = match error {
+            WorkspaceError::NotFound(path) => return Self::NotFound(path),
+            WorkspaceError::Exists(path) => return Self::Exists(path),
+            WorkspaceError::IsDirectory(path) => return Self::IsFolder(path),
+            WorkspaceError::Denied(path) => return Self::Denied { path, doing },
+            WorkspaceError::Stale(path) => return Self::Stale(path),
+            WorkspaceError::NoSpace(path) => return Self::NoSpace(path),
+            WorkspaceError::Special(_) => return Self::special(path, doing),
+            WorkspaceError::Spawn { .. } => error.to_string(),
+            WorkspaceError::Io { source, .. } => source.to_string(),
+        };
+        Self::failed(path, doing, reason)
+    }
+
+    /// A FIFO, socket or device.
+    pub(crate) fn special(path: &Path, doing: Doing) -> Self {
+        Self::failed(path, doing, "a FIFO, socket or device".to_owned())
+    }
+
+    fn failed(path: &Path, doing: Doing, reason: String) -> Self {
+        let path = path.to_owned();
+        match doing {
+            Doing::Reading => Self::Read { path, reason },
+            Doing::Writing => Self::Write { path, reason },
         }
     }
 
@@ -94,8 +117,11 @@ impl Problem {
         use ToolErrorKind as K;
         match self {
             Self::Arguments(_)
+            | Self::Placeholder(_)
+            | Self::NoCommand
             | Self::RangeOnFolder
             | Self::Range { .. }
+            | Self::Reversed { .. }
             | Self::EmptyOld
             | Self::Line { .. }
             | Self::Thinking(_) => K::InvalidToolParams,
@@ -107,10 +133,10 @@ impl Problem {
             Self::NoMatch { .. } => K::EditNoOccurrenceFound,
             Self::Ambiguous { .. } => K::EditExpectedOccurrenceMismatch,
             Self::NoChange(_) => K::EditNoChange,
-            Self::Denied(_) => K::PermissionDenied,
+            Self::Denied { .. } => K::PermissionDenied,
             Self::NoSpace(_) => K::NoSpaceLeft,
             Self::Write { .. } => K::FileWriteFailure,
-            Self::Shell(_) => K::ShellExecuteError,
+            Self::ShellStart(_) | Self::Shell(_) => K::ShellExecuteError,
         }
     }
 
@@ -118,23 +144,27 @@ impl Problem {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Arguments(reason) => format!("The arguments are wrong: {reason}."),
+            Self::Placeholder(placeholder) => format!(
+                "The arguments hold {placeholder}, which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it; in bash use the environment variable."
+            ),
+            Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),
             Self::Exists(path) => format!("{} exists already.", path.display()),
             Self::NotSeen(path) => {
-                format!(
-                    "{} exists and you have not viewed it. View it first, or use `edit`.",
-                    path.display()
-                )
+                format!("{} exists and you have not viewed it. View it first, or use `edit`.", path.display())
             }
             Self::IsFolder(path) => format!("{} is a folder; only `view` works on folders.", path.display()),
             Self::RangeOnFolder => "A folder has no lines: leave `offset` and `limit` out.".to_owned(),
-            Self::Range { start, lines, .. } => {
-                format!("Line {start} is not in the file, which has {lines} lines.")
+            Self::Range { first, lines, .. } => {
+                format!("Line {first} is not in the file, which has {lines} lines.")
             }
-            Self::Binary(path) => format!("{} is a binary file.", path.display()),
+            Self::Reversed { first, last } => format!("Line {last} is before line {first}."),
+            Self::Binary(path) => {
+                format!("{} is a binary file; look at it with bash (`file`, `xxd`).", path.display())
+            }
             Self::TooLarge { path, bytes } => {
                 format!(
-                    "{} has {bytes} bytes; look at a part of it with bash (`sed -n`, `head -c`).",
+                    "{} has {bytes} bytes, too many for this tool; use bash (`sed -n`, `head -c`).",
                     path.display()
                 )
             }
@@ -153,26 +183,32 @@ impl Problem {
             Self::Ambiguous { path, lines, .. } => format!(
                 "old_str is not unique in {}: it stands at lines {}. Add lines around it, or set replace_all.",
                 path.display(),
-                lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+                places(lines)
             ),
             Self::EmptyOld => "old_str is empty. To add text, give insert_line instead.".to_owned(),
             Self::NoChange(path) => format!("The edit would leave {} as it is.", path.display()),
             Self::Line { line, lines } => format!("insert_line {line} is outside of 0 to {lines}."),
             Self::Stale(path) => {
-                format!(
-                    "{} was changed since you viewed it. View it again, then edit.",
-                    path.display()
-                )
+                format!("{} was changed since you viewed it. View it again first.", path.display())
             }
-            Self::Denied(path) => format!(
-                "No permission for {} (or it is on a read-only file system).",
-                path.display()
-            ),
+            Self::Denied { path, .. } => {
+                format!("No permission for {} (or it is on a read-only file system).", path.display())
+            }
             Self::NoSpace(path) => format!("No space left on the disk for {}.", path.display()),
             Self::Read { path, reason } => format!("Cannot read {}: {reason}.", path.display()),
             Self::Write { path, reason } => format!("Cannot write {}: {reason}.", path.display()),
             Self::Thinking(reason) => format!("{reason}."),
-            Self::Shell(reason) => reason.clone(),
+            Self::ShellStart(reason) => format!("No command was run: {reason}."),
+            Self::Shell(reason) => format!("The command could not be run to its end: {reason}."),
         }
     }
+}
+
+/// Line numbers with commas, not more than can be of use.
+pub(crate) fn places(lines: &[usize]) -> String {
+    let mut named: Vec<String> = lines.iter().take(PLACES).map(usize::to_string).collect();
+    if lines.len() > PLACES {
+        named.push("...".to_owned());
+    }
+    named.join(", ")
 }

@@ -31,11 +31,7 @@ pub fn startable(calls: &[Stage]) -> Vec<usize> {
         }
     }
     if start.is_empty() && !calls.iter().any(|stage| matches!(stage, Stage::Running(_))) {
-        start.extend(
-            calls
-                .iter()
-                .position(|stage| *stage == Stage::Waiting(Lane::Last)),
-        );
+        start.extend(calls.iter().position(|stage| *stage == Stage::Waiting(Lane::Last)));
     }
     start
 }

@@ -17,9 +17,7 @@ pub(crate) fn schema_of<T: JsonSchema>() -> Raw {
     if let Value::Object(object) = &mut value {
         object.shift_remove("title");
         object.shift_remove("description");
-        object
-            .entry("properties")
-            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        object.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
     // A JSON value always serialises; a null here would fail the golden test.
     Raw::from_serialize(&value).unwrap_or_else(|_| Raw::null())

@@ -41,24 +41,19 @@ impl Services {
         redactor: Arc<Redactor>,
         plan: ShellPlan,
     ) -> Self {
-        Self {
-            root,
-            files,
-            processes,
-            blobs,
-            redactor,
-            plan,
-            shell: Mutex::new(None),
-        }
+        Self { root, files, processes, blobs, redactor, plan, shell: Mutex::new(None) }
     }
 
     /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it
     /// that no two calls want it at once.
     pub(crate) async fn take_shell(&self) -> Result<Shell, ShellError> {
-        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(shell) = held {
+        if let Some(shell) = self.held() {
             return Ok(shell);
         }
+        self.start_shell().await
+    }
+
+    async fn start_shell(&self) -> Result<Shell, ShellError> {
         let ax = place_ax(&self.plan.home)?;
         let options = ShellOptions {
             cwd: self.root.clone(),
@@ -73,11 +68,27 @@ impl Services {
         *self.shell.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell);
     }
 
+    /// A fresh shell in the place of the one there is, if there is one.
+    pub(crate) async fn restart_shell(&self) -> Result<(), ShellError> {
+        let shell = match self.held() {
+            Some(mut shell) => {
+                shell.restart().await?;
+                shell
+            }
+            None => self.start_shell().await?,
+        };
+        self.put_shell(shell);
+        Ok(())
+    }
+
     /// Ends the shell and everything it started.
     pub async fn close(&self) {
-        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(shell) = held {
+        if let Some(shell) = self.held() {
             shell.close().await;
         }
+    }
+
+    fn held(&self) -> Option<Shell> {
+        self.shell.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

@@ -22,18 +22,14 @@ pub(crate) trait Tool: Send + Sync {
 
 /// A call with good arguments.
 pub(crate) trait Invocation: Send {
-    /// One line for people.
+    /// What it does, for people. A shell line or a thought is shown as it is, with all its lines.
     fn describe(&self) -> String;
 
     fn effects(&self) -> Effects;
 
     /// When it may run beside others. What only reads runs beside readers; the rest keeps the order of the calls.
     fn lane(&self) -> Lane {
-        if self.effects().change_something() {
-            Lane::Alone
-        } else {
-            Lane::Reader
-        }
+        if self.effects().change_something() { Lane::Alone } else { Lane::Reader }
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome>;
@@ -55,10 +51,7 @@ pub struct RunContext {
 
 impl RunContext {
     pub(crate) fn seen_hash(&self, path: &str) -> Option<&lathe_protocol::Digest> {
-        self.seen
-            .iter()
-            .find(|seen| seen.path == path)
-            .map(|seen| &seen.hash)
+        self.seen.iter().find(|seen| seen.path == path).map(|seen| &seen.hash)
     }
 }
 
@@ -67,11 +60,7 @@ pub(crate) fn arguments<T: serde::de::DeserializeOwned>(value: Value) -> Result<
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
-        Problem::Arguments(if path == "." {
-            inner.to_string()
-        } else {
-            format!("{path}: {inner}")
-        })
+        Problem::Arguments(if path == "." { inner.to_string() } else { format!("{path}: {inner}") })
     })
 }
 

@@ -4,21 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lathe_blobs::BlobError;
 use lathe_policy::Permit;
-use lathe_protocol::{
-    Arguments, CallFinished, Change, Digest, Effects, Lane, Raw, ToolCall, ToolError, ToolErrorKind,
-    ToolSpec, Toolset, Truncation,
-};
-use lathe_workspace::Applied;
+use lathe_protocol::{Arguments, CallFinished, Effects, Lane, ToolCall, ToolErrorKind, ToolSpec, Toolset};
 use serde_json::Value;
 
 use crate::face::{Face, faces};
-use crate::outcome::{Data, Outcome};
+use crate::finish::finish;
+use crate::placeholder;
 use crate::problem::Problem;
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, Tool};
-use crate::{bash, done, edit, think, view, write};
+use crate::{bash, done, edit, think, trae, view, write};
 
 pub struct Toolbox {
     toolset: Toolset,
@@ -37,21 +33,25 @@ pub struct Prepared {
     invocation: Box<dyn Invocation>,
 }
 
+impl Prepared {
+    /// The name the model called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Toolbox {
     pub fn new(toolset: Toolset, services: Arc<Services>) -> Self {
-        let all: [Box<dyn Tool>; 6] = [
+        let all: [Box<dyn Tool>; 7] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
             Box::new(edit::EditTool),
             Box::new(write::WriteTool),
             Box::new(think::ThinkTool),
             Box::new(done::DoneTool),
+            Box::new(trae::CheckTool),
         ];
-        Self {
-            toolset,
-            tools: all.into_iter().map(|tool| (tool.id(), tool)).collect(),
-            services,
-        }
+        Self { toolset, tools: all.into_iter().map(|tool| (tool.id(), tool)).collect(), services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -75,29 +75,24 @@ impl Toolbox {
         let Some(face) = self.face(&call.name) else {
             return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
         };
-        let value = match &call.arguments {
-            Arguments::Json(raw) => raw.to_value().map_err(|error| error.to_string()),
-            Arguments::Malformed(text) => match serde_json::from_str::<Value>(text) {
-                Ok(_) => Err("a JSON object is wanted, not a string".to_owned()),
-                Err(error) => Err(error.to_string()),
-            },
-        };
-        let value = value.map_err(|reason| {
-            failed(
-                ToolErrorKind::InvalidToolParams,
-                format!("The arguments of {} are not valid JSON: {reason}.", call.name),
-            )
+        let value = object(&call.arguments).map_err(|reason| {
+            failed(ToolErrorKind::InvalidToolParams, format!("The arguments of {} {reason}.", call.name))
         })?;
         let problem = |problem: Problem| failed(problem.kind(), (face.words)(&problem));
+        let placeholder = placeholder::find(&value);
         let (id, arguments) = (face.adapt)(value).map_err(problem)?;
         let Some(tool) = self.tools.get(id) else {
             return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
         };
         let invocation = tool.build(arguments, &self.services.root).map_err(problem)?;
+        let effects = invocation.effects();
+        if let Some(placeholder) = placeholder.filter(|_| effects.change_something()) {
+            return Err(problem(Problem::Placeholder(placeholder)));
+        }
         Ok(Prepared {
             tool: id,
             about: self.clean(&invocation.describe()),
-            effects: invocation.effects(),
+            effects,
             lane: invocation.lane(),
             name: call.name.clone(),
             face,
@@ -108,98 +103,12 @@ impl Toolbox {
     /// Runs a prepared call. Whatever happens, there is one result.
     pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
-        let Prepared {
-            name,
-            face,
-            invocation,
-            ..
-        } = prepared;
+        let Prepared { name, face, invocation, .. } = prepared;
         let by = context.call.clone();
         let outcome = invocation.run(permit, context).await;
-        let mut finished = self.finish(&name, face, outcome, by);
+        let mut finished = finish(&self.services, &name, face, outcome, by).await;
         finished.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         finished
-    }
-
-    fn finish(&self, name: &str, face: &Face, outcome: Outcome, by: lathe_protocol::CallId) -> CallFinished {
-        let Outcome {
-            data,
-            changes,
-            seen,
-            memory,
-        } = outcome;
-        let recorded = changes
-            .into_iter()
-            .map(|applied| self.record(applied, by.clone()))
-            .collect::<Result<_, _>>();
-        let mut finished = match &data {
-            Ok(data) => {
-                let text = self.clean(&(face.render)(data, face.cap));
-                let mut finished = CallFinished {
-                    text,
-                    error: data.failure(),
-                    ..CallFinished::failed(name, ToolErrorKind::ExecutionFailed, "")
-                };
-                finished.data = Raw::from_serialize(&data.summary()).ok();
-                finished.truncated = self.keep_whole(data, face.cap);
-                finished
-            }
-            Err(problem) => CallFinished::failed(name, problem.kind(), self.clean(&(face.words)(problem))),
-        };
-        match recorded {
-            Ok(changes) => finished.changes = changes,
-            Err(error) => self.not_recorded(&mut finished, &error),
-        }
-        finished.seen = seen;
-        finished.memory = memory;
-        finished
-    }
-
-    /// The change is made but cannot be undone from the journal: said, never silent.
-    fn not_recorded(&self, finished: &mut CallFinished, error: &BlobError) {
-        let message =
-            format!("The change was made, but its content could not be recorded (not undoable): {error}");
-        finished.text = format!("{}\n{message}", finished.text);
-        finished.error = Some(ToolError {
-            kind: ToolErrorKind::NoSpaceLeft,
-            message,
-        });
-    }
-
-    fn record(&self, applied: Applied, by: lathe_protocol::CallId) -> Result<Change, BlobError> {
-        let put = |bytes: Option<Vec<u8>>| -> Result<Option<Digest>, BlobError> {
-            bytes.map(|bytes| self.services.blobs.put(&bytes)).transpose()
-        };
-        Ok(Change {
-            path: applied.path.display().to_string(),
-            before: put(applied.before)?,
-            after: put(applied.after)?,
-            mode: applied.mode,
-            by,
-        })
-    }
-
-    /// Output that was cut for the model is kept whole in a blob. If that fails, the run goes on without it.
-    fn keep_whole(&self, data: &Data, cap: usize) -> Option<Truncation> {
-        let Data::Shell(shell) = data else { return None };
-        let total = shell.stdout.total() + shell.stderr.total();
-        if shell.stdout.total() <= cap as u64 && shell.stderr.total() <= cap as u64 {
-            return None;
-        }
-        let mut whole = shell.stdout.read_all().ok()?;
-        whole.extend(shell.stderr.read_all().ok()?);
-        let whole = self.services.redactor.bytes(&whole);
-        let blob = self.services.blobs.put(&whole).ok()?;
-        let shown = [&shell.stdout, &shell.stderr]
-            .map(|spool| spool.total().min(cap as u64))
-            .iter()
-            .sum();
-        Some(Truncation {
-            blob,
-            shown,
-            total,
-            kept: whole.len() as u64,
-        })
     }
 
     fn clean(&self, text: &str) -> String {
@@ -219,24 +128,39 @@ impl Toolbox {
     fn unknown(&self, name: &str) -> String {
         let mut names: Vec<&str> = faces(self.toolset).iter().map(|face| face.name).collect();
         match self.toolset {
-            Toolset::Trae => format!("Tool '{name}' not found. Available tools: {names:?}"),
+            Toolset::Trae => {
+                let known: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+                format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
+            }
             Toolset::Lathe => {
                 names.sort_by_key(|known| distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();
-                format!(
-                    "Tool \"{name}\" not found. Did you mean one of: {}?",
-                    nearest.join(", ")
-                )
+                format!("Tool \"{name}\" not found. Did you mean one of: {}?", nearest.join(", "))
             }
         }
     }
 }
 
+/// The arguments as an object, or what is wrong with them. Models that have nothing to say send null.
+fn object(arguments: &Arguments) -> Result<Value, String> {
+    let not_json = |error: serde_json::Error| format!("are not valid JSON: {error}");
+    let other = |what: &str| Err(format!("must be a JSON object, not {what}"));
+    let value = match arguments {
+        Arguments::Json(raw) => raw.to_value().map_err(not_json)?,
+        Arguments::Malformed(text) => serde_json::from_str(text).map_err(not_json)?,
+    };
+    match value {
+        Value::Object(_) => Ok(value),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Bool(_) => other("a boolean"),
+        Value::Number(_) => other("a number"),
+        Value::String(_) => other("a string"),
+        Value::Array(_) => other("an array"),
+    }
+}
+
 fn folded(name: &str) -> String {
-    name.chars()
-        .filter(|c| *c != '_')
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
 }
 
 /// Levenshtein distance.

@@ -5,12 +5,14 @@
 
 mod error;
 mod files;
+mod git;
 mod local_files;
 mod local_process;
 mod process;
 
 pub use error::WorkspaceError;
 pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Stat};
+pub use git::{Git, GitError};
 pub use local_files::LocalFiles;
 pub use local_process::LocalProcesses;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};

@@ -32,10 +32,7 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     pub fn new(root: PathBuf) -> Self {
-        Self {
-            root,
-            writing: Arc::default(),
-        }
+        Self { root, writing: Arc::default() }
     }
 }
 
@@ -44,11 +41,7 @@ impl Files for LocalFiles {
         Box::pin(async move {
             let found =
                 fs::metadata(self.root.join(path)).map_err(|error| WorkspaceError::io(path, error))?;
-            Ok(Stat {
-                kind: kind(&found),
-                bytes: found.len(),
-                mode: found.mode() & PERMISSIONS,
-            })
+            Ok(Stat { kind: kind(&found), bytes: found.len(), mode: found.mode() & PERMISSIONS })
         })
     }
 
@@ -175,9 +168,7 @@ fn read_range(mut file: &File, found: &Metadata, range: Range<u64>) -> io::Resul
     let hint = found.len().min(range.end).saturating_sub(range.start);
     let mut bytes = Vec::new();
     let refused = |_| io::Error::from(io::ErrorKind::OutOfMemory);
-    bytes
-        .try_reserve_exact(usize::try_from(hint).unwrap_or(usize::MAX))
-        .map_err(refused)?;
+    bytes.try_reserve_exact(usize::try_from(hint).unwrap_or(usize::MAX)).map_err(refused)?;
     file.seek(SeekFrom::Start(range.start))?;
     file.take(wanted).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -214,10 +205,7 @@ fn walk(folder: &Path, below: &Path, depth: usize, entries: &mut Vec<Entry>) -> 
         } else {
             FileKind::Special
         };
-        entries.push(Entry {
-            path: path.clone(),
-            kind,
-        });
+        entries.push(Entry { path: path.clone(), kind });
         if file_type.is_dir() {
             // A subfolder that cannot be read, or is gone by now, hides nothing else.
             let _ = walk(folder, &path, depth - 1, entries);

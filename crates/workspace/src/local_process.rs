@@ -24,11 +24,7 @@ impl Processes for LocalProcesses {
     fn spawn(&self, what: Spawn) -> Boxed<'_, Result<Box<dyn Child>, WorkspaceError>> {
         Box::pin(async move {
             let child = spawn(&what).await.map_err(|source| WorkspaceError::Spawn {
-                program: what
-                    .argv
-                    .first()
-                    .map(|name| name.display().to_string())
-                    .unwrap_or_default(),
+                program: what.argv.first().map(|name| name.display().to_string()).unwrap_or_default(),
                 source,
             })?;
             let child: Box<dyn Child> = Box::new(child);
@@ -40,15 +36,8 @@ impl Processes for LocalProcesses {
 async fn spawn(what: &Spawn) -> std::io::Result<LocalChild> {
     let (program, arguments) = what.argv.split_first().ok_or(ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .current_dir(&what.cwd)
-        .env_clear()
-        .envs(what.env.iter().map(|(k, v)| (k, v)));
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).current_dir(&what.cwd).env_clear().envs(what.env.iter().map(|(k, v)| (k, v)));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
     let mut tries = 0;
     let child = loop {
@@ -60,10 +49,7 @@ async fn spawn(what: &Spawn) -> std::io::Result<LocalChild> {
             result => break result?,
         }
     };
-    let group = child
-        .id()
-        .and_then(|id| i32::try_from(id).ok())
-        .map(Pid::from_raw);
+    let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
     Ok(LocalChild { child, group })
 }
 
@@ -142,10 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_child_gets_the_given_folder_environment_and_pipes() {
-        let mut child = LocalProcesses
-            .spawn(script("cat; pwd; env; echo err >&2; exit 3"))
-            .await
-            .unwrap();
+        let mut child = LocalProcesses.spawn(script("cat; pwd; env; echo err >&2; exit 3")).await.unwrap();
         let mut pipes = child.pipes().unwrap();
         pipes.stdin.write_all(b"in\n").await.unwrap();
         drop(pipes.stdin);
@@ -153,30 +136,20 @@ mod tests {
         pipes.stdout.read_to_string(&mut out).await.unwrap();
         pipes.stderr.read_to_string(&mut err).await.unwrap();
         assert_eq!(child.wait().await.unwrap(), Ended::Code(3));
-        assert!(
-            out.starts_with("in\n/\n") && out.contains("ONLY=this") && !out.contains("HOME="),
-            "{out}"
-        );
+        assert!(out.starts_with("in\n/\n") && out.contains("ONLY=this") && !out.contains("HOME="), "{out}");
         assert_eq!(err, "err\n");
         assert!(child.pipes().is_none());
     }
 
     #[tokio::test]
     async fn kill_tree_ends_the_group_and_waits() {
-        let mut child = LocalProcesses
-            .spawn(script("sleep 98701 & echo $!; wait"))
-            .await
-            .unwrap();
+        let mut child = LocalProcesses.spawn(script("sleep 98701 & echo $!; wait")).await.unwrap();
         let mut pipes = child.pipes().unwrap();
         let mut pid = [0; 16];
         let count = pipes.stdout.read(&mut pid).await.unwrap();
         child.kill_tree().await.unwrap();
         assert_eq!(child.wait().await.unwrap(), Ended::Signal(9));
-        let pid: i32 = std::str::from_utf8(&pid[..count])
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let pid: i32 = std::str::from_utf8(&pid[..count]).unwrap().trim().parse().unwrap();
         for _ in 0..500 {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             if stat.is_empty() || stat.contains(") Z") {
@@ -189,15 +162,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_named() {
-        let what = Spawn {
-            argv: vec!["/no/such".into()],
-            cwd: "/".into(),
-            env: Vec::new(),
-        };
+        let what = Spawn { argv: vec!["/no/such".into()], cwd: "/".into(), env: Vec::new() };
         let error = LocalProcesses.spawn(what).await.err().unwrap();
-        assert!(
-            matches!(&error, WorkspaceError::Spawn { program, .. } if program == "/no/such"),
-            "{error}"
-        );
+        assert!(matches!(&error, WorkspaceError::Spawn { program, .. } if program == "/no/such"), "{error}");
     }
 }

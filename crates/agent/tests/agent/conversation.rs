@@ -16,29 +16,18 @@ pub(crate) struct Conversation {
 
 pub(crate) fn options() -> SessionOptions {
     SessionOptions {
-        model: ModelChoice {
-            provider: "p".into(),
-            model: "m".into(),
-            base_url: None,
-        },
+        model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None },
         mode: Mode::FullAuto,
         sandbox: Sandbox::Off,
         toolset: Toolset::Lathe,
-        limits: Limits {
-            max_steps: 5,
-            line_seconds: 1,
-        },
+        limits: Limits { max_steps: 5, line_seconds: 1 },
         ending: EndingRule::Remind,
+        patch: None,
     }
 }
 
 fn event(seq: u64, place: Place, fact: impl Into<Fact>) -> Event {
-    Event {
-        seq: Seq(seq),
-        at: "2026-11-15T08:00:00Z".parse().unwrap(),
-        place,
-        fact: fact.into(),
-    }
+    Event { seq: Seq(seq), at: "2026-11-15T08:00:00Z".parse().unwrap(), place, fact: fact.into() }
 }
 
 impl Conversation {
@@ -52,13 +41,12 @@ impl Conversation {
             workspace: "/w".into(),
             options,
             parent: None,
+            forked: None,
+            surroundings: None,
             lathe: "test".into(),
         };
         let first = event(1, Place::in_run(RunNo(0)), opened);
-        Self {
-            state: State::opened(&first).unwrap(),
-            events: vec![first],
-        }
+        Self { state: State::opened(&first).unwrap(), events: vec![first] }
     }
 
     /// With a task, a head and the first question asked.
@@ -85,46 +73,27 @@ impl Conversation {
     }
 
     pub(crate) fn task(&mut self, command: &str) {
-        let given = TaskGiven {
-            text: "do it".into(),
-            command: CommandId::new(command),
-            actor: Actor::Person,
-        };
+        let given =
+            TaskGiven { text: "do it".into(), command: CommandId::new(command), actor: Actor::Person };
         self.add(Place::in_run(self.state.run.next()), given);
     }
 
     pub(crate) fn epoch(&mut self) {
-        let epoch = EpochStarted {
-            cause: EpochCause::SessionOpened,
-            system: "s".into(),
-            tools: Vec::new(),
-        };
+        let epoch = EpochStarted { cause: EpochCause::SessionOpened, system: "s".into(), tools: Vec::new() };
         self.add(Place::in_run(self.state.run), epoch);
     }
 
     pub(crate) fn ask(&mut self) {
-        let asked = ModelAsked {
-            digest: lathe_protocol::Digest::of(b""),
-            messages: 1,
-        };
+        let asked = ModelAsked { digest: lathe_protocol::Digest::of(b""), messages: 1 };
         let place = Place::in_run(self.state.run).at_step(self.state.next_step());
         self.add(place, asked);
     }
 
     pub(crate) fn answer(&mut self, text: &str, calls: &[&str]) {
-        let mut blocks = if text.is_empty() {
-            Vec::new()
-        } else {
-            vec![Block::text(text)]
-        };
+        let mut blocks = if text.is_empty() { Vec::new() } else { vec![Block::text(text)] };
         blocks.extend(calls.iter().map(|id| {
             let arguments = Arguments::from_text("{}");
-            Block::Call(ToolCall {
-                id: CallId::new(*id),
-                name: "tool".into(),
-                arguments,
-                raw: None,
-            })
+            Block::Call(ToolCall { id: CallId::new(*id), name: "tool".into(), arguments, raw: None })
         }));
         let answered = ModelAnswered {
             blocks,
@@ -137,13 +106,7 @@ impl Conversation {
     }
 
     pub(crate) fn failed(&mut self, kind: ModelFailure) {
-        self.add(
-            self.here(),
-            ModelFailed {
-                kind,
-                message: "why".into(),
-            },
-        );
+        self.add(self.here(), ModelFailed { kind, message: "why".into() });
     }
 
     pub(crate) fn decide(&mut self, call: &str, tool: &str, lane: Lane, verdict: Verdict) {
@@ -151,11 +114,7 @@ impl Conversation {
             tool: tool.into(),
             about: "about".into(),
             effects: Effects::default(),
-            decision: Decision {
-                verdict,
-                rule: "r".into(),
-                reason: "because".into(),
-            },
+            decision: Decision { verdict, rule: "r".into(), reason: "because".into() },
             lane,
         };
         self.add(self.at(call), decided);
@@ -166,39 +125,22 @@ impl Conversation {
     }
 
     pub(crate) fn finish(&mut self, call: &str, error: Option<ToolErrorKind>) {
-        let mut finished = CallFinished::failed(
-            "tool",
-            ToolErrorKind::ExecutionFailed,
-            format!("result of {call}"),
-        );
-        finished.error = error.map(|kind| lathe_protocol::ToolError {
-            kind,
-            message: "full".into(),
-        });
+        let mut finished =
+            CallFinished::failed("tool", ToolErrorKind::ExecutionFailed, format!("result of {call}"));
+        finished.error = error.map(|kind| lathe_protocol::ToolError { kind, message: "full".into() });
         finished.data = Raw::parse(r#"{"summary":"all good"}"#).ok();
         self.add(self.at(call), finished);
     }
 
     /// A call that goes through.
     pub(crate) fn go(&mut self, call: &str, tool: &str) {
-        self.decide(
-            call,
-            tool,
-            if tool == "done" { Lane::Last } else { Lane::Alone },
-            Verdict::Allow,
-        );
+        self.decide(call, tool, if tool == "done" { Lane::Last } else { Lane::Alone }, Verdict::Allow);
         self.start(call);
         self.finish(call, None);
     }
 
     pub(crate) fn cancel(&mut self) {
-        self.add(
-            self.here(),
-            CancelAsked {
-                command: CommandId::new("stop"),
-                actor: Actor::Person,
-            },
-        );
+        self.add(self.here(), CancelAsked { command: CommandId::new("stop"), actor: Actor::Person });
     }
 
     /// Plays what `next` wants, where it needs nothing from outside.
@@ -220,13 +162,10 @@ impl Conversation {
                 Action::Finish { ending, result } => {
                     self.add(
                         Place::in_run(self.state.run),
-                        TaskFinished {
-                            ending: *ending,
-                            result: result.clone(),
-                        },
+                        TaskFinished { ending: *ending, result: result.clone() },
                     );
                 }
-                Action::Decide(_) | Action::Run(_) => {}
+                Action::Decide(_) | Action::Run(_) | Action::TakeBaseline | Action::Judge { .. } => {}
             }
         }
         actions

@@ -51,12 +51,7 @@ fn a_reflection_and_a_reminder_are_user_texts_after_the_results() {
     conversation.act();
     conversation.answer("text only", &[]);
     conversation.act();
-    let roles: Vec<String> = messages(&conversation)
-        .iter()
-        .map(|message| message["role"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(
-        roles,
-        ["system", "user", "assistant", "tool", "user", "assistant", "user"]
-    );
+    let roles: Vec<String> =
+        messages(&conversation).iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "user", "assistant", "user"]);
 }

@@ -20,21 +20,12 @@ fn ends_with(conversation: &Conversation, ending: Ending) {
 #[test]
 fn an_idle_session_does_nothing_and_a_task_makes_it_ask() {
     let mut conversation = Conversation::new();
-    assert_eq!(
-        (conversation.next(), conversation.state.agent),
-        (vec![], AgentState::Idle)
-    );
+    assert_eq!((conversation.next(), conversation.state.agent), (vec![], AgentState::Idle));
     conversation.task("t1");
     assert_eq!(conversation.state.agent, AgentState::Running);
-    assert_eq!(
-        conversation.act(),
-        [Action::StartEpoch(EpochCause::SessionOpened)]
-    );
+    assert_eq!(conversation.act(), [Action::StartEpoch(EpochCause::SessionOpened)]);
     assert_eq!(conversation.act(), [Action::Ask(StepNo(1))]);
-    assert_eq!(
-        (conversation.next(), conversation.state.step_state()),
-        (vec![], Some(StepState::Thinking))
-    );
+    assert_eq!((conversation.next(), conversation.state.step_state()), (vec![], Some(StepState::Thinking)));
 }
 
 #[test]
@@ -51,12 +42,7 @@ fn step_states_go_their_way_and_never_back() {
     seen.push(conversation.state.step_state().unwrap());
     assert_eq!(
         seen,
-        [
-            StepState::Thinking,
-            StepState::CallingTool,
-            StepState::Reflecting,
-            StepState::Completed
-        ]
+        [StepState::Thinking, StepState::CallingTool, StepState::Reflecting, StepState::Completed]
     );
     assert_eq!(conversation.act(), [Action::Ask(StepNo(2))]);
     conversation.failed(ModelFailure::Refused);
@@ -67,18 +53,12 @@ fn step_states_go_their_way_and_never_back() {
 fn calls_are_decided_first_then_run_by_their_lanes_and_task_done_last() {
     let mut conversation = Conversation::asked();
     conversation.answer("", &["done", "v1", "v2", "b"]);
-    assert_eq!(
-        conversation.next(),
-        ["done", "v1", "v2", "b"].map(|call| Action::Decide(id(call)))
-    );
+    assert_eq!(conversation.next(), ["done", "v1", "v2", "b"].map(|call| Action::Decide(id(call))));
     conversation.decide("done", "done", Lane::Last, Verdict::Allow);
     conversation.decide("v1", "view", Lane::Reader, Verdict::Allow);
     conversation.decide("v2", "view", Lane::Reader, Verdict::Allow);
     conversation.decide("b", "bash", Lane::Alone, Verdict::Allow);
-    assert_eq!(
-        conversation.next(),
-        [Action::Run(id("v1")), Action::Run(id("v2"))]
-    );
+    assert_eq!(conversation.next(), [Action::Run(id("v1")), Action::Run(id("v2"))]);
     conversation.start("v1");
     conversation.start("v2");
     assert_eq!(conversation.next(), []);
@@ -91,18 +71,9 @@ fn calls_are_decided_first_then_run_by_their_lanes_and_task_done_last() {
     assert_eq!(conversation.next(), [Action::Run(id("done"))]);
     conversation.start("done");
     conversation.finish("done", None);
-    assert_eq!(
-        conversation.next(),
-        [Action::Finish {
-            ending: Ending::Done,
-            result: "all good".into()
-        }]
-    );
+    assert_eq!(conversation.next(), [Action::Finish { ending: Ending::Done, result: "all good".into() }]);
     conversation.act();
-    assert_eq!(
-        (conversation.state.agent, conversation.next()),
-        (AgentState::Completed, vec![])
-    );
+    assert_eq!((conversation.state.agent, conversation.next()), (AgentState::Completed, vec![]));
 }
 
 #[test]
@@ -126,10 +97,7 @@ fn three_steps_denied_as_a_whole_end_the_run() {
         conversation.answer("", &["w"]);
         conversation.decide("w", "write", Lane::Alone, Verdict::Deny);
         conversation.act();
-        assert!(
-            matches!(conversation.act().as_slice(), [Action::Reflect(_)]),
-            "round {round}"
-        );
+        assert!(matches!(conversation.act().as_slice(), [Action::Reflect(_)]), "round {round}");
         if round < 3 {
             conversation.act();
         }
@@ -144,21 +112,13 @@ fn text_without_calls_is_reminded_of_once_where_a_call_ends_the_task() {
     assert!(matches!(conversation.act().as_slice(), [Action::Remind(_)]));
     conversation.act();
     conversation.answer("Really", &[]);
-    assert_eq!(
-        conversation.next(),
-        [Action::Finish {
-            ending: Ending::Answered,
-            result: "Really".into()
-        }]
-    );
+    assert_eq!(conversation.next(), [Action::Finish { ending: Ending::Answered, result: "Really".into() }]);
 }
 
 #[test]
 fn text_without_calls_ends_the_turn_elsewhere() {
-    let mut conversation = Conversation::with(lathe_protocol::SessionOptions {
-        ending: EndingRule::EndTurn,
-        ..options()
-    });
+    let mut conversation =
+        Conversation::with(lathe_protocol::SessionOptions { ending: EndingRule::EndTurn, ..options() });
     conversation.task("t1");
     conversation.act();
     conversation.act();
@@ -230,11 +190,7 @@ fn cancelling_closes_what_waits_waits_for_what_runs_and_then_ends() {
         .act()
         .into_iter()
         .map(|action| match action {
-            Action::Close {
-                call,
-                kind: ToolErrorKind::Cancelled,
-                ..
-            } => call,
+            Action::Close { call, kind: ToolErrorKind::Cancelled, .. } => call,
             other => panic!("{other:?}"),
         })
         .collect();
@@ -268,24 +224,13 @@ fn a_full_disk_ends_the_run() {
     assert_eq!(conversation.next(), [Action::Run(id("b"))]);
     conversation.start("b");
     conversation.finish("b", None);
-    assert_eq!(
-        conversation.next(),
-        [Action::Finish {
-            ending: Ending::DiskFull,
-            result: "full".into()
-        }]
-    );
+    assert_eq!(conversation.next(), [Action::Finish { ending: Ending::DiskFull, result: "full".into() }]);
 }
 
 #[test]
 fn a_command_is_remembered_by_its_id() {
     let conversation = Conversation::asked();
-    let taken: Vec<&str> = conversation
-        .state
-        .taken
-        .keys()
-        .map(lathe_protocol::CommandId::as_str)
-        .collect();
+    let taken: Vec<&str> = conversation.state.taken.keys().map(lathe_protocol::CommandId::as_str).collect();
     assert_eq!(taken, ["t1"]);
 }
 
@@ -295,8 +240,5 @@ fn the_state_survives_a_snapshot() {
     conversation.answer("x", &["a"]);
     conversation.decide("a", "bash", Lane::Alone, Verdict::Allow);
     let saved = serde_json::to_vec(&conversation.state).unwrap();
-    assert_eq!(
-        serde_json::from_slice::<lathe_agent::State>(&saved).unwrap(),
-        conversation.state
-    );
+    assert_eq!(serde_json::from_slice::<lathe_agent::State>(&saved).unwrap(), conversation.state);
 }

@@ -31,9 +31,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn what_was_put_is_got_whatever_its_size() {
     let (_home, _dir, blobs) = store();
-    let noise: Vec<u8> = (0..200_000u32)
-        .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
-        .collect();
+    let noise: Vec<u8> = (0..200_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for bytes in [&b""[..], b"x", &[0; 3_000_000], &noise] {
         let digest = blobs.put(bytes).unwrap();
         assert_eq!(digest, Digest::of(bytes));
@@ -47,10 +45,7 @@ fn the_folder_is_made_by_the_first_put_and_nothing_is_open_to_others() {
     assert!(!dir.exists());
     let digest = blobs.put(b"hello").unwrap();
     let file = file_of(&dir, &digest);
-    assert_eq!(
-        (mode(&dir), mode(file.parent().unwrap()), mode(&file)),
-        (0o700, 0o700, 0o600)
-    );
+    assert_eq!((mode(&dir), mode(file.parent().unwrap()), mode(&file)), (0o700, 0o700, 0o600));
 }
 
 #[test]
@@ -83,9 +78,7 @@ fn a_blob_that_vanished_or_never_was_is_none() {
 #[test]
 fn damage_is_an_error_and_never_other_bytes() {
     let (_home, dir, blobs) = store();
-    let digest = blobs
-        .put("hello hello hello hello".repeat(20).as_bytes())
-        .unwrap();
+    let digest = blobs.put("hello hello hello hello".repeat(20).as_bytes()).unwrap();
     let file = file_of(&dir, &digest);
     let whole = fs::read(&file).unwrap();
     let other = blobs.put(b"other").unwrap();
@@ -124,16 +117,7 @@ fn a_hostile_digest_is_no_path() {
     let upper = Digest::of(b"x").as_str().to_uppercase();
     let with_slash = format!("..{}", "/".repeat(62));
     let wide = "é".repeat(32);
-    for text in [
-        "",
-        "..",
-        "../../secret",
-        "/etc/passwd",
-        &with_slash,
-        &upper,
-        &wide,
-        &"a".repeat(65),
-    ] {
+    for text in ["", "..", "../../secret", "/etc/passwd", &with_slash, &upper, &wide, &"a".repeat(65)] {
         let error = blobs.get(&digest_of_text(text)).unwrap_err();
         assert!(matches!(error, BlobError::BadDigest { .. }), "{text:?}: {error}");
     }

@@ -18,18 +18,8 @@ fn tabs_line_endings_byte_order_mark_and_mode_stay() {
         .answer(call("c2", "edit", json!({ "path": "Makefile", "old_str": "\tcc -o a a.c\n", "new_str": "\tcc -O2 -o a a.c\n\tstrip a\n" })))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert_eq!(
-        repo.read("Makefile"),
-        "\u{feff}all:\r\n\tcc -O2 -o a a.c\r\n\tstrip a\r\n\techo done"
-    );
-    assert_eq!(
-        std::fs::metadata(repo.join("Makefile"))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o7777,
-        0o751
-    );
+    assert_eq!(repo.read("Makefile"), "\u{feff}all:\r\n\tcc -O2 -o a a.c\r\n\tstrip a\r\n\techo done");
+    assert_eq!(std::fs::metadata(repo.join("Makefile")).unwrap().permissions().mode() & 0o7777, 0o751);
     assert!(
         result(&events, "c2").contains("     2\t\tcc -O2 -o a a.c\n     3\t\tstrip a\n"),
         "{}",
@@ -44,31 +34,17 @@ fn tabs_line_endings_byte_order_mark_and_mode_stay() {
 fn an_ambiguous_text_is_refused_with_its_places() {
     let repo = TempRepo::new(&[("a.py", "x = 1\ny = 2\nx = 1\ny = 2\n")]);
     let script = Script::new()
-        .answer(call(
-            "c1",
-            "edit",
-            json!({ "path": "a.py", "old_str": "x = 1\ny = 2\n", "new_str": "z\n" }),
-        ))
+        .answer(call("c1", "edit", json!({ "path": "a.py", "old_str": "x = 1\ny = 2\n", "new_str": "z\n" })))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert!(
-        result(&events, "c1").contains("it stands at lines 1, 3"),
-        "{}",
-        result(&events, "c1")
-    );
+    assert!(result(&events, "c1").contains("it stands at lines 1, 3"), "{}", result(&events, "c1"));
     assert_eq!(repo.read("a.py"), "x = 1\ny = 2\nx = 1\ny = 2\n");
 }
 
 #[test]
 fn a_file_that_changed_since_it_was_viewed_is_refused_until_it_is_viewed_again() {
     let repo = TempRepo::new(&[("a.txt", "one\ntwo\n")]);
-    let edit = |id: &str| {
-        call(
-            id,
-            "edit",
-            json!({ "path": "a.txt", "old_str": "two", "new_str": "2" }),
-        )
-    };
+    let edit = |id: &str| call(id, "edit", json!({ "path": "a.txt", "old_str": "two", "new_str": "2" }));
     let script = Script::new()
         .answer(call("c1", "view", json!({ "path": "./a.txt" })))
         .answer(call("c2", "bash", json!({ "command": "echo three >> a.txt" })))
@@ -77,16 +53,8 @@ fn a_file_that_changed_since_it_was_viewed_is_refused_until_it_is_viewed_again()
         .answer(edit("c5"))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert!(
-        result(&events, "c3").contains("was changed since you viewed it"),
-        "{}",
-        result(&events, "c3")
-    );
-    assert!(
-        result(&events, "c5").starts_with("Edited "),
-        "{}",
-        result(&events, "c5")
-    );
+    assert!(result(&events, "c3").contains("was changed since you viewed it"), "{}", result(&events, "c3"));
+    assert!(result(&events, "c5").starts_with("Edited "), "{}", result(&events, "c5"));
     assert_eq!(repo.read("a.txt"), "one\n2\nthree\n");
 }
 
@@ -94,35 +62,23 @@ fn a_file_that_changed_since_it_was_viewed_is_refused_until_it_is_viewed_again()
 fn a_failed_call_leads_to_one_reflection_and_the_run_goes_on() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let script = Script::new()
-        .answer(
-            call(
-                "c1",
-                "edit",
-                json!({ "path": "a.txt", "old_str": "nope", "new_str": "x" }),
-            )
-            .call("c2", "view", json!({ "path": "missing.txt" })),
-        )
+        .answer(call("c1", "edit", json!({ "path": "a.txt", "old_str": "nope", "new_str": "x" })).call(
+            "c2",
+            "view",
+            json!({ "path": "missing.txt" }),
+        ))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
     let reflected = bodies(&events, "reflected");
     assert_eq!(reflected.len(), 1);
-    assert!(
-        reflected[0]["text"]
-            .as_str()
-            .unwrap()
-            .starts_with("Failed in this step: edit, view.")
-    );
+    assert!(reflected[0]["text"].as_str().unwrap().starts_with("Failed in this step: edit, view."));
 }
 
 #[test]
 fn the_guard_keeps_tools_out_of_git_and_of_lathes_own_folder() {
     let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
     let script = Script::new()
-        .answer(call(
-            "c1",
-            "write",
-            json!({ "path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n" }),
-        ))
+        .answer(call("c1", "write", json!({ "path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n" })))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
     assert!(
@@ -132,8 +88,5 @@ fn the_guard_keeps_tools_out_of_git_and_of_lathes_own_folder() {
     );
     assert!(!repo.exists(".git/hooks/pre-commit"));
     let decided = &bodies(&events, "call_decided")[0]["decision"];
-    assert_eq!(
-        (&decided["verdict"], &decided["rule"]),
-        (&json!("deny"), &json!("guard.git"))
-    );
+    assert_eq!((&decided["verdict"], &decided["rule"]), (&json!("deny"), &json!("guard.git")));
 }

@@ -12,16 +12,8 @@ use crate::{bodies, lathe, play, run_in};
 #[test]
 fn no_key_is_one_screen_that_says_what_to_do() {
     let repo = TempRepo::new(&[]);
-    let ran = lathe()
-        .in_dir(repo.path())
-        .args(["run", "do it"])
-        .run()
-        .expect_code(2);
-    assert!(
-        ran.stderr.starts_with("error[no-model]: no model is set up."),
-        "{}",
-        ran.stderr
-    );
+    let ran = lathe().in_dir(repo.path()).args(["run", "do it"]).run().expect_code(2);
+    assert!(ran.stderr.starts_with("error[no-model]: no model is set up."), "{}", ran.stderr);
     assert!(ran.stderr.contains("OPENAI_API_KEY") && ran.stderr.contains("lathe demo"));
     assert!(ran.stderr.lines().count() <= 24 && ran.stderr.lines().all(|line| line.chars().count() <= 120));
     assert_eq!(ran.stdout, "");
@@ -32,10 +24,7 @@ fn a_wrong_key_is_told_in_the_providers_words_and_not_tried_again() {
     let repo = TempRepo::new(&[]);
     let model = FakeModel::start(
         Script::new().answer(done("ok")),
-        Options {
-            require_key: Some("sk-right-key-456".to_owned()),
-            ..Options::default()
-        },
+        Options { require_key: Some("sk-right-key-456".to_owned()), ..Options::default() },
     );
     let run = lathe().in_dir(repo.path()).args([
         "run",
@@ -45,15 +34,8 @@ fn a_wrong_key_is_told_in_the_providers_words_and_not_tried_again() {
         "--api-key",
         "sk-wrong-key-123",
     ]);
-    let ran = run
-        .args(["--model-base-url", &model.base_url()])
-        .run()
-        .expect_code(3);
-    assert!(
-        ran.stdout.contains("Incorrect API key provided"),
-        "{}",
-        ran.stdout
-    );
+    let ran = run.args(["--model-base-url", &model.base_url()]).run().expect_code(3);
+    assert!(ran.stdout.contains("Incorrect API key provided"), "{}", ran.stdout);
     assert!(!ran.stdout.contains("sk-wrong-key-123") && !ran.stderr.contains("sk-wrong-key-123"));
     assert_eq!(model.requests().len(), 1);
 }
@@ -81,23 +63,15 @@ fn nobody_listening_is_a_model_that_is_not_available() {
 fn used_up_steps_are_exit_4_and_more_can_be_given() {
     let repo = TempRepo::new(&[]);
     let model = FakeModel::serving(
-        Script::repeat(3, |k| {
-            call(&format!("c{k}"), "bash", json!({ "command": "echo on" }))
-        })
-        .answer(done("ok")),
+        Script::repeat(3, |k| call(&format!("c{k}"), "bash", json!({ "command": "echo on" })))
+            .answer(done("ok")),
     );
     let run = run_in(repo.path(), &model).args(["--max-steps", "2"]);
     let events = run.run().expect_code(4).events();
     let finished = &bodies(&events, "task_finished")[0];
-    assert_eq!(
-        finished["result"],
-        "Task execution exceeded maximum steps without completion."
-    );
+    assert_eq!(finished["result"], "Task execution exceeded maximum steps without completion.");
     assert_eq!(model.requests().len(), 2);
-    let more = lathe()
-        .env("LATHE_HOME", run.home())
-        .args(["resume", "--max-steps", "5"])
-        .with_model(&model);
+    let more = lathe().env("LATHE_HOME", run.home()).args(["resume", "--max-steps", "5"]).with_model(&model);
     let ran = more.run().expect_code(2);
     assert!(ran.stderr.contains("Give it another one"), "{}", ran.stderr);
 }
@@ -115,19 +89,16 @@ fn a_model_that_says_nothing_twice_has_failed() {
 fn without_leave_nothing_is_changed_and_giving_up_is_exit_5() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let script = Script::repeat(4, |k| {
-        call(
-            &format!("w{k}"),
-            "write",
-            json!({ "path": "new.txt", "content": "x" }),
+        call(&format!("w{k}"), "write", json!({ "path": "new.txt", "content": "x" })).call(
+            &format!("b{k}"),
+            "bash",
+            json!({ "command": "touch made" }),
         )
-        .call(&format!("b{k}"), "bash", json!({ "command": "touch made" }))
     });
     let model = FakeModel::serving(script);
     for mode in ["plan", "default", "auto-edit"] {
         let run =
-            lathe()
-                .in_dir(repo.path())
-                .args(["run", "do it", "--mode", mode, "--output", "stream-json"]);
+            lathe().in_dir(repo.path()).args(["run", "do it", "--mode", mode, "--output", "stream-json"]);
         let events = run.with_model(&model).run().expect_code(5).events();
         assert_eq!(bodies(&events, "task_finished")[0]["ending"], "denied");
         assert!(bodies(&events, "call_started").is_empty());
@@ -135,12 +106,7 @@ fn without_leave_nothing_is_changed_and_giving_up_is_exit_5() {
     }
     assert_eq!(model.violations(), Vec::<String>::new());
     // The mode a run has when nothing is said, and what would let it work, are in its first lines.
-    let said = lathe()
-        .in_dir(repo.path())
-        .args(["run", "do it"])
-        .with_model(&model)
-        .run()
-        .expect_code(5);
+    let said = lathe().in_dir(repo.path()).args(["run", "do it"]).with_model(&model).run().expect_code(5);
     assert!(
         said.stdout.contains("mode default") && said.stdout.contains("--mode full-auto"),
         "{}",
@@ -162,8 +128,7 @@ fn a_folder_that_is_not_there_is_an_error_of_usage() {
     ]);
     let ran = ran.run().expect_code(2);
     assert!(
-        ran.stderr
-            .contains("error[folder]: the folder /nowhere/at/all cannot be worked in"),
+        ran.stderr.contains("error[folder]: the folder /nowhere/at/all cannot be worked in"),
         "{}",
         ran.stderr
     );
@@ -174,11 +139,7 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
     let outer = TempRepo::new(&[("work/a.txt", "one\n")]);
     let folder = outer.join("work");
     let script = Script::new()
-        .answer(call(
-            "c1",
-            "bash",
-            json!({ "command": "rm -rf \"$PWD\"; echo gone" }),
-        ))
+        .answer(call("c1", "bash", json!({ "command": "rm -rf \"$PWD\"; echo gone" })))
         .answer(call("c2", "view", json!({ "path": "a.txt" })).call(
             "c3",
             "bash",
@@ -190,11 +151,7 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
     let events = run.run().expect_code(0).events();
     assert_eq!(model.violations(), Vec::<String>::new());
     assert!(crate::result(&events, "c2").contains("does not exist"));
-    assert!(
-        crate::result(&events, "c3").contains("still here"),
-        "{}",
-        crate::result(&events, "c3")
-    );
+    assert!(crate::result(&events, "c3").contains("still here"), "{}", crate::result(&events, "c3"));
     let again = lathe()
         .env("LATHE_HOME", run.home())
         .args(["resume", "", "more"])
@@ -202,11 +159,7 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
         .run()
         .expect_code(2);
     assert!(again.stderr.contains("cannot be worked in"), "{}", again.stderr);
-    lathe()
-        .env("LATHE_HOME", run.home())
-        .arg("show")
-        .run()
-        .expect_code(0);
+    lathe().env("LATHE_HOME", run.home()).arg("show").run().expect_code(0);
 }
 
 /// A mount that is gone when the test ends.
@@ -229,10 +182,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("umount")
-            .arg("-l")
-            .arg(&self.0)
-            .status();
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 
@@ -245,11 +195,7 @@ fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
     };
     std::fs::write(disk.join("a.txt"), "old\n").unwrap();
     let script = Script::new()
-        .answer(call(
-            "c1",
-            "bash",
-            json!({ "command": "head -c 300000 /dev/zero > fill; true" }),
-        ))
+        .answer(call("c1", "bash", json!({ "command": "head -c 300000 /dev/zero > fill; true" })))
         .answer(call(
             "c2",
             "edit",
@@ -261,18 +207,9 @@ fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
     let events = run.run().expect_code(54).events();
     let finished = &bodies(&events, "task_finished")[0];
     assert_eq!(finished["ending"], "disk_full");
-    assert!(
-        finished["result"]
-            .as_str()
-            .unwrap()
-            .starts_with("No space left on the disk")
-    );
+    assert!(finished["result"].as_str().unwrap().starts_with("No space left on the disk"));
     assert_eq!(std::fs::read_to_string(disk.join("a.txt")).unwrap(), "old\n");
-    lathe()
-        .env("LATHE_HOME", run.home())
-        .arg("show")
-        .run()
-        .expect_code(0);
+    lathe().env("LATHE_HOME", run.home()).arg("show").run().expect_code(0);
 }
 
 #[test]
@@ -283,11 +220,7 @@ fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
         return;
     };
     let script = Script::repeat(200, |k| {
-        call(
-            &format!("c{k}"),
-            "bash",
-            json!({ "command": "head -c 25000 /dev/urandom | od -x" }),
-        )
+        call(&format!("c{k}"), "bash", json!({ "command": "head -c 25000 /dev/urandom | od -x" }))
     });
     let model = FakeModel::serving(script);
     let run = run_in(repo.path(), &model).env("LATHE_HOME", &disk);
@@ -299,27 +232,15 @@ fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     );
     // With a little space again, all that was acknowledged is there.
     let acknowledged = ran.events().len();
-    let options = std::process::Command::new("mount")
-        .args(["-o", "remount,size=8m"])
-        .arg(&disk)
-        .status()
-        .unwrap();
+    let options =
+        std::process::Command::new("mount").args(["-o", "remount,size=8m"]).arg(&disk).status().unwrap();
     assert!(options.success());
-    let shown = lathe()
-        .env("LATHE_HOME", &disk)
-        .args(["show", "--format", "json"])
-        .run()
-        .expect_code(0);
+    let shown = lathe().env("LATHE_HOME", &disk).args(["show", "--format", "json"]).run().expect_code(0);
     let json: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert!(json["events"].as_array().unwrap().len() >= acknowledged && acknowledged > 10);
     // And the run can be gone on with.
     let more = FakeModel::serving(Script::repeat(acknowledged, |_| done("now it fits")));
-    lathe()
-        .env("LATHE_HOME", &disk)
-        .arg("resume")
-        .with_model(&more)
-        .run()
-        .expect_code(0);
+    lathe().env("LATHE_HOME", &disk).arg("resume").with_model(&more).run().expect_code(0);
     assert_eq!(more.violations(), Vec::<String>::new());
 }
 
@@ -335,11 +256,7 @@ fn a_home_that_cannot_be_written_is_said_at_once() {
         "http://127.0.0.1:9",
     ]);
     let ran = ran.run().expect_code(2);
-    assert!(
-        ran.stderr.contains("error[home]") && ran.stderr.contains("Set LATHE_HOME"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("error[home]") && ran.stderr.contains("Set LATHE_HOME"), "{}", ran.stderr);
 }
 
 #[test]
@@ -350,21 +267,15 @@ fn a_read_only_workspace_is_told_to_the_model_and_nothing_else_breaks() {
         return;
     };
     std::fs::write(disk.join("a.txt"), "old\n").unwrap();
-    let remounted = std::process::Command::new("mount")
-        .args(["-o", "remount,ro"])
-        .arg(&disk)
-        .status()
-        .unwrap();
+    let remounted =
+        std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(&disk).status().unwrap();
     assert!(remounted.success());
     let script = Script::new()
-        .answer(
-            call(
-                "c1",
-                "edit",
-                json!({ "path": "a.txt", "old_str": "old", "new_str": "new" }),
-            )
-            .call("c2", "bash", json!({ "command": "touch b" })),
-        )
+        .answer(call("c1", "edit", json!({ "path": "a.txt", "old_str": "old", "new_str": "new" })).call(
+            "c2",
+            "bash",
+            json!({ "command": "touch b" }),
+        ))
         .answer(say("It is read-only."))
         .answer(say("It is read-only."));
     let events = play(&disk, script).expect_code(0).events();
@@ -391,30 +302,22 @@ fn ctrl_c_ends_a_waiting_model_within_two_seconds() {
 fn ctrl_c_ends_a_running_command_and_leaves_a_history_that_can_be_gone_on_with() {
     let repo = TempRepo::new(&[]);
     let script = Script::new()
-        .answer(
-            call(
-                "c1",
-                "bash",
-                json!({ "command": "echo begun; sleep 98450; touch went-on" }),
-            )
-            .call("c2", "bash", json!({ "command": "touch never" })),
-        )
+        .answer(call("c1", "bash", json!({ "command": "echo begun; sleep 98450; touch went-on" })).call(
+            "c2",
+            "bash",
+            json!({ "command": "touch never" }),
+        ))
         .answer(done("afterwards"));
     let model = FakeModel::serving(script);
     let run = run_in(repo.path(), &model);
     let running = run.spawn();
     running.wait_for_stdout("call_started", Duration::from_secs(20));
-    eventually(Duration::from_secs(10), "the command runs", || {
-        !no_process_with("sleep 98450")
-    });
+    eventually(Duration::from_secs(10), "the command runs", || !no_process_with("sleep 98450"));
     let events = stop_and_check(&run, running);
     assert!(no_process_with("sleep 98450"));
     assert!(!repo.exists("never") && !repo.exists("went-on"));
     assert_eq!(crate::results(&events).len(), 2);
-    let again = lathe()
-        .env("LATHE_HOME", run.home())
-        .args(["resume", "", "go on"])
-        .with_model(&model);
+    let again = lathe().env("LATHE_HOME", run.home()).args(["resume", "", "go on"]).with_model(&model);
     again.in_dir(repo.path()).run().expect_code(0);
     assert_eq!(model.violations(), Vec::<String>::new());
 }
@@ -442,9 +345,7 @@ fn ctrl_c_twice_ends_at_once_and_leaves_no_process() {
     ));
     let model = FakeModel::serving(script);
     let running = run_in(repo.path(), &model).spawn();
-    eventually(Duration::from_secs(20), "the command runs", || {
-        !no_process_with("sleep 98460")
-    });
+    eventually(Duration::from_secs(20), "the command runs", || !no_process_with("sleep 98460"));
     running.kill(Signal::Interrupt);
     running.kill(Signal::Interrupt);
     running.wait().expect_code(130);

@@ -32,20 +32,13 @@ fn passing_faults_are_asked_through_and_the_call_runs_once() {
 
 #[test]
 fn a_refused_request_is_not_repeated_and_says_why() {
-    for (code, words) in [
-        (400, "max_tokens is too large"),
-        (403, "no access"),
-        (404, "no such model"),
-    ] {
+    for (code, words) in [(400, "max_tokens is too large"), (403, "no access"), (404, "no such model")] {
         let repo = TempRepo::new(&[]);
         let model =
             FakeModel::serving(Script::new().answer(done("ok").always_fails(Fault::status(code, words))));
         let events = run_in(repo.path(), &model).run().expect_code(3).events();
         assert_eq!(model.requests().len(), 1);
-        let result = bodies(&events, "task_finished")[0]["result"]
-            .as_str()
-            .unwrap()
-            .to_owned();
+        let result = bodies(&events, "task_finished")[0]["result"].as_str().unwrap().to_owned();
         assert!(result.contains(&format!("answered {code}: {words}")), "{result}");
     }
 }

@@ -6,14 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -23,31 +20,8 @@ const MAY_USE: [(&str, &[&str]); 15] = [
     ("workspace", &["protocol"]),
     ("shell", &["protocol", "workspace"]),
     ("edit", &["protocol"]),
-    (
-        "tools",
-        &[
-            "protocol",
-            "blobs",
-            "redact",
-            "policy",
-            "workspace",
-            "shell",
-            "edit",
-        ],
-    ),
-    (
-        "agent",
-        &[
-            "protocol",
-            "blobs",
-            "redact",
-            "journal",
-            "model",
-            "policy",
-            "workspace",
-            "tools",
-        ],
-    ),
+    ("tools", &["protocol", "blobs", "redact", "policy", "workspace", "shell", "edit"]),
+    ("agent", &["protocol", "blobs", "redact", "journal", "model", "policy", "workspace", "tools"]),
     (
         "host",
         &[
@@ -64,7 +38,8 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "agent",
         ],
     ),
-    ("cli", &["protocol", "host"]),
+    ("config", &["protocol"]),
+    ("cli", &["protocol", "host", "config"]),
     ("ax", &[]),
     ("testkit", &["protocol"]),
 ];
@@ -76,11 +51,7 @@ fn crates_depend_only_downwards() {
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rules: BTreeMap<&str, &[&str]> = MAY_USE.into_iter().collect();
     for package in metadata["packages"].as_array().unwrap() {
@@ -94,10 +65,7 @@ fn crates_depend_only_downwards() {
             };
             // Tests may use the kit; nothing else may.
             let is_test = dependency["kind"] == "dev";
-            assert!(
-                allowed.contains(&on) || (is_test && on == "testkit"),
-                "{name} must not depend on {on}"
-            );
+            assert!(allowed.contains(&on) || (is_test && on == "testkit"), "{name} must not depend on {on}");
         }
     }
 }
@@ -134,11 +102,7 @@ fn every_crate_takes_the_workspaces_lints_and_says_what_it_is() {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         assert!(manifest.contains("[lints]\nworkspace = true"), "{name}");
         let lib = folder.join("src/lib.rs");
-        let source = if lib.exists() {
-            lib
-        } else {
-            folder.join("src/main.rs")
-        };
+        let source = if lib.exists() { lib } else { folder.join("src/main.rs") };
         assert!(
             std::fs::read_to_string(&source).unwrap().starts_with("//! "),
             "{name}: its first line says its purpose"
@@ -169,10 +133,71 @@ fn no_test_is_switched_off_and_no_stub_is_left() {
 fn there_is_no_toolchain_file_and_ci_calls_scripts_test_only() {
     assert!(!root().join("rust-toolchain.toml").exists() && !root().join("rust-toolchain").exists());
     let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
-    let lines: Vec<&str> = ci
-        .lines()
-        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
-        .collect();
+    let lines: Vec<&str> =
+        ci.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).collect();
     assert_eq!(lines.len(), 1);
     assert!(lines[0].contains("scripts/test"));
+}
+
+/// Licences of dependencies that may be linked into a program under MIT or Apache-2.0.
+const LICENCES: [&str; 12] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unlicense",
+    "0BSD",
+    "CC0-1.0",
+    "Unicode-3.0",
+    "CDLA-Permissive-2.0",
+];
+
+#[test]
+fn every_dependency_has_a_licence_we_may_use_and_comes_from_the_registry() {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for package in metadata["packages"].as_array().unwrap() {
+        let (name, licence) = (&package["name"], package["license"].as_str().unwrap_or("none"));
+        // `A OR B` leaves the choice; every part of `A AND B` must do.
+        let fine = licence.replace('/', " OR ").split(" AND ").all(|part| {
+            part.trim_matches(['(', ')'])
+                .split(" OR ")
+                .any(|one| LICENCES.contains(&one.trim().trim_matches(['(', ')'])))
+        });
+        assert!(fine, "{name}: {licence}");
+        let source = package["source"].as_str().unwrap_or("path");
+        assert!(source == "path" || source.starts_with("registry+"), "{name} comes from {source}");
+    }
+}
+
+#[test]
+fn no_crate_names_a_dependency_it_does_not_use() {
+    for (name, _) in MAY_USE {
+        let folder = root().join("crates").join(name);
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let mut sources = Vec::new();
+        files(&folder, ".rs", &mut sources);
+        let text: String = sources.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        for dependency in manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true")) {
+            if ["version", "edition", "rust-version", "license", "repository", "publish"]
+                .contains(&dependency)
+            {
+                continue;
+            }
+            let word = dependency.replace('-', "_");
+            assert!(
+                text.contains(&format!("{word}::")) || text.contains(&format!("use {word}")),
+                "{name} does not use {dependency}"
+            );
+        }
+    }
 }

@@ -10,36 +10,23 @@ use crate::{bodies, lathe, run_in, size};
 /// A script with every kind of step: parallel reads, edits, shell lines, a failure.
 fn script() -> Script {
     Script::new()
-        .answer(
-            say("First I look.")
-                .call("a1", "view", json!({ "path": "a.txt" }))
-                .call("a2", "view", json!({ "path": "b.txt" })),
-        )
-        .answer(call(
-            "b1",
+        .answer(say("First I look.").call("a1", "view", json!({ "path": "a.txt" })).call(
+            "a2",
+            "view",
+            json!({ "path": "b.txt" }),
+        ))
+        .answer(call("b1", "bash", json!({ "command": "for i in 1 2 3 4 5; do echo $i; sleep 0.01; done" })))
+        .answer(call("c1", "edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "ONE" })).call(
+            "c2",
             "bash",
-            json!({ "command": "for i in 1 2 3 4 5; do echo $i; sleep 0.01; done" }),
+            json!({ "command": "sleep 0.03; cat a.txt" }),
         ))
-        .answer(
-            call(
-                "c1",
-                "edit",
-                json!({ "path": "a.txt", "old_str": "one", "new_str": "ONE" }),
-            )
-            .call("c2", "bash", json!({ "command": "sleep 0.03; cat a.txt" })),
-        )
-        .answer(call(
-            "d1",
-            "edit",
-            json!({ "path": "a.txt", "old_str": "not there", "new_str": "x" }),
+        .answer(call("d1", "edit", json!({ "path": "a.txt", "old_str": "not there", "new_str": "x" })))
+        .answer(call("e1", "bash", json!({ "command": "sleep 0.02 & sleep 0.05" })).call(
+            "e2",
+            "bash",
+            json!({ "command": "echo e2" }),
         ))
-        .answer(
-            call("e1", "bash", json!({ "command": "sleep 0.02 & sleep 0.05" })).call(
-                "e2",
-                "bash",
-                json!({ "command": "echo e2" }),
-            ),
-        )
         .answer(say("Nearly.").call("f1", "write", json!({ "path": "c.txt", "content": "new\n" })))
         .answer(done("finished"))
 }
@@ -49,10 +36,7 @@ fn repo() -> TempRepo {
 }
 
 fn resume(home: &Lathe, model: &FakeModel) -> Lathe {
-    lathe()
-        .env("LATHE_HOME", home.home())
-        .args(["resume", "--output", "stream-json"])
-        .with_model(model)
+    lathe().env("LATHE_HOME", home.home()).args(["resume", "--output", "stream-json"]).with_model(model)
 }
 
 /// How long an unhindered run takes here: kills are spread over it.
@@ -96,24 +80,14 @@ fn after_a_kill_at_any_instant_nothing_acknowledged_is_lost_and_the_next_request
         interrupted += 1;
         let events = resume(&run, &model).run().expect_code(0).events();
         assert_eq!(model.violations(), Vec::<String>::new(), "kill {kill}");
-        assert_eq!(
-            events[..kept.len()],
-            kept[..],
-            "kill {kill}: resuming only appends"
-        );
+        assert_eq!(events[..kept.len()], kept[..], "kill {kill}: resuming only appends");
         assert_eq!(bodies(&events, "task_finished").len(), 1);
         // One result for each call, also for those that were under way.
         crate::results(&events);
-        let seqs: Vec<u64> = events
-            .iter()
-            .map(|event| event["seq"].as_u64().unwrap())
-            .collect();
+        let seqs: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
         assert_eq!(seqs, (1..=events.len() as u64).collect::<Vec<_>>());
     }
-    assert!(
-        interrupted * 2 >= kills,
-        "only {interrupted} of {kills} kills hit a run"
-    );
+    assert!(interrupted * 2 >= kills, "only {interrupted} of {kills} kills hit a run");
 }
 
 /// Whole lines of a stream that may have been cut off in the middle.
@@ -126,10 +100,7 @@ fn lines(stdout: &str) -> Vec<Value> {
 }
 
 fn events_of(home: &Lathe) -> Option<Vec<Value>> {
-    let shown = lathe()
-        .env("LATHE_HOME", home.home())
-        .args(["show", "--format", "json"])
-        .run();
+    let shown = lathe().env("LATHE_HOME", home.home()).args(["show", "--format", "json"]).run();
     if shown.code != 0 {
         assert!(shown.stderr.contains("no-sessions"), "{}", shown.stderr);
         return None;
@@ -172,32 +143,12 @@ fn the_second_process_on_a_session_is_told_who_holds_it_and_can_still_show_it() 
         "{}",
         second.stderr
     );
-    let shown = lathe()
-        .env("LATHE_HOME", run.home())
-        .arg("show")
-        .run()
-        .expect_code(0);
+    let shown = lathe().env("LATHE_HOME", run.home()).arg("show").run().expect_code(0);
     assert!(shown.stdout.contains("$ sleep 98681"), "{}", shown.stdout);
-    let listed = lathe()
-        .env("LATHE_HOME", run.home())
-        .args(["sessions", "--json"])
-        .run()
-        .expect_code(0);
-    assert!(
-        listed.stdout.contains("\"state\":\"running\""),
-        "{}",
-        listed.stdout
-    );
+    let listed = lathe().env("LATHE_HOME", run.home()).args(["sessions", "--json"]).run().expect_code(0);
+    assert!(listed.stdout.contains("\"state\":\"running\""), "{}", listed.stdout);
     running.kill9();
     running.wait();
-    let listed = lathe()
-        .env("LATHE_HOME", run.home())
-        .args(["sessions", "--json"])
-        .run()
-        .expect_code(0);
-    assert!(
-        listed.stdout.contains("\"state\":\"interrupted\""),
-        "{}",
-        listed.stdout
-    );
+    let listed = lathe().env("LATHE_HOME", run.home()).args(["sessions", "--json"]).run().expect_code(0);
+    assert!(listed.stdout.contains("\"state\":\"interrupted\""), "{}", listed.stdout);
 }

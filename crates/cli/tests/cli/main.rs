@@ -21,11 +21,7 @@ use serde_json::Value;
 
 /// The sizes of `scripts/test --full` where it is asked for, else the gate's.
 pub(crate) fn size(gate: usize, full: usize) -> usize {
-    if std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1") {
-        full
-    } else {
-        gate
-    }
+    if std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1") { full } else { gate }
 }
 
 pub(crate) fn lathe() -> Lathe {
@@ -50,11 +46,7 @@ pub(crate) fn play(dir: &Path, script: Script) -> Ran {
 
 /// The bodies of all events of a kind.
 pub(crate) fn bodies(events: &[Value], kind: &str) -> Vec<Value> {
-    events
-        .iter()
-        .filter(|event| event["kind"] == kind)
-        .map(|event| event["body"].clone())
-        .collect()
+    events.iter().filter(|event| event["kind"] == kind).map(|event| event["body"].clone()).collect()
 }
 
 /// What the model was told for each call, in the order of the calls.
@@ -74,10 +66,7 @@ pub(crate) fn results(events: &[Value]) -> Vec<(String, String)> {
                 })
                 .collect();
             assert_eq!(finished.len(), 1, "call {id} has exactly one result");
-            found.push((
-                id.to_owned(),
-                finished[0]["body"]["text"].as_str().unwrap().to_owned(),
-            ));
+            found.push((id.to_owned(), finished[0]["body"]["text"].as_str().unwrap().to_owned()));
         }
     }
     found
@@ -85,9 +74,5 @@ pub(crate) fn results(events: &[Value]) -> Vec<(String, String)> {
 
 /// The result of one call.
 pub(crate) fn result(events: &[Value], id: &str) -> String {
-    results(events)
-        .into_iter()
-        .find(|(known, _)| known == id)
-        .unwrap_or_else(|| panic!("no call {id}"))
-        .1
+    results(events).into_iter().find(|(known, _)| known == id).unwrap_or_else(|| panic!("no call {id}")).1
 }

@@ -38,9 +38,7 @@ fn replay(repo: &TempRepo, cassette: &Path) -> Lathe {
 /// Events by step and call, in the order of the calls, and without the folder, which differs.
 fn by_call(events: &[Value], repo: &TempRepo) -> Vec<Value> {
     let root = repo.path().canonicalize().unwrap();
-    let text = serde_json::to_string(&comparable(events))
-        .unwrap()
-        .replace(root.to_str().unwrap(), "ROOT");
+    let text = serde_json::to_string(&comparable(events)).unwrap().replace(root.to_str().unwrap(), "ROOT");
     let mut events: Vec<Value> = serde_json::from_str(&text).unwrap();
     for event in &mut events {
         // Numbers of parallel calls' events depend on which was first.
@@ -65,28 +63,14 @@ fn two_replays_give_the_same_events() {
 fn recorded() -> (TempRepo, PathBuf) {
     let repo = TempRepo::new(&[("a.txt", "alpha\n")]);
     let script = Script::new()
-        .answer(call(
-            "c1",
-            "bash",
-            json!({ "command": "pwd; cat a.txt; sleep 0.01s" }),
-        ))
+        .answer(call("c1", "bash", json!({ "command": "pwd; cat a.txt; sleep 0.01s" })))
         .answer(call("c2", "view", json!({ "path": "a.txt" })))
         .answer(done("ok"));
     let model = FakeModel::serving(script);
-    let cassette = repo
-        .join("../")
-        .canonicalize()
-        .unwrap()
-        .join(format!("{}.cassette", std::process::id()));
-    let cassette = cassette.with_file_name(format!(
-        "{}.cassette",
-        repo.path().file_name().unwrap().to_str().unwrap()
-    ));
-    run_in(repo.path(), &model)
-        .arg("--record")
-        .arg(&cassette)
-        .run()
-        .expect_code(0);
+    let cassette = repo.join("../").canonicalize().unwrap().join(format!("{}.cassette", std::process::id()));
+    let cassette =
+        cassette.with_file_name(format!("{}.cassette", repo.path().file_name().unwrap().to_str().unwrap()));
+    run_in(repo.path(), &model).arg("--record").arg(&cassette).run().expect_code(0);
     (repo, cassette)
 }
 
@@ -94,10 +78,7 @@ fn recorded() -> (TempRepo, PathBuf) {
 fn a_recorded_run_replays_exactly_also_in_another_folder() {
     let (_repo, cassette) = recorded();
     let text = std::fs::read_to_string(&cassette).unwrap();
-    assert!(
-        text.contains("${workspace}") && text.contains("sleep 0.01s"),
-        "{text}"
-    );
+    assert!(text.contains("${workspace}") && text.contains("sleep 0.01s"), "{text}");
     let other = TempRepo::new(&[("a.txt", "alpha\n")]);
     let events = replay(&other, &cassette).run().expect_code(0).events();
     assert_eq!(bodies(&events, "replay_drifted"), Vec::<Value>::new());
@@ -110,10 +91,7 @@ fn one_changed_byte_in_a_recorded_result_is_a_drift_with_step_and_both_sides() {
     let text = std::fs::read_to_string(&cassette).unwrap();
     std::fs::write(&cassette, text.replacen("\\nalpha\\n", "\\nalphA\\n", 1)).unwrap();
     let events = replay(&repo, &cassette).run().expect_code(0).events();
-    let drift = events
-        .iter()
-        .find(|event| event["kind"] == "replay_drifted")
-        .expect("the drift is told");
+    let drift = events.iter().find(|event| event["kind"] == "replay_drifted").expect("the drift is told");
     assert_eq!(drift["step"], 2);
     assert_eq!(drift["body"]["place"], "result of call c1 (bash)");
     assert!(drift["body"]["recorded"].as_str().unwrap().contains("alphA"));
@@ -124,12 +102,7 @@ fn one_changed_byte_in_a_recorded_result_is_a_drift_with_step_and_both_sides() {
         .args(["run", "do it", "--mode", "full-auto", "--replay"])
         .arg(&cassette)
         .run();
-    assert!(
-        said.stdout
-            .contains("the replay drifted: step 2, result of call c1 (bash)"),
-        "{}",
-        said.stdout
-    );
+    assert!(said.stdout.contains("the replay drifted: step 2, result of call c1 (bash)"), "{}", said.stdout);
     std::fs::remove_file(cassette).unwrap();
 }
 
@@ -137,11 +110,7 @@ fn one_changed_byte_in_a_recorded_result_is_a_drift_with_step_and_both_sides() {
 fn a_changed_answer_shows_in_the_history_of_the_next_step() {
     let (repo, cassette) = recorded();
     let text = std::fs::read_to_string(&cassette).unwrap();
-    std::fs::write(
-        &cassette,
-        text.replacen("cat a.txt; sleep 0.01s", "cat a.txt; sleep 0.02s", 1),
-    )
-    .unwrap();
+    std::fs::write(&cassette, text.replacen("cat a.txt; sleep 0.01s", "cat a.txt; sleep 0.02s", 1)).unwrap();
     let events = replay(&repo, &cassette).run().expect_code(0).events();
     // Durations are variables, so this one is still exact; another command is not.
     assert_eq!(bodies(&events, "replay_drifted"), Vec::<Value>::new());
@@ -159,13 +128,7 @@ fn another_shape_or_too_few_answers_is_a_divergence_with_both_sides() {
     // The recorded request of step 2 is said to have held the result of another call.
     let changed: Vec<String> = text
         .lines()
-        .map(|line| {
-            line.replacen(
-                r#""asked":[{"tool":{"call":"c1""#,
-                r#""asked":[{"tool":{"call":"c9""#,
-                1,
-            )
-        })
+        .map(|line| line.replacen(r#""asked":[{"tool":{"call":"c1""#, r#""asked":[{"tool":{"call":"c9""#, 1))
         .collect();
     std::fs::write(&cassette, changed.join("\n")).unwrap();
     let ran = replay(&repo, &cassette).run().expect_code(1);
@@ -187,26 +150,15 @@ fn another_shape_or_too_few_answers_is_a_divergence_with_both_sides() {
 #[test]
 fn a_cassette_that_cannot_be_used_is_an_error_of_usage() {
     let repo = TempRepo::new(&[
-        (
-            "bad.cassette",
-            "{\"cassette\":1,\"toolset\":\"lathe\"}\nnot json\n",
-        ),
+        ("bad.cassette", "{\"cassette\":1,\"toolset\":\"lathe\"}\nnot json\n"),
         ("empty", ""),
     ]);
     let ran = replay(&repo, &repo.join("bad.cassette")).run().expect_code(2);
-    assert!(
-        ran.stderr
-            .contains("error[cassette]: line 2 of the cassette is wrong"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("error[cassette]: line 2 of the cassette is wrong"), "{}", ran.stderr);
     let ran = replay(&repo, &repo.join("empty")).run().expect_code(2);
     assert!(ran.stderr.contains("the cassette is empty"), "{}", ran.stderr);
     let ran = replay(&repo, &repo.join("nowhere")).run().expect_code(2);
     assert!(ran.stderr.contains("cannot read the cassette"), "{}", ran.stderr);
-    let ran = replay(&repo, &demo_cassette())
-        .args(["--toolset", "trae"])
-        .run()
-        .expect_code(2);
+    let ran = replay(&repo, &demo_cassette()).args(["--toolset", "trae"]).run().expect_code(2);
     assert!(ran.stderr.contains("error[other-toolset]"), "{}", ran.stderr);
 }

@@ -15,25 +15,15 @@ fn bash(id: &str, command: &str) -> lathe_testkit::Answer {
 fn folder_variables_and_functions_stay_for_the_next_call() {
     let repo = TempRepo::new(&[("sub/file", "")]);
     let script = Script::new()
-        .answer(bash(
-            "c1",
-            "cd sub; export A=1; B=2; greet() { echo \"hello $1\"; }",
-        ))
+        .answer(bash("c1", "cd sub; export A=1; B=2; greet() { echo \"hello $1\"; }"))
         .answer(bash("c2", "pwd; echo $A$B; greet you"))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert!(
-        result(&events, "c1").contains("now in "),
-        "{}",
-        result(&events, "c1")
-    );
+    assert!(result(&events, "c1").contains("now in "), "{}", result(&events, "c1"));
     let root = repo.path().canonicalize().unwrap();
     assert_eq!(
         result(&events, "c2"),
-        format!(
-            "exit code 0\n<stdout>\n{}/sub\n12\nhello you\n</stdout>",
-            root.display()
-        )
+        format!("exit code 0\n<stdout>\n{}/sub\n12\nhello you\n</stdout>", root.display())
     );
 }
 
@@ -46,11 +36,7 @@ fn exit_gives_its_code_and_the_next_call_works_in_the_same_folder() {
         .answer(bash("c3", "basename $PWD; echo $A"))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert!(
-        result(&events, "c2").starts_with("exit code 3"),
-        "{}",
-        result(&events, "c2")
-    );
+    assert!(result(&events, "c2").starts_with("exit code 3"), "{}", result(&events, "c2"));
     assert_eq!(result(&events, "c3"), "exit code 0\n<stdout>\nsub\n1\n</stdout>");
 }
 
@@ -66,11 +52,7 @@ fn what_would_hang_other_shells_returns() {
     let ran = play(repo.path(), script).expect_code(0);
     assert!(ran.elapsed < Duration::from_secs(20), "{:?}", ran.elapsed);
     let events = ran.events();
-    assert!(
-        result(&events, "quote").contains("unexpected EOF"),
-        "{}",
-        result(&events, "quote")
-    );
+    assert!(result(&events, "quote").contains("unexpected EOF"), "{}", result(&events, "quote"));
     assert_eq!(result(&events, "cat"), "exit code 0\n<stdout>\nafter\n</stdout>");
     assert!(result(&events, "background").contains("<stdout>\nhi\n</stdout>"));
     assert!(result(&events, "next").contains("fine"));
@@ -92,9 +74,7 @@ fn no_process_is_left_after_the_run() {
 #[test]
 fn a_flood_of_output_is_cut_and_told_and_kept() {
     let repo = TempRepo::new(&[]);
-    let script = Script::new()
-        .answer(bash("c1", "yes | head -c 200000000"))
-        .answer(done("ok"));
+    let script = Script::new().answer(bash("c1", "yes | head -c 200000000")).answer(done("ok"));
     let model = FakeModel::serving(script);
     let running = run_in(repo.path(), &model).spawn();
     let mut most = 0;
@@ -108,11 +88,7 @@ fn a_flood_of_output_is_cut_and_told_and_kept() {
     assert!(most < 200 << 20, "{most} bytes of memory");
     let events = ran.events();
     let text = result(&events, "c1");
-    assert!(
-        text.len() < 40_000 && text.contains("of 200000000 bytes left out"),
-        "{}",
-        &text[..200]
-    );
+    assert!(text.len() < 40_000 && text.contains("of 200000000 bytes left out"), "{}", &text[..200]);
     let finished = bodies(&events, "call_finished").remove(0);
     assert_eq!(finished["truncated"]["total"], 200_000_000);
     assert_eq!(finished["truncated"]["kept"], 64 << 20);
@@ -120,10 +96,7 @@ fn a_flood_of_output_is_cut_and_told_and_kept() {
 
 fn resident(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))
-        .unwrap_or("0 kB");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap_or(0) * 1024
 }
 
@@ -140,16 +113,9 @@ fn a_time_out_kills_the_tree_and_keeps_folder_and_environment() {
         .answer(bash("c3", "basename $PWD; echo $A; ls"))
         .answer(done("ok"));
     let events = play(repo.path(), script).expect_code(0).events();
-    assert!(
-        result(&events, "c2").starts_with("timed out after 1 seconds"),
-        "{}",
-        result(&events, "c2")
-    );
+    assert!(result(&events, "c2").starts_with("timed out after 1 seconds"), "{}", result(&events, "c2"));
     assert!(no_process_with("sleep 98341") && no_process_with("sleep 98342"));
-    assert_eq!(
-        result(&events, "c3"),
-        "exit code 0\n<stdout>\nsub\n1\nfile\n</stdout>"
-    );
+    assert_eq!(result(&events, "c3"), "exit code 0\n<stdout>\nsub\n1\nfile\n</stdout>");
 }
 
 #[test]
@@ -158,11 +124,7 @@ fn two_views_and_two_shell_lines_in_one_answer_have_the_right_results_in_order()
     let script = Script::new()
         .answer(
             call("v1", "view", json!({ "path": "a.txt" }))
-                .call(
-                    "b1",
-                    "bash",
-                    json!({ "command": "sleep 0.2; export N=one; echo first" }),
-                )
+                .call("b1", "bash", json!({ "command": "sleep 0.2; export N=one; echo first" }))
                 .call("v2", "view", json!({ "path": "b.txt" }))
                 .call("b2", "bash", json!({ "command": "echo second after $N" })),
         )
@@ -186,9 +148,6 @@ fn the_shell_does_not_see_the_models_key() {
         .run();
     let events = ran.expect_code(0).events();
     let env = result(&events, "c1");
-    assert!(
-        !env.contains("sk-very-secret-1") && !env.contains("tok-very-secret-2"),
-        "{env}"
-    );
+    assert!(!env.contains("sk-very-secret-1") && !env.contains("tok-very-secret-2"), "{env}");
     assert!(env.contains("MY_TOKEN=«secret:MY_TOKEN»"), "{env}");
 }

@@ -3,44 +3,16 @@ use std::time::{Duration, Instant};
 use lathe_edit::{DiffStat, diff_stat, unified_diff};
 
 /// Old, new, path, difference, lines added, lines removed.
-type Row = (
-    Option<&'static [u8]>,
-    Option<&'static [u8]>,
-    &'static str,
-    &'static str,
-    usize,
-    usize,
-);
+type Row = (Option<&'static [u8]>, Option<&'static [u8]>, &'static str, &'static str, usize, usize);
 
 #[test]
 fn differences_are_written_as_git_writes_them() {
     let rows: &[Row] = &[
         (Some(b"a\n"), Some(b"a\n"), "x", "", 0, 0),
         (None, None, "x", "", 0, 0),
-        (
-            Some(b"a\n"),
-            Some(b"b\n"),
-            "x",
-            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
-            1,
-            1,
-        ),
-        (
-            None,
-            Some(b"a\nb\n"),
-            "x",
-            "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n",
-            2,
-            0,
-        ),
-        (
-            Some(b"a\n"),
-            None,
-            "x",
-            "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
-            0,
-            1,
-        ),
+        (Some(b"a\n"), Some(b"b\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", 1, 1),
+        (None, Some(b"a\nb\n"), "x", "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n", 2, 0),
+        (Some(b"a\n"), None, "x", "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", 0, 1),
         (None, Some(b""), "x", "--- /dev/null\n+++ b/x\n", 0, 0),
         (
             Some(b"a\n"),
@@ -66,46 +38,11 @@ fn differences_are_written_as_git_writes_them() {
             1,
             1,
         ),
-        (
-            Some(b"a\r\n"),
-            Some(b"b\r\n"),
-            "x",
-            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n",
-            1,
-            1,
-        ),
-        (
-            Some(b"\xff\n"),
-            Some(b"a\n"),
-            "x",
-            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\u{fffd}\n+a\n",
-            1,
-            1,
-        ),
-        (
-            Some(b"a\0"),
-            Some(b"b\0"),
-            "x",
-            "Binary files a/x and b/x differ\n",
-            0,
-            0,
-        ),
-        (
-            None,
-            Some(b"b\0"),
-            "x",
-            "Binary files /dev/null and b/x differ\n",
-            0,
-            0,
-        ),
-        (
-            Some(b"a\n"),
-            Some(b"b\n"),
-            "my x",
-            "--- a/my x\t\n+++ b/my x\t\n@@ -1 +1 @@\n-a\n+b\n",
-            1,
-            1,
-        ),
+        (Some(b"a\r\n"), Some(b"b\r\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n", 1, 1),
+        (Some(b"\xff\n"), Some(b"a\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\u{fffd}\n+a\n", 1, 1),
+        (Some(b"a\0"), Some(b"b\0"), "x", "Binary files a/x and b/x differ\n", 0, 0),
+        (None, Some(b"b\0"), "x", "Binary files /dev/null and b/x differ\n", 0, 0),
+        (Some(b"a\n"), Some(b"b\n"), "my x", "--- a/my x\t\n+++ b/my x\t\n@@ -1 +1 @@\n-a\n+b\n", 1, 1),
         (
             Some(b"a\n"),
             Some(b"b\n"),
@@ -117,10 +54,7 @@ fn differences_are_written_as_git_writes_them() {
     ];
     for (old, new, path, wanted, added, removed) in rows {
         assert_eq!(&unified_diff(*old, *new, path), wanted, "{old:?} {new:?}");
-        let stat = DiffStat {
-            added: *added,
-            removed: *removed,
-        };
+        let stat = DiffStat { added: *added, removed: *removed };
         assert_eq!(diff_stat(*old, *new), stat, "{old:?} {new:?}");
     }
 }
@@ -129,22 +63,13 @@ fn differences_are_written_as_git_writes_them() {
 fn two_far_changes_in_a_large_file_are_two_hunks() {
     // Every third line is the same, as in code.
     let line = |n: usize| {
-        if n.is_multiple_of(3) {
-            String::from("}\n")
-        } else {
-            format!("{n}\n")
-        }
+        if n.is_multiple_of(3) { String::from("}\n") } else { format!("{n}\n") }
     };
     let old: String = (0..200_000).map(line).collect();
-    let new = old
-        .replacen("\n100\n", "\nX\n", 1)
-        .replacen("\n199000\n", "\nY\nZ\n", 1);
+    let new = old.replacen("\n100\n", "\nX\n", 1).replacen("\n199000\n", "\nY\nZ\n", 1);
     let diff = unified_diff(Some(old.as_bytes()), Some(new.as_bytes()), "x");
     assert_eq!(diff.lines().filter(|line| line.starts_with("@@")).count(), 2);
-    assert_eq!(
-        diff_stat(Some(old.as_bytes()), Some(new.as_bytes())),
-        DiffStat { added: 3, removed: 2 }
-    );
+    assert_eq!(diff_stat(Some(old.as_bytes()), Some(new.as_bytes())), DiffStat { added: 3, removed: 2 });
 }
 
 #[test]
@@ -167,11 +92,7 @@ fn unlike_huge_files_do_not_take_long() {
         let stat = diff_stat(Some(old.as_bytes()), Some(new.as_bytes()));
         println!("{lines} lines: {:?} {stat:?}", started.elapsed());
         // Generous for an unoptimised build on a busy machine; a release takes a tenth of a second.
-        assert!(
-            started.elapsed() < Duration::from_secs(20),
-            "{:?}",
-            started.elapsed()
-        );
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
         assert!(stat.added > 0 && stat.added == stat.removed);
     }
 }
@@ -183,11 +104,7 @@ fn patched(old: &str, diff: &str) -> String {
     let mut lines = diff.split_inclusive('\n').skip(2).peekable();
     while let Some(line) = lines.next() {
         let unended = lines.peek().is_some_and(|next| next.starts_with('\\'));
-        let text = if unended {
-            &line[1..line.len() - 1]
-        } else {
-            &line[1..]
-        };
+        let text = if unended { &line[1..line.len() - 1] } else { &line[1..] };
         match line.as_bytes()[0] {
             b'@' => {
                 let span = line[4..].split(' ').next().unwrap();
@@ -213,17 +130,11 @@ fn patched(old: &str, diff: &str) -> String {
 fn a_difference_of_long_files_leads_from_one_to_the_other() {
     // Blocks moved, lines changed, few distinct lines between the rare ones.
     let line = |n: usize| {
-        if n.is_multiple_of(7) {
-            format!("{n}\n")
-        } else {
-            format!("{}\n", n * n % 11)
-        }
+        if n.is_multiple_of(7) { format!("{n}\n") } else { format!("{}\n", n * n % 11) }
     };
     let old: String = (0..40_000).map(line).collect();
     let moved = (20_000..30_000).chain(0..15_000).chain(12_000..40_000);
-    let new: String = moved
-        .map(|n: usize| line(if n.is_multiple_of(97) { n + 1 } else { n }))
-        .collect();
+    let new: String = moved.map(|n: usize| line(if n.is_multiple_of(97) { n + 1 } else { n })).collect();
     let diff = unified_diff(Some(old.as_bytes()), Some(new.as_bytes()), "x");
     assert!(patched(&old, &diff) == new);
 }

@@ -35,28 +35,15 @@ fn text_is_inserted_as_whole_lines_with_the_files_endings() {
             regions: std::iter::once(*first..*end).collect(),
             replaced: 0,
         };
-        assert_eq!(
-            insert(content, *line, text),
-            Ok(edited),
-            "{content:?} after {line}: {text:?}"
-        );
+        assert_eq!(insert(content, *line, text), Ok(edited), "{content:?} after {line}: {text:?}");
     }
 }
 
 #[test]
 fn an_insertion_that_cannot_be_made_is_refused() {
-    assert_eq!(
-        insert(b"a\nb\n", 4, "x"),
-        Err(EditError::LineOutOfRange { line: 4, lines: 3 })
-    );
-    assert_eq!(
-        insert(b"a\nb", 3, "x"),
-        Err(EditError::LineOutOfRange { line: 3, lines: 2 })
-    );
-    assert_eq!(
-        insert(b"", 2, "x"),
-        Err(EditError::LineOutOfRange { line: 2, lines: 1 })
-    );
+    assert_eq!(insert(b"a\nb\n", 4, "x"), Err(EditError::LineOutOfRange { line: 4, lines: 3 }));
+    assert_eq!(insert(b"a\nb", 3, "x"), Err(EditError::LineOutOfRange { line: 3, lines: 2 }));
+    assert_eq!(insert(b"", 2, "x"), Err(EditError::LineOutOfRange { line: 2, lines: 1 }));
     assert_eq!(insert(b"a\n", 1, ""), Err(EditError::NoChange));
     assert_eq!(insert(b"a\0\n", 1, "x"), Err(EditError::Binary));
 }

@@ -10,27 +10,14 @@ fn large_and_odd_content_does_not_take_long() {
     let line = vec![b'x'; 32 << 20];
     assert!(replace(&line, &"x".repeat(100_000), "", All).is_ok());
     let absent = format!("{}y", "x".repeat(100_000));
-    assert_eq!(
-        replace(&line, &absent, "z", Unique),
-        Err(EditError::NoMatch { nearest: None })
-    );
+    assert_eq!(replace(&line, &absent, "z", Unique), Err(EditError::NoMatch { nearest: None }));
     let equal = "a\n".repeat(200_000);
     let absent = format!("{}b\n", "a\n".repeat(100_000));
-    assert_eq!(
-        replace(equal.as_bytes(), &absent, "z", Unique),
-        Err(EditError::NoMatch { nearest: None })
-    );
+    assert_eq!(replace(equal.as_bytes(), &absent, "z", Unique), Err(EditError::NoMatch { nearest: None }));
     let many = "a b c d e f\n".repeat(80_000);
-    assert!(matches!(
-        replace(many.as_bytes(), "a b c d f e", "z", Unique),
-        Err(EditError::NoMatch { .. })
-    ));
+    assert!(matches!(replace(many.as_bytes(), "a b c d f e", "z", Unique), Err(EditError::NoMatch { .. })));
     // Generous for an unoptimised build on a busy machine.
-    assert!(
-        started.elapsed() < std::time::Duration::from_secs(20),
-        "{:?}",
-        started.elapsed()
-    );
+    assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 proptest! {

@@ -3,15 +3,7 @@ use lathe_edit::Occurrence::{All, Unique};
 use lathe_edit::{EditError, MatchKind, Nearest, Occurrence, replace};
 
 /// What it shows, content, old, new, how, new content, rung.
-type Row = (
-    &'static str,
-    &'static [u8],
-    &'static str,
-    &'static str,
-    Occurrence,
-    &'static [u8],
-    MatchKind,
-);
+type Row = (&'static str, &'static [u8], &'static str, &'static str, Occurrence, &'static [u8], MatchKind);
 
 #[test]
 fn the_old_text_is_replaced_and_nothing_else_changes() {
@@ -106,9 +98,7 @@ fn the_old_text_is_replaced_and_nothing_else_changes() {
 
 #[test]
 fn an_edit_that_cannot_be_made_is_refused() {
-    let ambiguous = |lines: &[usize]| EditError::Ambiguous {
-        lines: lines.to_vec(),
-    };
+    let ambiguous = |lines: &[usize]| EditError::Ambiguous { lines: lines.to_vec() };
     let none = EditError::NoMatch { nearest: None };
     #[rustfmt::skip]
     let rows: &[(&str, &[u8], &str, &str, EditError)] = &[
@@ -143,21 +133,13 @@ fn an_edit_that_cannot_be_made_is_refused() {
 #[test]
 fn an_exact_match_wins_over_looser_ones() {
     let edited = replace(b"\ta\n  a\n", "  a", "  b", Unique).unwrap();
-    assert_eq!(
-        (edited.content.as_slice(), edited.matched),
-        (&b"\ta\n  b\n"[..], Exact)
-    );
+    assert_eq!((edited.content.as_slice(), edited.matched), (&b"\ta\n  b\n"[..], Exact));
 }
 
 #[test]
 fn the_regions_are_the_lines_of_the_new_text() {
     /// Content, old, new, region of each place.
-    type Case = (
-        &'static [u8],
-        &'static str,
-        &'static str,
-        &'static [(usize, usize)],
-    );
+    type Case = (&'static [u8], &'static str, &'static str, &'static [(usize, usize)]);
     let rows: &[Case] = &[
         (b"a\nb\nc\n", "b", "x", &[(2, 3)]),
         (b"a\nb\nc\n", "b\n", "x\ny\n", &[(2, 4)]),
@@ -183,19 +165,11 @@ fn the_nearest_place_is_named() {
         Err(EditError::NoMatch { nearest }) => nearest,
         other => panic!("{other:?}"),
     };
-    let found = Nearest {
-        line: 4,
-        text: String::from("        total += item.price;"),
-    };
+    let found = Nearest { line: 4, text: String::from("        total += item.price;") };
     assert_eq!(nearest("        total += item.cost;"), Some(found.clone()));
     assert_eq!(nearest("total += items.price;\n"), Some(found));
-    let two = Nearest {
-        line: 3,
-        text: String::from("    for item in items {\n        total += item.price;"),
-    };
-    assert_eq!(
-        nearest("    for item in list {\n        total += item.price;\n"),
-        Some(two)
-    );
+    let two =
+        Nearest { line: 3, text: String::from("    for item in items {\n        total += item.price;") };
+    assert_eq!(nearest("    for item in list {\n        total += item.price;\n"), Some(two));
     assert_eq!(nearest("\n\n"), None);
 }

@@ -19,13 +19,8 @@ fn a_text_remembers_what_must_be_kept() {
     ];
     for (content, bom, ending, mixed, newline, lines) in rows {
         let text = Text::decode(content).unwrap();
-        let seen = (
-            text.has_bom(),
-            text.ending(),
-            text.is_mixed(),
-            text.ends_with_newline(),
-            text.line_count(),
-        );
+        let seen =
+            (text.has_bom(), text.ending(), text.is_mixed(), text.ends_with_newline(), text.line_count());
         assert_eq!(seen, (*bom, *ending, *mixed, *newline, *lines), "{content:?}");
     }
 }

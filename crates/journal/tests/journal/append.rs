@@ -11,10 +11,8 @@ fn events_are_numbered_from_one_and_read_back_equal() {
     let home = Home::new();
     let mut journal = home.create("s");
     assert_eq!((journal.last(), journal.id().as_str()), (Seq(0), "s"));
-    let mut events = append_all(
-        &mut journal,
-        [draft(opened("s")), draft(task("t")), at_step(1, answer(&["a"]))],
-    );
+    let mut events =
+        append_all(&mut journal, [draft(opened("s")), draft(task("t")), at_step(1, answer(&["a"]))]);
     events.push(journal.append(at(9), at_call(1, "a", finished("x"))).unwrap());
     let seqs: Vec<u64> = events.iter().map(|event| event.seq.0).collect();
     assert_eq!(seqs, [1, 2, 3, 4]);
@@ -67,10 +65,7 @@ fn a_lost_blob_is_named_and_the_other_events_stay_readable() {
     std::fs::remove_dir_all(home.path().join("blobs")).unwrap();
     let reader = journal.reader().unwrap();
     let error = reader.all().unwrap_err();
-    assert!(
-        matches!(error, JournalError::LostBody { seq: Seq(2), .. }),
-        "{error}"
-    );
+    assert!(matches!(error, JournalError::LostBody { seq: Seq(2), .. }), "{error}");
     assert_eq!(reader.after(Seq(2), 9).unwrap().len(), 1);
 }
 
@@ -154,10 +149,7 @@ fn the_last_two_snapshots_are_kept_and_the_newest_is_given() {
         .query_row("SELECT count(*) FROM snapshots", [], |row| row.get(0))
         .unwrap();
     assert_eq!(kept, 2);
-    assert_eq!(
-        home.open("s").snapshot().unwrap(),
-        Some((Seq(3), b"again".to_vec()))
-    );
+    assert_eq!(home.open("s").snapshot().unwrap(), Some((Seq(3), b"again".to_vec())));
 }
 
 #[test]

@@ -100,9 +100,7 @@ fn append(mut journal: Journal) {
             syncer.checkpoint_if_large().unwrap();
         }
         if n % 70 == 0 {
-            journal
-                .save_snapshot(event.seq, n.to_string().as_bytes())
-                .unwrap();
+            journal.save_snapshot(event.seq, n.to_string().as_bytes()).unwrap();
         }
     }
 }

@@ -27,11 +27,7 @@ fn no_acknowledged_event_is_lost_by_kill_nine() {
 
         let journal = home.open("s");
         let events = journal.reader().unwrap().all().unwrap();
-        assert!(
-            journal.last() >= Seq(acknowledged),
-            "{} < {acknowledged}",
-            journal.last()
-        );
+        assert!(journal.last() >= Seq(acknowledged), "{} < {acknowledged}", journal.last());
         assert_eq!(events.len() as u64, journal.last().0);
         for (event, n) in events.iter().zip(1u64..) {
             let Fact::Reflected(Reflected { text }) = &event.fact else {
@@ -51,10 +47,7 @@ fn no_acknowledged_event_is_lost_by_kill_nine() {
 fn crashed(events: usize) -> Home {
     let home = Home::new();
     let mut journal = home.create("s");
-    append_all(
-        &mut journal,
-        (0..events).map(|n| note(format!("{n} {}", "x".repeat(300)))),
-    );
+    append_all(&mut journal, (0..events).map(|n| note(format!("{n} {}", "x".repeat(300)))));
     let copy = Home::new();
     fs::create_dir(copy.sessions()).unwrap();
     let status = Command::new("cp")
@@ -77,17 +70,11 @@ fn a_torn_log_keeps_its_whole_prefix_and_the_session_goes_on() {
         let before = home.reader("s").all().unwrap();
         let mut journal = home.open("s");
         let kept = journal.last().0;
-        assert!(
-            kept < 40 && kept >= 40 - 1 - cut / 4_000,
-            "cut {cut}: {kept} kept"
-        );
+        assert!(kept < 40 && kept >= 40 - 1 - cut / 4_000, "cut {cut}: {kept} kept");
         assert_eq!(before.len() as u64, kept);
         append_all(&mut journal, [note("after")]);
         let events = journal.reader().unwrap().all().unwrap();
-        assert_eq!(
-            (events.len() as u64, &events[..before.len()]),
-            (kept + 1, &before[..])
-        );
+        assert_eq!((events.len() as u64, &events[..before.len()]), (kept + 1, &before[..]));
     }
 }
 

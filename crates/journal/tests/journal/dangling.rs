@@ -5,12 +5,7 @@ use lathe_protocol::{CallFinished, CallId, Dangling, Event, Fact, Place, Seq, St
 use crate::make::*;
 
 fn open_call(step: u32, call: &str, started: bool) -> Dangling {
-    Dangling {
-        step: StepNo(step),
-        call: CallId::new(call),
-        name: format!("tool_{call}"),
-        started,
-    }
+    Dangling { step: StepNo(step), call: CallId::new(call), name: format!("tool_{call}"), started }
 }
 
 fn results(events: &[Event]) -> Vec<(&Place, &CallFinished)> {
@@ -30,10 +25,7 @@ fn nothing_dangles_in_an_empty_a_fresh_and_a_finished_session() {
     assert_eq!(journal.dangling().unwrap(), []);
     append_all(&mut journal, [draft(opened("s")), draft(task("t"))]);
     assert_eq!(journal.repair(at(1)).unwrap(), []);
-    append_all(
-        &mut journal,
-        [at_step(1, answer(&["a"])), at_call(1, "a", finished("tool_a"))],
-    );
+    append_all(&mut journal, [at_step(1, answer(&["a"])), at_call(1, "a", finished("tool_a"))]);
     append_all(&mut journal, [at_step(2, answer(&[]))]);
     assert_eq!(journal.repair(at(1)).unwrap(), []);
     assert_eq!(journal.last(), Seq(5));
@@ -63,15 +55,9 @@ fn each_open_call_gets_one_result_that_says_whether_it_had_begun() {
     let place = |call| at_call(7, call, started()).place;
     assert_eq!(
         results(&closing),
-        [
-            (&place("b"), &interrupted("tool_b", true)),
-            (&place("c"), &interrupted("tool_c", false)),
-        ]
+        [(&place("b"), &interrupted("tool_b", true)), (&place("c"), &interrupted("tool_c", false)),]
     );
-    assert_eq!(
-        (closing[0].at, closing[1].seq, journal.last()),
-        (at(5), Seq(8), Seq(8))
-    );
+    assert_eq!((closing[0].at, closing[1].seq, journal.last()), (at(5), Seq(8), Seq(8)));
     assert_eq!(journal.dangling().unwrap(), []);
     assert_eq!(journal.repair(at(6)).unwrap(), []);
     assert_eq!(journal.reader().unwrap().after(Seq(6), 9).unwrap(), closing);

@@ -13,9 +13,7 @@ fn errors(home: &Home) -> [JournalError; 2] {
     let id = SessionId::new("s");
     [
         Journal::open(&home.sessions(), &id, home.blobs()).unwrap_err(),
-        Reader::open(&home.sessions(), &id, home.blobs())
-            .and_then(|reader| reader.all())
-            .unwrap_err(),
+        Reader::open(&home.sessions(), &id, home.blobs()).and_then(|reader| reader.all()).unwrap_err(),
     ]
 }
 
@@ -28,13 +26,7 @@ fn a_file_that_is_no_journal_is_called_damaged() {
     };
     let mut broken_root = whole.clone();
     broken_root[4096..4200].fill(0xff); // the page of the events
-    for content in [
-        &b""[..],
-        b"garbage",
-        noise(20_000, 1).as_bytes(),
-        &whole[..100],
-        &broken_root,
-    ] {
+    for content in [&b""[..], b"garbage", noise(20_000, 1).as_bytes(), &whole[..100], &broken_root] {
         let home = Home::new();
         fs::create_dir(home.sessions()).unwrap();
         fs::write(home.file("s.db"), content).unwrap();
@@ -42,11 +34,7 @@ fn a_file_that_is_no_journal_is_called_damaged() {
             assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
             assert!(error.to_string().contains("s.db is damaged"), "{error}");
         }
-        assert_eq!(
-            fs::read(home.file("s.db")).unwrap(),
-            content,
-            "it is left as it is"
-        );
+        assert_eq!(fs::read(home.file("s.db")).unwrap(), content, "it is left as it is");
     }
 }
 
@@ -63,10 +51,7 @@ fn a_folder_in_place_of_the_file_is_called_damaged() {
 fn garbage_in_the_middle_is_found_when_it_is_read_and_named() {
     let home = Home::new();
     let mut journal = home.create("s");
-    append_all(
-        &mut journal,
-        (0..200).map(|n| note(format!("{n} {}", "x".repeat(500)))),
-    );
+    append_all(&mut journal, (0..200).map(|n| note(format!("{n} {}", "x".repeat(500)))));
     journal.close().unwrap();
     let mut bytes = fs::read(home.file("s.db")).unwrap();
     let middle = bytes.len() / 2 / 4096 * 4096;
@@ -74,11 +59,7 @@ fn garbage_in_the_middle_is_found_when_it_is_read_and_named() {
     fs::write(home.file("s.db"), bytes).unwrap();
     let error = home.reader("s").all().unwrap_err();
     assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
-    assert_eq!(
-        home.open("s").last().0,
-        200,
-        "the end is intact and can be gone on with"
-    );
+    assert_eq!(home.open("s").last().0, 200, "the end is intact and can be gone on with");
 }
 
 #[test]
@@ -88,10 +69,7 @@ fn a_body_that_is_not_what_its_kind_says_is_called_damaged_by_its_number() {
     append_all(&mut journal, [note("a"), note("b")]);
     journal.close().unwrap();
     let spoil = |sql: &str| {
-        rusqlite::Connection::open(home.file("s.db"))
-            .unwrap()
-            .execute_batch(sql)
-            .unwrap();
+        rusqlite::Connection::open(home.file("s.db")).unwrap().execute_batch(sql).unwrap();
         let error = home.reader("s").all().unwrap_err();
         assert!(matches!(error, JournalError::Damaged { .. }), "{sql}: {error}");
         error.to_string()
@@ -121,22 +99,9 @@ fn a_hostile_digest_in_the_blob_column_reaches_no_file() {
 fn a_journal_of_a_newer_lathe_is_refused_with_both_numbers() {
     let home = Home::new();
     home.create("s").close().unwrap();
-    rusqlite::Connection::open(home.file("s.db"))
-        .unwrap()
-        .execute_batch("PRAGMA user_version = 7")
-        .unwrap();
+    rusqlite::Connection::open(home.file("s.db")).unwrap().execute_batch("PRAGMA user_version = 7").unwrap();
     for error in errors(&home) {
-        assert!(
-            matches!(
-                error,
-                JournalError::NewerFormat {
-                    found: 7,
-                    known: 1,
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, JournalError::NewerFormat { found: 7, known: 1, .. }), "{error}");
         assert!(error.to_string().contains("update Lathe"), "{error}");
     }
 }

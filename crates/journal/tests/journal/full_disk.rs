@@ -66,9 +66,7 @@ pub fn on_a_small_disk(home: &Path) {
         fill(&filler);
         let last = journal.last();
         // Small events may still fit into pages that are there; in the end one does not.
-        let error = (0..1000)
-            .find_map(|_| journal.append(at(0), note("x".repeat(3000))).err())
-            .unwrap();
+        let error = (0..1000).find_map(|_| journal.append(at(0), note("x".repeat(3000))).err()).unwrap();
         assert!(matches!(error, JournalError::NoSpace { .. }), "{error}");
         assert!(error.to_string().contains("no space left"), "{error}");
         let error = journal.append(at(0), note(noise(200_000, round))).unwrap_err();
@@ -84,10 +82,7 @@ pub fn on_a_small_disk(home: &Path) {
         assert!(journal.last() >= last);
 
         fs::remove_file(&filler).unwrap();
-        append_all(
-            &mut journal,
-            [note("there is space again"), note(noise(200_000, round))],
-        );
+        append_all(&mut journal, [note("there is space again"), note(noise(200_000, round))]);
         journal.save_snapshot(journal.last(), b"state").unwrap();
     }
     let summary = lathe_journal::summarise(&[journal_opening()]).unwrap();
@@ -115,9 +110,7 @@ pub fn on_a_small_disk(home: &Path) {
     for error in [
         Journal::open(&sessions, &id, blobs.clone()).unwrap_err(),
         Journal::create(&sessions, &SessionId::new("new"), blobs.clone()).unwrap_err(),
-        Index::open(home)
-            .and_then(|index| index.upsert(&summary))
-            .unwrap_err(),
+        Index::open(home).and_then(|index| index.upsert(&summary)).unwrap_err(),
         blobs.put(b"not there yet").unwrap_err().into(),
     ] {
         assert!(matches!(error, JournalError::Denied { .. }), "{error:?}");
@@ -127,10 +120,5 @@ pub fn on_a_small_disk(home: &Path) {
 
 fn journal_opening() -> lathe_protocol::Event {
     let draft = draft(opened("s"));
-    lathe_protocol::Event {
-        seq: lathe_protocol::Seq(1),
-        at: at(0),
-        place: draft.place,
-        fact: draft.fact,
-    }
+    lathe_protocol::Event { seq: lathe_protocol::Seq(1), at: at(0), place: draft.place, fact: draft.fact }
 }

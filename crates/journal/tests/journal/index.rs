@@ -39,12 +39,9 @@ fn ids(list: &[Summary]) -> Vec<&str> {
 /// A session with one finished task, in the journal folder.
 fn worked(home: &Home, id: &str, second: i64) {
     let mut journal = home.create(id);
-    for draft in [
-        draft(opened(id)),
-        draft(task("Fix\nit")),
-        at_step(1, answer(&[])),
-        draft(ended(Ending::Done)),
-    ] {
+    for draft in
+        [draft(opened(id)), draft(task("Fix\nit")), at_step(1, answer(&[])), draft(ended(Ending::Done))]
+    {
         journal.append(at(second), draft).unwrap();
     }
     journal.close().unwrap();
@@ -53,11 +50,7 @@ fn worked(home: &Home, id: &str, second: i64) {
 #[test]
 fn a_session_is_summed_up_from_its_live_branch() {
     let mut other = opened("s").options;
-    other.model = ModelChoice {
-        provider: "p".into(),
-        model: "other".into(),
-        base_url: None,
-    };
+    other.model = ModelChoice { provider: "p".into(), model: "other".into(), base_url: None };
     let drafts = [
         draft(opened("s")),
         draft(task("First\n task")),
@@ -150,12 +143,7 @@ fn a_rebuild_takes_what_the_journals_say_and_names_what_it_cannot_read() {
     let list = index.list(None).unwrap();
     assert_eq!(ids(&list), ["new", "old"]);
     assert_eq!(
-        (
-            list[0].title.as_str(),
-            list[0].state,
-            list[0].steps,
-            list[0].input_tokens
-        ),
+        (list[0].title.as_str(), list[0].state, list[0].steps, list[0].input_tokens),
         ("Fix it", SessionState::Completed, 1, 10)
     );
 }

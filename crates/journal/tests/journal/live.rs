@@ -16,9 +16,7 @@ fn history(text: &str) -> Vec<Event> {
             'o' => draft(opened("s")),
             't' => draft(task("t")),
             'f' => draft(ended(Ending::Done)),
-            'c' => draft(OptionsChanged {
-                options: opened("s").options,
-            }),
+            'c' => draft(OptionsChanged { options: opened("s").options }),
             '<' => draft(rewound(number())),
             '!' => at_step(number(), task("t")),
             '?' => at_step(number(), rewound(1)),
@@ -28,12 +26,7 @@ fn history(text: &str) -> Vec<Event> {
     drafts
         .into_iter()
         .zip(1..)
-        .map(|(draft, seq)| Event {
-            seq: Seq(seq),
-            at: at(0),
-            place: draft.place,
-            fact: draft.fact,
-        })
+        .map(|(draft, seq)| Event { seq: Seq(seq), at: at(0), place: draft.place, fact: draft.fact })
         .collect()
 }
 
@@ -46,95 +39,31 @@ fn the_live_branch_is_what_no_later_rewind_left_behind() {
     let table: &[(&str, &[u64], &str)] = &[
         ("", &[], "nothing"),
         ("ot1122f", &[1, 2, 3, 4, 5, 6, 7], "no rewind: all"),
-        (
-            "ot1122<1",
-            &[1, 2, 3, 4, 7],
-            "back to the end of step 1, all its events stay",
-        ),
-        (
-            "ot1122<2",
-            &[1, 2, 3, 4, 5, 6, 7],
-            "to the last step: nothing is left behind",
-        ),
-        (
-            "ot1122<9",
-            &[1, 2, 3, 4, 5, 6, 7],
-            "to a step that never was: nothing is left behind",
-        ),
+        ("ot1122<1", &[1, 2, 3, 4, 7], "back to the end of step 1, all its events stay"),
+        ("ot1122<2", &[1, 2, 3, 4, 5, 6, 7], "to the last step: nothing is left behind"),
+        ("ot1122<9", &[1, 2, 3, 4, 5, 6, 7], "to a step that never was: nothing is left behind"),
         ("ot12<0", &[1, 5], "step 0 ends before the first task"),
         ("otc12<0", &[1, 6], "and what followed that task goes with it"),
         ("oct12<0", &[1, 2, 6], "but what came before it stays"),
-        (
-            "ot12f<2",
-            &[1, 2, 3, 4, 5, 6],
-            "the end of the task belongs to its last step",
-        ),
+        ("ot12f<2", &[1, 2, 3, 4, 5, 6], "the end of the task belongs to its last step"),
         ("ot12f<1", &[1, 2, 3, 6], "and goes when that step goes"),
-        (
-            "ot12ft34f<2",
-            &[1, 2, 3, 4, 5, 10],
-            "a later task goes with its steps",
-        ),
-        (
-            "ot12ft34f<3",
-            &[1, 2, 3, 4, 5, 6, 7, 10],
-            "a task whose first step stays, stays",
-        ),
-        (
-            "ot12ft<2",
-            &[1, 2, 3, 4, 5, 7],
-            "a later task without steps goes too",
-        ),
-        (
-            "ot12fct34<2",
-            &[1, 2, 3, 4, 5, 6, 10],
-            "options changed before that task stay",
-        ),
+        ("ot12ft34f<2", &[1, 2, 3, 4, 5, 10], "a later task goes with its steps"),
+        ("ot12ft34f<3", &[1, 2, 3, 4, 5, 6, 7, 10], "a task whose first step stays, stays"),
+        ("ot12ft<2", &[1, 2, 3, 4, 5, 7], "a later task without steps goes too"),
+        ("ot12fct34<2", &[1, 2, 3, 4, 5, 6, 10], "options changed before that task stay"),
         ("ot12ftc34<2", &[1, 2, 3, 4, 5, 10], "options changed after it go"),
         ("ot123<1 23", &[1, 2, 3, 6, 7, 8], "numbers used again"),
         ("ot123<1 45", &[1, 2, 3, 6, 7, 8], "numbers going on"),
-        (
-            "ot123<1 23<2",
-            &[1, 2, 3, 6, 7, 9],
-            "a second rewind means the new step 2",
-        ),
-        (
-            "ot123<1 45<4",
-            &[1, 2, 3, 6, 7, 9],
-            "the same with numbers going on",
-        ),
-        (
-            "ot123<2<1",
-            &[1, 2, 3, 7],
-            "a deeper rewind takes the earlier one along",
-        ),
+        ("ot123<1 23<2", &[1, 2, 3, 6, 7, 9], "a second rewind means the new step 2"),
+        ("ot123<1 45<4", &[1, 2, 3, 6, 7, 9], "the same with numbers going on"),
+        ("ot123<2<1", &[1, 2, 3, 7], "a deeper rewind takes the earlier one along"),
         ("ot123<1<1", &[1, 2, 3, 6, 7], "the same rewind twice"),
-        (
-            "ot123<1<3",
-            &[1, 2, 3, 6, 7],
-            "a step left behind does not come back",
-        ),
-        (
-            "ot123<1 45<3",
-            &[1, 2, 3, 6, 9],
-            "going to it ends at the last step before it that is there",
-        ),
-        (
-            "ot123<1 t4<1",
-            &[1, 2, 3, 6, 9],
-            "a task given after a rewind goes, the rewind stays",
-        ),
+        ("ot123<1<3", &[1, 2, 3, 6, 7], "a step left behind does not come back"),
+        ("ot123<1 45<3", &[1, 2, 3, 6, 9], "going to it ends at the last step before it that is there"),
+        ("ot123<1 t4<1", &[1, 2, 3, 6, 9], "a task given after a rewind goes, the rewind stays"),
         ("ot123<1 t4<0", &[1, 9], "back to the start after all that"),
-        (
-            "ot1<0 t1f<1",
-            &[1, 4, 5, 6, 7, 8],
-            "a new beginning is a branch like any other",
-        ),
-        (
-            "ot12f!234<2",
-            &[1, 2, 3, 4, 5, 9],
-            "a task belongs to no step, whatever its place says",
-        ),
+        ("ot1<0 t1f<1", &[1, 4, 5, 6, 7, 8], "a new beginning is a branch like any other"),
+        ("ot12f!234<2", &[1, 2, 3, 4, 5, 9], "a task belongs to no step, whatever its place says"),
         ("ot123?323<2", &[1, 2, 3, 6, 7, 9], "a rewind neither"),
         ("<1 ot1", &[1, 2, 3, 4], "a rewind of nothing"),
     ];
@@ -175,12 +104,7 @@ fn check(text: &str) {
     for (position, event) in branch.iter().enumerate() {
         if let Fact::Rewound(rewound) = &event.fact {
             let before = &branch[..position];
-            assert!(
-                before
-                    .iter()
-                    .all(|event| event.place.step.unwrap_or_default() <= rewound.to),
-                "{text}"
-            );
+            assert!(before.iter().all(|event| event.place.step.unwrap_or_default() <= rewound.to), "{text}");
         }
     }
 }

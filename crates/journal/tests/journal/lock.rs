@@ -20,19 +20,13 @@ fn the_loser_is_told_who_holds_the_session_and_can_still_read() {
     let mut other = Other::start("hold", home.path());
     let pid = other.next("held").unwrap();
     let error = held(&home);
-    let JournalError::Held {
-        holder: Some(holder), ..
-    } = &error
-    else {
+    let JournalError::Held { holder: Some(holder), .. } = &error else {
         panic!("{error}");
     };
     assert_eq!(holder.pid.to_string(), pid);
     let text = error.to_string();
     let start = format!("session s is in use by process {pid} (journal-");
-    assert!(
-        text.starts_with(&start) && text.contains(" …) since 20"),
-        "{text}"
-    );
+    assert!(text.starts_with(&start) && text.contains(" …) since 20"), "{text}");
 
     let reader = Reader::open(&home.sessions(), &SessionId::new("s"), home.blobs()).unwrap();
     assert_eq!(reader.all().unwrap(), events);

@@ -13,4 +13,3 @@ mod index;
 mod live;
 mod lock;
 mod make;
-mod speed;

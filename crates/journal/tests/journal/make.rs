@@ -20,9 +20,7 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
     pub fn path(&self) -> &Path {
@@ -59,24 +57,16 @@ pub fn at(second: i64) -> Timestamp {
 }
 
 pub fn draft(fact: impl Into<Fact>) -> Draft {
-    Draft {
-        place: Place::in_run(RunNo(1)),
-        fact: fact.into(),
-    }
+    Draft { place: Place::in_run(RunNo(1)), fact: fact.into() }
 }
 
 pub fn at_step(step: u32, fact: impl Into<Fact>) -> Draft {
-    Draft {
-        place: Place::in_run(RunNo(1)).at_step(StepNo(step)),
-        fact: fact.into(),
-    }
+    Draft { place: Place::in_run(RunNo(1)).at_step(StepNo(step)), fact: fact.into() }
 }
 
 pub fn at_call(step: u32, call: &str, fact: impl Into<Fact>) -> Draft {
     Draft {
-        place: Place::in_run(RunNo(1))
-            .at_step(StepNo(step))
-            .at_call(CallId::new(call)),
+        place: Place::in_run(RunNo(1)).at_step(StepNo(step)).at_call(CallId::new(call)),
         fact: fact.into(),
     }
 }
@@ -91,28 +81,23 @@ pub fn opened(id: &str) -> SessionOpened {
         session: SessionId::new(id),
         workspace: "/work/repo".into(),
         options: SessionOptions {
-            model: ModelChoice {
-                provider: "p".into(),
-                model: "m".into(),
-                base_url: None,
-            },
+            model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None },
             mode: Mode::Default,
             sandbox: Sandbox::Off,
             toolset: Toolset::Lathe,
             limits: Limits::default(),
             ending: EndingRule::Remind,
+            patch: None,
         },
         parent: None,
+        forked: None,
+        surroundings: None,
         lathe: "0.1.0".into(),
     }
 }
 
 pub fn task(text: &str) -> TaskGiven {
-    TaskGiven {
-        text: text.into(),
-        command: CommandId::new("c"),
-        actor: Actor::Person,
-    }
+    TaskGiven { text: text.into(), command: CommandId::new("c"), actor: Actor::Person }
 }
 
 pub fn answer(calls: &[&str]) -> ModelAnswered {
@@ -127,11 +112,7 @@ pub fn answer(calls: &[&str]) -> ModelAnswered {
     ModelAnswered {
         blocks: calls.iter().map(call).collect(),
         stop: StopReason::ToolCalls,
-        usage: Usage {
-            input_tokens: 10,
-            output_tokens: 3,
-            ..Usage::default()
-        },
+        usage: Usage { input_tokens: 10, output_tokens: 3, ..Usage::default() },
         model: "m".into(),
         took_ms: 1,
     }
@@ -150,18 +131,12 @@ pub fn rewound(to: u32) -> Rewound {
 }
 
 pub fn ended(ending: Ending) -> TaskFinished {
-    TaskFinished {
-        ending,
-        result: "r".into(),
-    }
+    TaskFinished { ending, result: "r".into() }
 }
 
 /// Appends all and returns the events.
 pub fn append_all(journal: &mut Journal, drafts: impl IntoIterator<Item = Draft>) -> Vec<Event> {
-    drafts
-        .into_iter()
-        .map(|draft| journal.append(at(0), draft).unwrap())
-        .collect()
+    drafts.into_iter().map(|draft| journal.append(at(0), draft).unwrap()).collect()
 }
 
 /// Text that cannot be packed.

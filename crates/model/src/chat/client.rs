@@ -41,10 +41,7 @@ enum Failure {
 
 impl ChatClient {
     pub fn new(options: ChatOptions) -> Self {
-        Self {
-            options,
-            http: OnceLock::new(),
-        }
+        Self { options, http: OnceLock::new() }
     }
 
     fn http(&self) -> Result<&reqwest::Client, ModelError> {
@@ -89,10 +86,7 @@ impl ChatClient {
         loop {
             let event = match tokio::time::timeout(STALL, events.next()).await {
                 Err(_) => {
-                    return Err(again(format!(
-                        "the model sent nothing for {} seconds",
-                        STALL.as_secs()
-                    )));
+                    return Err(again(format!("the model sent nothing for {} seconds", STALL.as_secs())));
                 }
                 Ok(None) => break,
                 Ok(Some(Err(error))) => {
@@ -118,11 +112,7 @@ impl ChatClient {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        again(format!(
-            "{} cannot be reached: {}",
-            self.options.base_url,
-            chain(error)
-        ))
+        again(format!("{} cannot be reached: {}", self.options.base_url, chain(error)))
     }
 
     async fn refused(&self, response: reqwest::Response) -> Failure {
@@ -153,13 +143,7 @@ impl ChatClient {
                 return Err(ModelError::Unavailable(reason));
             };
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            let _ = deltas
-                .send(Delta::Retry {
-                    attempt,
-                    wait_ms,
-                    reason,
-                })
-                .await;
+            let _ = deltas.send(Delta::Retry { attempt, wait_ms, reason }).await;
             tokio::time::sleep(wait).await;
         }
     }
@@ -199,21 +183,13 @@ fn bad_chunk(bad: BadChunk) -> Failure {
 
 /// The provider's own words, out of the usual places of an error body.
 pub(super) fn error_text(body: &str) -> String {
-    let words = serde_json::from_str::<serde_json::Value>(body)
-        .ok()
-        .and_then(|value| {
-            let message = value
-                .pointer("/error/message")
-                .or_else(|| value.get("message"))
-                .or_else(|| value.get("error"));
-            message.and_then(|text| text.as_str().map(str::to_owned))
-        });
+    let words = serde_json::from_str::<serde_json::Value>(body).ok().and_then(|value| {
+        let message =
+            value.pointer("/error/message").or_else(|| value.get("message")).or_else(|| value.get("error"));
+        message.and_then(|text| text.as_str().map(str::to_owned))
+    });
     let words = words.unwrap_or_else(|| body.trim().to_owned());
-    if words.is_empty() {
-        "no reason given".to_owned()
-    } else {
-        words.chars().take(2000).collect()
-    }
+    if words.is_empty() { "no reason given".to_owned() } else { words.chars().take(2000).collect() }
 }
 
 /// An error with its causes, because the outermost often says only that something failed.

@@ -79,9 +79,7 @@ impl Assembly {
         let chunk: Chunk = serde_json::from_str(data)
             .map_err(|error| BadChunk::NotJson(format!("{error} in {}", clip(data))))?;
         if let Some(error) = chunk.error {
-            return Err(BadChunk::ProviderError(super::client::error_text(
-                &error.to_string(),
-            )));
+            return Err(BadChunk::ProviderError(super::client::error_text(&error.to_string())));
         }
         if let Some(model) = chunk.model {
             self.model = model;
@@ -135,10 +133,8 @@ impl Assembly {
     fn take_call(&mut self, piece: Value, deltas: &mut Vec<Delta>) {
         let Value::Object(mut piece) = piece else { return };
         // Some servers leave the index out when a call comes whole.
-        let index = piece
-            .shift_remove("index")
-            .and_then(|index| index.as_u64())
-            .unwrap_or(self.calls.len() as u64);
+        let index =
+            piece.shift_remove("index").and_then(|index| index.as_u64()).unwrap_or(self.calls.len() as u64);
         let call = self.calls.entry(index).or_default();
         let named_before = name_of(call).is_some();
         merge(call, piece);
@@ -155,10 +151,7 @@ impl Assembly {
     pub(super) fn finish(self, turn: u32) -> Answer {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {
-            blocks.push(Block::Thinking(TextBlock {
-                text: self.thinking,
-                raw: None,
-            }));
+            blocks.push(Block::Thinking(TextBlock { text: self.thinking, raw: None }));
         }
         if !self.text.is_empty() {
             blocks.push(Block::text(self.text));
@@ -166,24 +159,15 @@ impl Assembly {
         let mut ids: Vec<String> = Vec::new();
         for (place, (_, mut call)) in self.calls.into_iter().enumerate() {
             // Every call needs an id of its own, or its result cannot be paired with it.
-            let given = call
-                .get("id")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned();
-            let mut id = if given.is_empty() {
-                format!("call_{turn}_{place}")
-            } else {
-                given.clone()
-            };
+            let given = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let mut id = if given.is_empty() { format!("call_{turn}_{place}") } else { given.clone() };
             while ids.contains(&id) {
                 id.push_str("_again");
             }
             if id != given {
                 call.insert("id".to_owned(), Value::String(id.clone()));
             }
-            call.entry("type")
-                .or_insert_with(|| Value::String("function".to_owned()));
+            call.entry("type").or_insert_with(|| Value::String("function".to_owned()));
             blocks.push(Block::Call(tool_call(&id, &call)));
             ids.push(id);
         }
@@ -192,24 +176,13 @@ impl Assembly {
             None if ids.is_empty() => StopReason::EndTurn,
             None => StopReason::ToolCalls,
         };
-        Answer {
-            blocks,
-            stop,
-            usage: self.usage,
-            model: self.model,
-            drift: None,
-        }
+        Answer { blocks, stop, usage: self.usage, model: self.model, drift: None }
     }
 }
 
 fn tool_call(id: &str, call: &Map<String, Value>) -> ToolCall {
     let function = call.get("function").and_then(Value::as_object);
-    let text = |key| {
-        function
-            .and_then(|f| f.get(key))
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text = |key| function.and_then(|f| f.get(key)).and_then(Value::as_str).unwrap_or_default();
     ToolCall {
         id: CallId::new(id),
         name: text("name").to_owned(),
@@ -219,10 +192,7 @@ fn tool_call(id: &str, call: &Map<String, Value>) -> ToolCall {
 }
 
 fn name_of(call: &Map<String, Value>) -> Option<&str> {
-    call.get("function")?
-        .get("name")?
-        .as_str()
-        .filter(|name| !name.is_empty())
+    call.get("function")?.get("name")?.as_str().filter(|name| !name.is_empty())
 }
 
 /// Adds a piece: argument texts are joined, objects merged, anything else is set once.
@@ -275,9 +245,7 @@ mod tests {
             r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"command\":"}}]}}]}"#,
             r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":" \"ls\"}"}}]},"finish_reason":"tool_calls"}]}"#,
         ]);
-        let Block::Call(call) = &answer.blocks[1] else {
-            panic!("a call is expected")
-        };
+        let Block::Call(call) = &answer.blocks[1] else { panic!("a call is expected") };
         assert_eq!(call.arguments.as_text(), r#"{"command":"ls"}"#);
         let raw = call.raw.as_ref().unwrap().get();
         assert_eq!(
@@ -296,18 +264,14 @@ mod tests {
         };
         let chunks = [call("", 0), call(r#""id":"x","#, 1), call(r#""id":"x","#, 2)];
         let answer = assemble(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
-        let ids: Vec<&str> = lathe_protocol::calls_of(&answer.blocks)
-            .map(|call| call.id.as_str())
-            .collect();
+        let ids: Vec<&str> = lathe_protocol::calls_of(&answer.blocks).map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["call_3_0", "x", "x_again"]);
     }
 
     #[test]
     fn an_error_in_the_stream_is_the_providers_word() {
         let mut assembly = Assembly::default();
-        let bad = assembly
-            .take(r#"{"error":{"message":"overloaded","type":"server_error"}}"#)
-            .unwrap_err();
+        let bad = assembly.take(r#"{"error":{"message":"overloaded","type":"server_error"}}"#).unwrap_err();
         assert_eq!(bad, BadChunk::ProviderError("overloaded".into()));
     }
 }

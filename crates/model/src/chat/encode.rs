@@ -58,10 +58,7 @@ pub(crate) fn encode_head(head: &Head) -> Bytes {
                 },
             })
             .collect(),
-        messages: [SystemMessage {
-            role: "system",
-            content: &head.system,
-        }],
+        messages: [SystemMessage { role: "system", content: &head.system }],
     };
     let mut bytes = to_vec(&body);
     bytes.truncate(bytes.len().saturating_sub(TAIL.len()));
@@ -82,18 +79,11 @@ pub(crate) fn encode_message(message: &Message) -> Bytes {
         content: &'a str,
     }
     let json = match message {
-        Message::User(user) => to_vec(&User {
-            role: "user",
-            content: &user.text,
-        }),
-        Message::Tool(tool) => to_vec(&Tool {
-            role: "tool",
-            tool_call_id: tool.call.as_str(),
-            content: &tool.text,
-        }),
-        Message::Assistant(assistant) => to_vec(&Assistant {
-            blocks: &assistant.blocks,
-        }),
+        Message::User(user) => to_vec(&User { role: "user", content: &user.text }),
+        Message::Tool(tool) => {
+            to_vec(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &tool.text })
+        }
+        Message::Assistant(assistant) => to_vec(&Assistant { blocks: &assistant.blocks }),
     };
     let mut bytes = Vec::with_capacity(json.len() + 1);
     bytes.push(b',');
@@ -163,10 +153,7 @@ impl<'a> CallForm<'a> {
         Self {
             id: call.id.as_str(),
             r#type: "function",
-            function: FunctionForm {
-                name: &call.name,
-                arguments: call.arguments.as_text(),
-            },
+            function: FunctionForm { name: &call.name, arguments: call.arguments.as_text() },
         }
     }
 }

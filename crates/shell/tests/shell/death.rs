@@ -9,20 +9,11 @@ async fn after_exit_the_next_line_finds_folder_environment_and_functions() {
     let mut sh = shell().await;
     sh.run("mkdir d; cd d; export A=$'two\\nlines \"and\" quotes'; f() { echo \"f: $A\"; }; export -f f; unset HOME; umask 027").await;
     let end = sh.run("echo last; exit 3").await;
-    assert_eq!(
-        (end.exit, end.respawned, text(&end).0.as_str()),
-        (LineExit::Code(3), true, "last\n")
-    );
-    let expected = format!(
-        "{}\nf: two\nlines \"and\" quotes\nnone 0027\n",
-        sh.folder().join("d").display()
-    );
+    assert_eq!((end.exit, end.respawned, text(&end).0.as_str()), (LineExit::Code(3), true, "last\n"));
+    let expected = format!("{}\nf: two\nlines \"and\" quotes\nnone 0027\n", sh.folder().join("d").display());
     let end = sh.run("pwd; bash -c f; echo ${HOME-none} $(umask)").await;
     assert_eq!((text(&end).0, end.respawned), (expected, false));
-    assert_eq!(
-        sh.out("cd - >/dev/null; pwd").await,
-        format!("{}\n", sh.folder().display())
-    );
+    assert_eq!(sh.out("cd - >/dev/null; pwd").await, format!("{}\n", sh.folder().display()));
 }
 
 #[tokio::test]
@@ -30,10 +21,7 @@ async fn state_survives_many_deaths_in_a_row() {
     let mut sh = shell().await;
     sh.run("export A=kept").await;
     for code in 0..20 {
-        assert_eq!(
-            sh.run(&format!("export N={code}; exit {code}")).await.exit,
-            LineExit::Code(code)
-        );
+        assert_eq!(sh.run(&format!("export N={code}; exit {code}")).await.exit, LineExit::Code(code));
     }
     assert_eq!(sh.out("echo $A ${N-none}").await, "kept none\n");
 }
@@ -43,10 +31,7 @@ async fn set_e_and_a_failure() {
     let mut sh = shell().await;
     sh.run("export A=1").await;
     let end = sh.run("set -e; echo before; false; echo after").await;
-    assert_eq!(
-        (all(&end), end.respawned),
-        ((1, "before\n".into(), String::new()), true)
-    );
+    assert_eq!((all(&end), end.respawned), ((1, "before\n".into(), String::new()), true));
     assert_eq!(sh.out("false; echo on $A").await, "on 1\n");
 }
 
@@ -65,10 +50,7 @@ async fn kill_9_of_the_shell() {
     let mut sh = shell().await;
     sh.run("export A=1").await;
     let end = sh.run("echo before; kill -9 $$; echo after").await;
-    assert_eq!(
-        (end.exit, text(&end).0.as_str()),
-        (LineExit::ShellKilled { signal: 9 }, "before\n")
-    );
+    assert_eq!((end.exit, text(&end).0.as_str()), (LineExit::ShellKilled { signal: 9 }, "before\n"));
     assert_eq!(end.exit.code(), 137);
     assert_eq!(sh.out("echo $A").await, "1\n");
 }
@@ -86,10 +68,7 @@ async fn exec_of_a_program() {
 #[tokio::test]
 async fn an_exit_trap_runs_and_prints() {
     let mut sh = shell().await;
-    assert_eq!(
-        all(&sh.run("trap 'echo bye' EXIT; exit 4").await),
-        (4, "bye\n".into(), String::new())
-    );
+    assert_eq!(all(&sh.run("trap 'echo bye' EXIT; exit 4").await), (4, "bye\n".into(), String::new()));
     sh.run("trap 'echo later' EXIT").await;
     assert_eq!(sh.out("exit").await, "later\n");
 }
@@ -109,12 +88,7 @@ async fn background_jobs_outlive_their_shell() {
 async fn a_shell_that_dies_between_lines_is_replaced() {
     let mut sh = shell().await;
     sh.run("export A=1; cd /usr").await;
-    let bash: i32 = sh
-        .out("echo $$; (sleep 0.1; kill -9 $$) &")
-        .await
-        .trim()
-        .parse()
-        .unwrap();
+    let bash: i32 = sh.out("echo $$; (sleep 0.1; kill -9 $$) &").await.trim().parse().unwrap();
     eventually("bash is gone", || stat(bash).1 == 0).await;
     let end = sh.run("echo $A $PWD").await;
     assert_eq!((text(&end).0.as_str(), end.respawned), ("1 /usr\n", true));
@@ -125,10 +99,8 @@ async fn a_lost_supervisor_is_said_and_replaced() {
     let mut sh = shell().await;
     sh.run("cd /usr").await;
     let ax = ax_of(&mut sh).await;
-    let error = sh
-        .try_run(format!("kill -9 {ax}; sleep 5").as_bytes(), crate::harness::SOON)
-        .await
-        .unwrap_err();
+    let error =
+        sh.try_run(format!("kill -9 {ax}; sleep 5").as_bytes(), crate::harness::SOON).await.unwrap_err();
     assert!(error.to_string().contains("supervisor ended"), "{error}");
     let end = sh.run("pwd").await;
     assert_eq!((text(&end).0.as_str(), end.respawned), ("/usr\n", true));
@@ -139,10 +111,8 @@ async fn a_cleaned_up_temporary_folder_is_made_anew() {
     let mut sh = shell().await;
     let ax = ax_of(&mut sh).await;
     let answers = std::fs::read_dir(format!("/proc/{ax}/fd")).unwrap().flatten();
-    let answers = answers
-        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-        .find(|to| to.ends_with("a"))
-        .unwrap();
+    let answers =
+        answers.filter_map(|fd| std::fs::read_link(fd.path()).ok()).find(|to| to.ends_with("a")).unwrap();
     std::fs::remove_dir_all(answers.parent().unwrap()).unwrap();
     assert_eq!(sh.out("echo on").await, "on\n");
     sh.close().await;

@@ -60,14 +60,9 @@ fn nothing_is_left_after_the_runtime_is_gone() {
         std::future::pending::<()>().await;
     });
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let wait = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let wait = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     wait.block_on(eventually("all are gone", || with_argument("98753").is_empty()));
-    wait.block_on(eventually("ax is gone", || {
-        matches!(stat(ax).0.as_str(), "" | "Z")
-    }));
+    wait.block_on(eventually("ax is gone", || matches!(stat(ax).0.as_str(), "" | "Z")));
 }
 
 /// Not a test by itself: the host that the next test kills.
@@ -76,18 +71,10 @@ async fn host_to_be_killed() {
     if std::env::var_os("LATHE_TEST_HOST").is_none() {
         return;
     }
-    let mut shell = Shell::start(Arc::new(LocalProcesses), options("/".as_ref()))
-        .await
-        .unwrap();
-    let limits = LineLimits {
-        timeout: Duration::from_secs(600),
-        ..LineLimits::default()
-    };
+    let mut shell = Shell::start(Arc::new(LocalProcesses), options("/".as_ref())).await.unwrap();
+    let limits = LineLimits { timeout: Duration::from_secs(600), ..LineLimits::default() };
     let line = escapees("98754") + "; sleep 98755";
-    shell
-        .run(line.as_bytes(), limits, None, &CancellationToken::new())
-        .await
-        .unwrap();
+    shell.run(line.as_bytes(), limits, None, &CancellationToken::new()).await.unwrap();
 }
 
 #[tokio::test]
@@ -101,10 +88,8 @@ async fn nothing_is_left_when_the_host_is_killed() {
     started("98755").await;
     host.kill().unwrap();
     host.wait().unwrap();
-    eventually("all are gone", || {
-        with_argument("98754").is_empty() && with_argument("98755").is_empty()
-    })
-    .await;
+    eventually("all are gone", || with_argument("98754").is_empty() && with_argument("98755").is_empty())
+        .await;
 }
 
 #[tokio::test]
@@ -120,12 +105,8 @@ async fn nothing_is_left_when_the_supervisor_is_told_to_end() {
 async fn no_zombies_gather() {
     let mut sh = shell().await;
     let ax = ax_of(&mut sh).await;
-    sh.run("for i in {1..50}; do (true & true &) ; setsid -f true; done; sleep 0.1")
-        .await;
-    eventually("no zombie", || {
-        !pids().iter().any(|pid| parent(*pid) == ax && stat(*pid).0 == "Z")
-    })
-    .await;
+    sh.run("for i in {1..50}; do (true & true &) ; setsid -f true; done; sleep 0.1").await;
+    eventually("no zombie", || !pids().iter().any(|pid| parent(*pid) == ax && stat(*pid).0 == "Z")).await;
     assert_eq!(sh.run("true").await.jobs, 0);
 }
 
@@ -137,17 +118,10 @@ async fn descriptors_do_not_leak() {
     let me = std::process::id() as i32;
     let (host, before) = (descriptors(me), (descriptors(ax), descriptors(bash)));
     for number in 0..300 {
-        let line = if number % 10 == 0 {
-            "sleep 0.01 & echo x"
-        } else {
-            "echo x; echo y >&2"
-        };
+        let line = if number % 10 == 0 { "sleep 0.01 & echo x" } else { "echo x; echo y >&2" };
         assert_eq!(text(&sh.run(line).await).0, "x\n");
     }
-    eventually("descriptors are back", || {
-        (descriptors(ax), descriptors(bash)) == before
-    })
-    .await;
+    eventually("descriptors are back", || (descriptors(ax), descriptors(bash)) == before).await;
     // Other tests of this process come and go; a leak would be one per line at least.
     assert!(descriptors(me) < host + 150);
 }
@@ -156,15 +130,9 @@ async fn descriptors_do_not_leak() {
 async fn bash_inherits_no_blocked_or_ignored_signals() {
     let mut sh = shell().await;
     let masks = sh.out("sed -n 's/^Sig[BI][lg][kn]:.//p' /proc/self/status").await;
-    let masks: Vec<u64> = masks
-        .lines()
-        .map(|mask| u64::from_str_radix(mask, 16).unwrap())
-        .collect();
+    let masks: Vec<u64> = masks.lines().map(|mask| u64::from_str_radix(mask, 16).unwrap()).collect();
     // Only the classic signals: this test's own parent may ignore others.
-    assert_eq!(
-        masks.iter().map(|mask| mask & 0x7fff_ffff).collect::<Vec<_>>(),
-        [0, 0]
-    );
+    assert_eq!(masks.iter().map(|mask| mask & 0x7fff_ffff).collect::<Vec<_>>(), [0, 0]);
 }
 
 #[tokio::test]
@@ -172,10 +140,8 @@ async fn the_private_folder_goes_too() {
     let mut sh = shell().await;
     let ax = ax_of(&mut sh).await;
     let links = std::fs::read_dir(format!("/proc/{ax}/fd")).unwrap().flatten();
-    let answers = links
-        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-        .find(|to| to.ends_with("a"))
-        .unwrap();
+    let answers =
+        links.filter_map(|fd| std::fs::read_link(fd.path()).ok()).find(|to| to.ends_with("a")).unwrap();
     assert!(answers.exists());
     sh.close().await;
     assert!(!answers.parent().unwrap().exists());
@@ -186,16 +152,11 @@ async fn the_folder_of_a_killed_supervisor_is_swept() {
     let mut sh = shell().await;
     let ax = ax_of(&mut sh).await;
     let links = std::fs::read_dir(format!("/proc/{ax}/fd")).unwrap().flatten();
-    let answers = links
-        .filter_map(|fd| std::fs::read_link(fd.path()).ok())
-        .find(|to| to.ends_with("a"))
-        .unwrap();
+    let answers =
+        links.filter_map(|fd| std::fs::read_link(fd.path()).ok()).find(|to| to.ends_with("a")).unwrap();
     let folder = answers.parent().unwrap();
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
-    std::fs::File::open(folder)
-        .unwrap()
-        .set_modified(long_ago)
-        .unwrap();
+    std::fs::File::open(folder).unwrap().set_modified(long_ago).unwrap();
     shell().await.close().await;
     assert!(folder.exists(), "it is in use");
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(ax), nix::sys::signal::SIGKILL).unwrap();

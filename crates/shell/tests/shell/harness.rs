@@ -13,11 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub const SOON: Duration = Duration::from_secs(20);
 
 pub fn options(cwd: &Path) -> ShellOptions {
-    let env = [
-        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-        ("HOME", "/tmp"),
-        ("LC_ALL", "C.UTF-8"),
-    ];
+    let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp"), ("LC_ALL", "C.UTF-8")];
     ShellOptions {
         cwd: cwd.to_owned(),
         env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
@@ -46,9 +42,7 @@ impl DerefMut for TestShell {
 
 pub async fn shell() -> TestShell {
     let folder = tempfile::tempdir().unwrap();
-    let shell = Shell::start(Arc::new(LocalProcesses), options(folder.path()))
-        .await
-        .unwrap();
+    let shell = Shell::start(Arc::new(LocalProcesses), options(folder.path())).await.unwrap();
     TestShell { shell, folder }
 }
 
@@ -64,21 +58,13 @@ impl TestShell {
     }
 
     pub async fn try_run(&mut self, line: &[u8], timeout: Duration) -> Result<LineEnd, ShellError> {
-        let limits = LineLimits {
-            timeout,
-            ..LineLimits::default()
-        };
-        self.shell
-            .run(line, limits, None, &CancellationToken::new())
-            .await
+        let limits = LineLimits { timeout, ..LineLimits::default() };
+        self.shell.run(line, limits, None, &CancellationToken::new()).await
     }
 
     /// Runs a line that has no business taking long.
     pub async fn run(&mut self, line: &str) -> LineEnd {
-        let end = self
-            .try_run(line.as_bytes(), Duration::from_secs(60))
-            .await
-            .unwrap();
+        let end = self.try_run(line.as_bytes(), Duration::from_secs(60)).await.unwrap();
         assert!(end.elapsed < SOON, "{line}: {:?}", end.elapsed);
         end
     }
@@ -97,10 +83,7 @@ impl TestShell {
 
 pub fn text(end: &LineEnd) -> (String, String) {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (
-        text(end.stdout.read_all().unwrap()),
-        text(end.stderr.read_all().unwrap()),
-    )
+    (text(end.stdout.read_all().unwrap()), text(end.stderr.read_all().unwrap()))
 }
 
 /// Exit code, stdout and stderr.
@@ -115,18 +98,12 @@ fn read(pid: i32, file: &str) -> Vec<u8> {
 
 pub fn pids() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Live processes with this argument.
 pub fn with_argument(argument: &str) -> Vec<i32> {
-    let has = |pid: &i32| {
-        read(*pid, "cmdline")
-            .split(|byte| *byte == 0)
-            .any(|a| a == argument.as_bytes())
-    };
+    let has = |pid: &i32| read(*pid, "cmdline").split(|byte| *byte == 0).any(|a| a == argument.as_bytes());
     pids().into_iter().filter(has).collect()
 }
 
@@ -149,12 +126,7 @@ pub fn parent(pid: i32) -> i32 {
 /// State letter and parent.
 pub fn stat(pid: i32) -> (String, i32) {
     let stat = String::from_utf8_lossy(&read(pid, "stat")).into_owned();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_ascii_whitespace()
-        .collect();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_ascii_whitespace().collect();
     match fields[..] {
         [state, parent, ..] => (state.to_owned(), parent.parse().unwrap()),
         _ => (String::new(), 0),

@@ -50,20 +50,14 @@ async fn stopped(sh: &mut TestShell, folder: &Path, line: &str, how: How) -> Lin
         How::Timeout => matches!(end.exit, LineExit::TimedOut { .. }),
         How::Cancel => matches!(end.exit, LineExit::Cancelled { .. }),
     };
-    assert!(
-        is_right && matches!(end.exit.code(), 137 | 143),
-        "{line}: {:?}",
-        end.exit
-    );
+    assert!(is_right && matches!(end.exit.code(), 137 | 143), "{line}: {:?}", end.exit);
     end
 }
 
 /// Whether a line has got too far: all lines here do that by making a file whose name begins with `x`.
 fn is_marked(folder: &Path) -> bool {
     let files = std::fs::read_dir(folder).unwrap().flatten();
-    files
-        .into_iter()
-        .any(|file| file.file_name().as_encoded_bytes().starts_with(b"x"))
+    files.into_iter().any(|file| file.file_name().as_encoded_bytes().starts_with(b"x"))
 }
 
 async fn check(line: &str, how: How) {
@@ -210,26 +204,16 @@ async fn traps_of_the_line_do_not_run() {
 async fn bash_is_not_replaced_for_a_command_outside_of_functions() {
     let mut sh = shell().await;
     let folder = sh.folder();
-    sh.run("shopt -s nullglob; set -f; exec 3>three; trap 'echo bye' EXIT; true & wait")
-        .await;
+    sh.run("shopt -s nullglob; set -f; exec 3>three; trap 'echo bye' EXIT; true & wait").await;
     let pid = sh.out("echo $$").await;
-    for line in [
-        "sleep 987500; :",
-        "while :; do sleep 987500; done",
-        "sleep 987500 | cat",
-    ] {
+    for line in ["sleep 987500; :", "while :; do sleep 987500; done", "sleep 987500 | cat"] {
         let end = stopped(&mut sh, &folder, line, How::Timeout).await;
         assert!(!end.respawned, "{line}");
         assert_eq!(sh.out("echo $?").await, format!("{}\n", end.exit.code()));
     }
-    let end = sh
-        .run("echo $$; shopt nullglob; echo $-; echo 3 >&3; cat three")
-        .await;
+    let end = sh.run("echo $$; shopt nullglob; echo $-; echo 3 >&3; cat three").await;
     let (out, err) = text(&end);
-    assert!(
-        out.starts_with(&pid) && out.ends_with("\n3\n") && err.is_empty(),
-        "{out}{err}"
-    );
+    assert!(out.starts_with(&pid) && out.ends_with("\n3\n") && err.is_empty(), "{out}{err}");
     assert!(out.contains("nullglob       \ton") && out.contains('f'), "{out}");
     assert_eq!(sh.out("exit").await, "bye\n");
 }
@@ -264,14 +248,8 @@ async fn a_line_that_takes_the_signal_away_costs_its_state_only() {
         let end = stopped(&mut sh, &folder, &format!("export A=after; {line}"), How::Cancel).await;
         assert!(end.respawned, "{line}");
         sleep(Duration::from_millis(500)).await;
-        assert!(
-            !is_marked(&folder) && with_argument("987502").is_empty(),
-            "{line}"
-        );
-        assert_eq!(
-            sh.out("echo $A; pwd").await,
-            format!("before\n{}\n", folder.display())
-        );
+        assert!(!is_marked(&folder) && with_argument("987502").is_empty(), "{line}");
+        assert_eq!(sh.out("echo $A; pwd").await, format!("before\n{}\n", folder.display()));
     }
 }
 
@@ -279,8 +257,7 @@ async fn a_line_that_takes_the_signal_away_costs_its_state_only() {
 async fn traps_work_in_ordinary_lines() {
     let mut sh = shell().await;
     assert_eq!(
-        sh.out("trap 'echo int' INT; kill -INT $$; trap 'echo usr' USR1; kill -USR1 $$; echo on")
-            .await,
+        sh.out("trap 'echo int' INT; kill -INT $$; trap 'echo usr' USR1; kill -USR1 $$; echo on").await,
         "int\nusr\non\n"
     );
     assert_eq!(sh.out("kill -INT $$; (trap 'echo sub' EXIT)").await, "int\nsub\n");

@@ -16,18 +16,12 @@ async fn a_time_out_ends_the_tree_of_this_line_only() {
     let line =
         "cd d; b=2; setsid -f sleep 98731; (sleep 98732 &) ; nohup sleep 98733 & bash -c 'sleep 98734; :'";
     let end = sh.run_for(line, SHORT).await;
-    assert_eq!(
-        (end.exit, end.respawned, end.jobs),
-        (LineExit::TimedOut { code: 143 }, false, 1)
-    );
+    assert_eq!((end.exit, end.respawned, end.jobs), (LineExit::TimedOut { code: 143 }, false, 1));
     for gone in ["98731", "98732", "98733", "98734"] {
         assert!(with_argument(gone).is_empty(), "{gone}");
     }
     assert_eq!(with_argument("98730").len(), 1);
-    assert_eq!(
-        sh.out("echo $A $b; pwd").await,
-        format!("1 2\n{}\n", sh.folder().join("d").display())
-    );
+    assert_eq!(sh.out("echo $A $b; pwd").await, format!("1 2\n{}\n", sh.folder().join("d").display()));
     sh.close().await;
     assert!(with_argument("98730").is_empty());
 }
@@ -42,20 +36,12 @@ async fn partial_output_is_kept() {
 #[tokio::test]
 async fn children_that_ignore_term_are_killed() {
     let mut sh = shell().await;
-    let end = sh
-        .run_for("bash -c 'trap \"\" TERM; sleep 98736; sleep 98736'", SHORT)
-        .await;
-    assert_eq!(
-        (end.exit, end.respawned),
-        (LineExit::TimedOut { code: 137 }, false)
-    );
+    let end = sh.run_for("bash -c 'trap \"\" TERM; sleep 98736; sleep 98736'", SHORT).await;
+    assert_eq!((end.exit, end.respawned), (LineExit::TimedOut { code: 137 }, false));
     assert!(with_argument("98736").is_empty());
     sh.run("trap '' TERM; x=1").await;
     let end = sh.run_for("sleep 98736", SHORT).await;
-    assert_eq!(
-        (end.exit, end.respawned),
-        (LineExit::TimedOut { code: 137 }, false)
-    );
+    assert_eq!((end.exit, end.respawned), (LineExit::TimedOut { code: 137 }, false));
     assert_eq!(sh.out("echo $x").await, "1\n");
 }
 
@@ -79,11 +65,7 @@ async fn a_busy_shell_is_replaced_with_its_state() {
         ("while :; do sleep 98738; done", false),
     ] {
         let end = sh.run_for(line, SHORT).await;
-        assert!(
-            matches!(end.exit, LineExit::TimedOut { .. }),
-            "{line}: {:?}",
-            end.exit
-        );
+        assert!(matches!(end.exit, LineExit::TimedOut { .. }), "{line}: {:?}", end.exit);
         assert_eq!(end.respawned, is_busy, "{line}");
         assert_eq!(sh.out("echo $A $PWD").await, "1 /usr\n", "{line}");
     }
@@ -103,10 +85,7 @@ async fn a_silenced_shell_is_replaced() {
 async fn cancelling_ends_the_line_quickly_with_what_it_printed() {
     let mut sh = shell().await;
     let cancel = CancellationToken::new();
-    let limits = LineLimits {
-        timeout: Duration::from_secs(600),
-        ..LineLimits::default()
-    };
+    let limits = LineLimits { timeout: Duration::from_secs(600), ..LineLimits::default() };
     let stop = cancel.clone();
     let canceller = tokio::spawn(async move {
         started("98740").await;
@@ -114,12 +93,7 @@ async fn cancelling_ends_the_line_quickly_with_what_it_printed() {
     });
     let end = sh
         .shell
-        .run(
-            b"echo partly; sleep 98740; echo never >/dev/null",
-            limits,
-            None,
-            &cancel,
-        )
+        .run(b"echo partly; sleep 98740; echo never >/dev/null", limits, None, &cancel)
         .await
         .unwrap();
     canceller.await.unwrap();

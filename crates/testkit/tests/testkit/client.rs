@@ -29,9 +29,7 @@ impl Response {
     /// The data of the events, whatever the line ends are.
     pub fn datas(&self) -> Vec<String> {
         let text = self.text().replace("\r\n", "\n").replace('\r', "\n");
-        text.split("\n\n")
-            .filter_map(|event| event.strip_prefix("data: ").map(str::to_owned))
-            .collect()
+        text.split("\n\n").filter_map(|event| event.strip_prefix("data: ").map(str::to_owned)).collect()
     }
 
     /// The text of the answer, put together.
@@ -58,10 +56,8 @@ impl Response {
 
 /// A conversation with `answers` answered calls behind it.
 pub fn messages(answers: usize) -> Vec<Value> {
-    let mut messages = vec![
-        json!({"role": "system", "content": "s"}),
-        json!({"role": "user", "content": "u"}),
-    ];
+    let mut messages =
+        vec![json!({"role": "system", "content": "s"}), json!({"role": "user", "content": "u"})];
     for number in 0..answers {
         let id = format!("c{number}");
         messages.push(json!({"role": "assistant", "content": null, "tool_calls": [
@@ -74,14 +70,8 @@ pub fn messages(answers: usize) -> Vec<Value> {
 impl Client {
     pub fn to(model: &FakeModel) -> Self {
         let url = model.base_url();
-        let address = url
-            .trim_start_matches("http://")
-            .trim_end_matches("/v1")
-            .to_owned();
-        Self {
-            stream: BufReader::new(TcpStream::connect(address).unwrap()),
-            key: None,
-        }
+        let address = url.trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+        Self { stream: BufReader::new(TcpStream::connect(address).unwrap()), key: None }
     }
 
     pub fn with_key(mut self, key: &str) -> Self {
@@ -98,10 +88,7 @@ impl Client {
         let body = json!({"model": "fake", "stream": true, "stream_options": {"include_usage": true},
             "messages": messages})
         .to_string();
-        let key = self
-            .key
-            .as_ref()
-            .map_or(String::new(), |key| format!("Authorization: Bearer {key}\r\n"));
+        let key = self.key.as_ref().map_or(String::new(), |key| format!("Authorization: Bearer {key}\r\n"));
         let request = format!(
             "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n{key}Content-Length: {}\r\n\r\n{body}",
             body.len()
@@ -126,12 +113,7 @@ impl Client {
     }
 
     fn read_response(&mut self) -> Response {
-        let mut response = Response {
-            code: 0,
-            headers: String::new(),
-            chunks: Vec::new(),
-            broke: None,
-        };
+        let mut response = Response { code: 0, headers: String::new(), chunks: Vec::new(), broke: None };
         if let Err(kind) = self.read_into(&mut response) {
             response.broke = Some(kind);
         }
@@ -149,10 +131,7 @@ impl Client {
             response.headers.push_str(&line);
             response.headers.push('\n');
         }
-        let length = response
-            .headers
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "));
+        let length = response.headers.lines().find_map(|line| line.strip_prefix("content-length: "));
         if let Some(length) = length {
             let length = length.parse().unwrap();
             response.chunks.push(self.bytes(length)?);

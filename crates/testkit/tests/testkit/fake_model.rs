@@ -22,10 +22,7 @@ fn the_number_of_assistant_messages_chooses_the_answer() {
     }
     let requests = model.requests();
     assert_eq!(requests.len(), 4);
-    assert!(
-        requests.iter().all(|request| request.connection == 0),
-        "one kept connection"
-    );
+    assert!(requests.iter().all(|request| request.connection == 0), "one kept connection");
     assert_eq!(requests[1].messages(), messages(2));
     assert_eq!(requests[1].header("Host"), Some("x"));
     for request in &requests {
@@ -40,12 +37,7 @@ fn however_it_is_cut_the_answer_is_the_same() {
     let script = || Script::new().answer(say(&text).call("c1", "bash", json!({"command": "echo 世界"})));
     for chop in [Chop::Whole, Chop::Bytes(1), Chop::Bytes(5), Chop::Random(7)] {
         for line_end in [LineEnd::Lf, LineEnd::CrLf, LineEnd::Cr] {
-            let options = Options {
-                chop,
-                line_end,
-                comments: true,
-                ..Options::default()
-            };
+            let options = Options { chop, line_end, comments: true, ..Options::default() };
             let model = FakeModel::start(script(), options);
             let response = Client::to(&model).ask(0);
             let pieces = response.chunks.len();
@@ -72,11 +64,7 @@ fn a_status_comes_with_its_headers_as_often_as_asked() {
     for _ in 0..2 {
         let response = client.ask(0);
         assert_eq!(response.code, 429);
-        assert!(
-            response.headers.contains("retry-after: 1"),
-            "{}",
-            response.headers
-        );
+        assert!(response.headers.contains("retry-after: 1"), "{}", response.headers);
         assert!(response.text().contains("slow down"));
     }
     assert!(client.ask(0).is_whole());
@@ -111,9 +99,7 @@ fn connections_break_where_the_fault_says() {
 #[test]
 fn odd_answers_are_odd_in_their_own_way() {
     let script = Script::new().answer(
-        ls().fails(1, Fault::Garbage)
-            .fails(1, Fault::EmptyAnswer)
-            .fails(1, Fault::MalformedArguments),
+        ls().fails(1, Fault::Garbage).fails(1, Fault::EmptyAnswer).fails(1, Fault::MalformedArguments),
     );
     let model = FakeModel::serving(script);
     let mut client = Client::to(&model);
@@ -129,10 +115,7 @@ fn odd_answers_are_odd_in_their_own_way() {
 
 #[test]
 fn a_stall_and_a_delay_take_their_time() {
-    let options = Options {
-        delay: Duration::from_millis(60),
-        ..Options::default()
-    };
+    let options = Options { delay: Duration::from_millis(60), ..Options::default() };
     let script = Script::new().answer(say(TEXT).fails(1, Fault::Stall(Duration::from_millis(120))));
     let model = FakeModel::start(script, options);
     let started = Instant::now();
@@ -158,19 +141,12 @@ fn a_broken_conversation_is_refused_and_noted() {
             "the script has 1 answers, and number 2 was asked for"
         ]
     );
-    assert!(
-        beyond.text().contains("number 2 was asked for"),
-        "{}",
-        beyond.text()
-    );
+    assert!(beyond.text().contains("number 2 was asked for"), "{}", beyond.text());
 }
 
 #[test]
 fn without_the_key_there_is_no_answer() {
-    let options = Options {
-        require_key: Some("sk-right".into()),
-        ..Options::default()
-    };
+    let options = Options { require_key: Some("sk-right".into()), ..Options::default() };
     let model = FakeModel::start(Script::new().answer(done("ok")), options);
     assert_eq!(Client::to(&model).ask(0).code, 401);
     let wrong = Client::to(&model).with_key("sk-wrong").ask(0);

@@ -11,10 +11,7 @@ fn sh(line: &str) -> Lathe {
 
 #[test]
 fn the_environment_is_the_minimum_and_what_was_added() {
-    let ran = sh("env | cut -d= -f1 | sort | tr '\\n' ' '")
-        .env("EXTRA", "1")
-        .run()
-        .expect_code(0);
+    let ran = sh("env | cut -d= -f1 | sort | tr '\\n' ' '").env("EXTRA", "1").run().expect_code(0);
     // PWD and the underscore are the shell's own.
     let names: Vec<&str> = ran
         .stdout
@@ -41,15 +38,8 @@ fn code_output_input_and_folder_are_passed_on() {
         .stdin("from stdin\n")
         .run()
         .expect_code(4);
-    assert_eq!(
-        (ran.stdout.as_str(), ran.stderr.as_str()),
-        ("in the file\nfrom stdin\n", "err\n")
-    );
-    assert_eq!(
-        events("{\"a\":1}\n[2]\n"),
-        [json!({"a": 1}), json!([2])],
-        "JSON lines"
-    );
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("in the file\nfrom stdin\n", "err\n"));
+    assert_eq!(events("{\"a\":1}\n[2]\n"), [json!({"a": 1}), json!([2])], "JSON lines");
 }
 
 #[test]
@@ -58,10 +48,7 @@ fn the_flags_of_a_model_are_added() {
     let ran = sh("echo \"$@\"").arg("sh").with_model(&model).run();
     assert_eq!(
         ran.stdout,
-        format!(
-            "--model-base-url {} --model fake --api-key fake-key\n",
-            model.base_url()
-        )
+        format!("--model-base-url {} --model fake --api-key fake-key\n", model.base_url())
     );
 }
 
@@ -79,10 +66,7 @@ fn signals_reach_it() {
 #[test]
 #[should_panic(expected = "did not end in time")]
 fn what_runs_too_long_is_killed_and_fails_the_test() {
-    let _ = Lathe::new("/bin/sleep")
-        .arg("61")
-        .timeout(Duration::from_millis(100))
-        .run();
+    let _ = Lathe::new("/bin/sleep").arg("61").timeout(Duration::from_millis(100)).run();
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! One real bash for the whole session.
 
+mod live;
+mod printed;
+
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects, OutputStream};
-use lathe_shell::{HeadTail, LineEnd, LineExit, LineLimits, LiveChunk, Shell, ShellError, Spool, Stream};
+use lathe_protocol::{Boxed, Effects};
+use lathe_shell::{LineEnd, LineExit, LineLimits, LiveChunk, Shell, ShellError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,6 +18,8 @@ use tokio::sync::mpsc;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext, Tool, arguments};
+
+pub(crate) use printed::{Printed, shares};
 
 pub(crate) const ID: &str = "bash";
 
@@ -29,8 +35,9 @@ pub(crate) struct Arguments {
     /// The command: any bash, also several lines.
     #[serde(default)]
     command: Option<String>,
-    /// Seconds after which it is killed; 120 if left out, 3600 at most.
+    /// Seconds after which it is killed; 120 if left out.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
     /// Start a fresh shell instead of running a command.
     #[serde(default)]
@@ -45,30 +52,18 @@ impl Tool for BashTool {
     }
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments {
-            command,
-            timeout,
-            restart,
-        } = arguments(value)?;
+        let Arguments { command, timeout, restart } = arguments(value)?;
         if restart.unwrap_or(false) {
             return Ok(Box::new(Restart));
         }
-        let command = command
-            .filter(|command| !command.trim().is_empty())
-            .ok_or_else(|| Problem::Arguments("No command provided for the bash tool".to_owned()))?;
-        Ok(Box::new(Line {
-            command,
-            timeout: timeout.map(|seconds| seconds.clamp(1, LONGEST)),
-        }))
+        let command = command.filter(|command| !command.trim().is_empty()).ok_or(Problem::NoCommand)?;
+        Ok(Box::new(Line { command, timeout: timeout.map(|seconds| seconds.clamp(1, LONGEST)) }))
     }
 }
 
 /// What a shell line may do is not understood yet, so it may do anything.
 fn opaque() -> Effects {
-    Effects {
-        opaque: true,
-        ..Effects::default()
-    }
+    Effects { opaque: true, ..Effects::default() }
 }
 
 struct Restart;
@@ -84,13 +79,8 @@ impl Invocation for Restart {
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            let restarted = async {
-                let mut shell = context.services.take_shell().await?;
-                shell.restart().await?;
-                context.services.put_shell(shell);
-                Ok::<_, ShellError>(Data::ShellRestarted)
-            };
-            restarted.await.map_err(problem).into()
+            let restarted = context.services.restart_shell().await;
+            restarted.map(|()| Data::ShellRestarted).map_err(problem).into()
         })
     }
 }
@@ -110,34 +100,40 @@ impl Invocation for Line {
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.line(&context).await.map(Data::Shell).map_err(problem).into() })
+        Box::pin(async move { self.line(&context).await.map(Data::Shell).into() })
     }
 }
 
 impl Line {
-    async fn line(&self, context: &RunContext) -> Result<ShellData, ShellError> {
-        let shell = context.services.take_shell().await?;
+    async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
+        let shell = context.services.take_shell().await.map_err(problem)?;
         let seconds = self.timeout.unwrap_or(context.line_seconds);
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);
-        let ((shell, ended), ()) = tokio::join!(
-            self.run_in(shell, seconds, sender, context),
-            forward(receiver, context)
-        );
+        let ((shell, ended), ()) =
+            tokio::join!(self.run_in(shell, seconds, sender, context), live::forward(receiver, context));
         context.services.put_shell(shell);
-        let end = ended?;
+        let end = ended.map_err(problem)?;
+        let redactor = Arc::clone(&context.services.redactor);
+        let (stdout, stderr) = (end.stdout, end.stderr);
+        // Large output lies in a file.
+        let read = move || [&stdout, &stderr].map(|spool| Printed::take(spool, &redactor));
+        let [stdout, stderr] = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
         Ok(ShellData {
             moved: end.cwd != before,
             cwd: end.cwd.display().to_string(),
             exit: end.exit,
-            stdout: end.stdout,
-            stderr: end.stderr,
+            stdout,
+            stderr,
             respawned: end.respawned,
             jobs: end.jobs,
             seconds,
         })
     }
 
+    /// Takes `live` with it, so that whoever shows it knows when the command has ended.
     async fn run_in(
         &self,
         mut shell: Shell,
@@ -145,93 +141,65 @@ impl Line {
         live: mpsc::Sender<LiveChunk>,
         context: &RunContext,
     ) -> (Shell, Result<LineEnd, ShellError>) {
-        let limits = LineLimits {
-            timeout: Duration::from_secs(seconds.into()),
-            keep: KEEP,
-        };
-        let ended = shell
-            .run(self.command.as_bytes(), limits, Some(&live), &context.cancel)
-            .await;
+        let limits = LineLimits { timeout: Duration::from_secs(seconds.into()), keep: KEEP };
+        let ended = shell.run(self.command.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
     }
 }
 
-/// Shows output while it appears, secrets taken out.
-async fn forward(mut chunks: mpsc::Receiver<LiveChunk>, context: &RunContext) {
-    let redactor = &context.services.redactor;
-    let (mut out, mut err) = (redactor.stream(), redactor.stream());
-    let show = |stream, bytes: Vec<u8>| {
-        if !bytes.is_empty() {
-            (context.live)(stream, &String::from_utf8_lossy(&bytes));
-        }
-    };
-    while let Some(chunk) = chunks.recv().await {
-        match chunk.stream {
-            Stream::Stdout => show(OutputStream::Stdout, out.push(&chunk.bytes)),
-            Stream::Stderr => show(OutputStream::Stderr, err.push(&chunk.bytes)),
-        }
-    }
-    show(OutputStream::Stdout, out.finish());
-    show(OutputStream::Stderr, err.finish());
-}
-
 fn problem(error: ShellError) -> Problem {
-    Problem::Shell(error.to_string())
-}
-
-/// A stream as text, head and tail if it is longer than `cap`.
-pub(crate) fn stream_text(spool: &Spool, cap: usize) -> String {
-    let HeadTail { head, tail, omitted } = match spool.head_tail(cap) {
-        Ok(parts) => parts,
-        Err(error) => return format!("[the output could not be read back: {error}]"),
-    };
-    let head = String::from_utf8_lossy(&head);
-    let tail = String::from_utf8_lossy(&tail);
-    if omitted == 0 {
-        return format!("{head}{tail}");
+    let reason = error.to_string();
+    match error {
+        ShellError::NoExec(_)
+        | ShellError::Place { .. }
+        | ShellError::Supervisor(_)
+        | ShellError::Bash(_) => Problem::ShellStart(reason),
+        ShellError::NulInLine
+        | ShellError::LineTooLong { .. }
+        | ShellError::SupervisorGone(_)
+        | ShellError::SupervisorStuck => Problem::Shell(reason),
     }
-    format!(
-        "{}\n[... {omitted} of {} bytes left out; narrow the command down to see them ...]\n{tail}",
-        head.trim_end_matches('\n'),
-        spool.total(),
-    )
 }
 
 pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
+    let (out, err) = shares(&shell.stdout, &shell.stderr, cap);
     let mut parts = vec![status(shell)];
-    for (tag, spool) in [("stdout", &shell.stdout), ("stderr", &shell.stderr)] {
-        if spool.total() > 0 {
-            let text = stream_text(spool, cap);
-            parts.push(format!(
-                "<{tag}>\n{}\n</{tag}>",
-                text.strip_suffix('\n').unwrap_or(&text)
-            ));
+    for (tag, printed, cap) in [("stdout", &shell.stdout, out), ("stderr", &shell.stderr, err)] {
+        if printed.total > 0 {
+            let text = printed.cut(cap).text;
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            parts.push(format!("<{tag}>\n{text}\n</{tag}>"));
         }
     }
     parts.join("\n")
 }
 
-/// How the command ended, and what else the model must know to go on.
+/// How the command ended, and what else the model must know to go on: one line.
 fn status(shell: &ShellData) -> String {
-    let mut text = match shell.exit {
+    let mut facts = vec![match shell.exit {
         LineExit::Code(code) => format!("exit code {code}"),
         LineExit::ShellKilled { signal } => format!("the shell itself was killed by signal {signal}"),
-        LineExit::TimedOut { .. } => format!(
-            "timed out after {} seconds: the command and its children were killed. Give a larger timeout, or run it in the background.",
-            shell.seconds
-        ),
-        LineExit::Cancelled { .. } => {
-            "cancelled by the user: the command and its children were killed.".to_owned()
+        LineExit::TimedOut { .. } => {
+            format!("timed out after {} seconds: the command and its children were killed", shell.seconds)
         }
-    };
+        LineExit::Cancelled { .. } => {
+            "cancelled by the user: the command and its children were killed".to_owned()
+        }
+    }];
     if shell.respawned {
-        text.push_str("; the shell had to be started again");
+        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
     }
     if shell.moved || shell.respawned {
-        text.push_str(&format!("; now in {}", shell.cwd));
+        facts.push(format!("now in {}", shell.cwd));
     }
-    if shell.jobs > 0 {
-        text.push_str(&format!("; {} background processes running", shell.jobs));
+    match shell.jobs {
+        0 => {}
+        1 => facts.push("1 background process running".to_owned()),
+        jobs => facts.push(format!("{jobs} background processes running")),
     }
-    text
+    let hint = match shell.exit {
+        LineExit::TimedOut { .. } => ". Give a larger timeout, or run it in the background.",
+        LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::Cancelled { .. } => "",
+    };
+    facts.join("; ") + hint
 }

@@ -31,9 +31,7 @@ impl Tool for DoneTool {
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments { summary } = arguments(value)?;
-        Ok(Box::new(Done {
-            summary: summary.unwrap_or_default(),
-        }))
+        Ok(Box::new(Done { summary: summary.unwrap_or_default() }))
     }
 }
 
@@ -55,11 +53,6 @@ impl Invocation for Done {
     }
 
     fn run(self: Box<Self>, _: Permit, _: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move {
-            Ok(Data::Done {
-                summary: self.summary,
-            })
-            .into()
-        })
+        Box::pin(async move { Ok(Data::Done { summary: self.summary }).into() })
     }
 }

@@ -1,5 +1,6 @@
 //! Changes inside a file: a text replaced, or text inserted after a line.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use lathe_edit::{EditError, Edited, MatchKind, Occurrence, Text, insert, number_lines, replace};
@@ -13,6 +14,7 @@ use serde_json::Value;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::view::{LARGEST, clip, lines_of};
 
 pub(crate) const ID: &str = "edit";
 
@@ -37,7 +39,7 @@ pub(crate) struct Arguments {
     replace_all: Option<bool>,
     /// Instead of old_str: insert new_str after this line; 0 is the beginning of the file.
     #[serde(default)]
-    insert_line: Option<usize>,
+    insert_line: Option<i64>,
 }
 
 pub(crate) struct EditTool;
@@ -48,36 +50,19 @@ impl Tool for EditTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments {
-            path,
-            old_str,
-            new_str,
-            replace_all,
-            insert_line,
-        } = arguments(value)?;
+        let Arguments { path, old_str, new_str, replace_all, insert_line } = arguments(value)?;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
-                let how = if replace_all.unwrap_or(false) {
-                    Occurrence::All
-                } else {
-                    Occurrence::Unique
-                };
+                let how = if replace_all.unwrap_or(false) { Occurrence::All } else { Occurrence::Unique };
                 Change::Replace { old, how }
             }
             (None, Some(line)) => Change::Insert { line },
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Problem::Arguments(
-                    "give either old_str or insert_line".to_owned(),
-                ));
+                return Err(Problem::Arguments("give either old_str or insert_line".to_owned()));
             }
         };
         let path = absolute(root, &path);
-        Ok(Box::new(Edit {
-            shown: shown(root, &path),
-            path,
-            new: new_str,
-            change,
-        }))
+        Ok(Box::new(Edit { shown: shown(root, &path), path, new: new_str, change }))
     }
 }
 
@@ -91,7 +76,7 @@ struct Edit {
 
 enum Change {
     Replace { old: String, how: Occurrence },
-    Insert { line: usize },
+    Insert { line: i64 },
 }
 
 impl Invocation for Edit {
@@ -104,10 +89,7 @@ impl Invocation for Edit {
 
     fn effects(&self) -> Effects {
         let path = self.path.display().to_string();
-        Effects {
-            reads: vec![path.clone()],
-            ..Effects::writing(path)
-        }
+        Effects { reads: vec![path.clone()], ..Effects::writing(path) }
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -123,47 +105,43 @@ impl Invocation for Edit {
 impl Edit {
     async fn edit(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let files = &context.services.files;
-        let stat = files
-            .stat(&self.path)
-            .await
-            .map_err(|error| self.wrong(error, Doing::Reading))?;
-        if stat.kind == FileKind::Directory {
-            return Err(Problem::IsFolder(self.path.clone()));
+        let stat = files.stat(&self.path).await.map_err(|error| self.wrong(error, Doing::Reading))?;
+        match stat.kind {
+            FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
+            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+            FileKind::File if stat.bytes > LARGEST => {
+                return Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes });
+            }
+            FileKind::File => {}
         }
-        let before = files
-            .read(&self.path, None)
-            .await
-            .map_err(|error| self.wrong(error, Doing::Reading))?;
+        let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, Doing::Reading))?;
         let hash = Digest::of(&before);
         let path = self.path.display().to_string();
         if context.seen_hash(&path).is_some_and(|seen| *seen != hash) {
             return Err(Problem::Stale(self.path.clone()));
         }
-        let edited = self.change(&before).map_err(|error| self.problem(error))?;
+        let edited = self.change(&before)?;
         let data = self.data(&path, &edited);
         let after = Digest::of(&edited.content);
-        let op = FileOp::Write {
-            path: self.path.clone(),
-            expect: Expect::Hash(hash),
-            content: edited.content,
-        };
-        let applied = files
-            .apply(vec![op])
-            .await
-            .map_err(|error| self.wrong(error, Doing::Writing))?;
+        let op =
+            FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: edited.content };
+        let applied = files.apply(vec![op]).await.map_err(|error| self.wrong(error, Doing::Writing))?;
         let seen = vec![SeenFile { path, hash: after }];
-        Ok(Outcome {
-            changes: applied,
-            seen,
-            ..Ok(Data::Edited(data)).into()
-        })
+        Ok(Outcome { changes: applied, seen, ..Ok(Data::Edited(data)).into() })
     }
 
-    fn change(&self, before: &[u8]) -> Result<Edited, EditError> {
-        match &self.change {
+    fn change(&self, before: &[u8]) -> Result<Edited, Problem> {
+        let edited = match &self.change {
             Change::Replace { old, how } => replace(before, old, &self.new, *how),
-            Change::Insert { line } => insert(before, *line, &self.new),
-        }
+            Change::Insert { line } => match usize::try_from(*line) {
+                Ok(line) => insert(before, line, &self.new),
+                Err(_) => {
+                    let lines = Text::decode(before).map_or(0, |text| text.line_count());
+                    return Err(Problem::Line { line: *line, lines });
+                }
+            },
+        };
+        edited.map_err(|error| self.problem(error))
     }
 
     fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: Doing) -> Problem {
@@ -182,23 +160,24 @@ impl Edit {
             EditError::NoChange => Problem::NoChange(path),
             EditError::NoMatch { nearest } => Problem::NoMatch { path, old, nearest },
             EditError::Ambiguous { lines } => Problem::Ambiguous { path, old, lines },
-            EditError::LineOutOfRange { line, lines } => Problem::Line { line, lines },
+            EditError::LineOutOfRange { line, lines } => {
+                Problem::Line { line: i64::try_from(line).unwrap_or(i64::MAX), lines }
+            }
         }
     }
 
     fn data(&self, path: &str, edited: &Edited) -> EditedData {
-        let text = Text::decode(&edited.content)
-            .map(|text| text.lossy().into_owned())
-            .unwrap_or_default();
-        let lines: Vec<&str> = text.split('\n').collect();
-        let snippets = edited.regions.iter().take(SNIPPETS).map(|region| {
-            let first = region.start.saturating_sub(AROUND).max(1);
-            let last = (region.end.max(region.start + 1) - 1 + AROUND).min(lines.len());
-            let shown = lines.get(first - 1..last).unwrap_or_default();
-            Snippet {
-                first,
-                text: shown.join("\n"),
-            }
+        let text = Text::decode(&edited.content).map(|text| text.lossy().into_owned()).unwrap_or_default();
+        // After a line break or a deletion the place goes on in the next line, which is shown with it.
+        let goes_on = match self.change {
+            Change::Replace { .. } => self.new.is_empty() || self.new.ends_with('\n'),
+            Change::Insert { .. } => false,
+        };
+        let windows = windows(&edited.regions, AROUND + usize::from(goes_on));
+        let snippets = windows.iter().take(SNIPPETS).map(|window| Snippet {
+            first: window.start,
+            text: lines_of(&text, window.start, window.len()),
+            final_newline: text.ends_with('\n') && window.end > text.split('\n').count(),
         });
         EditedData {
             path: path.to_owned(),
@@ -209,34 +188,73 @@ impl Edit {
             matched: edited.matched,
             places: edited.replaced,
             snippets: snippets.collect(),
+            more: windows.len().saturating_sub(SNIPPETS),
         }
     }
 }
 
-pub(crate) fn words(edited: &EditedData) -> String {
+/// The lines to show: each region with the lines around it, those that touch joined, so that no line is shown twice.
+fn windows(regions: &[Range<usize>], after: usize) -> Vec<Range<usize>> {
+    let mut windows: Vec<Range<usize>> = Vec::new();
+    for region in regions {
+        let start = region.start.saturating_sub(AROUND).max(1);
+        let end = region.end + after;
+        match windows.last_mut() {
+            Some(last) if start <= last.end => last.end = end.max(last.end),
+            Some(_) | None => windows.push(start..end),
+        }
+    }
+    windows
+}
+
+/// What the model is told when the text was not found exactly as given.
+pub(crate) fn looseness(matched: MatchKind) -> Option<&'static str> {
+    match matched {
+        MatchKind::Exact => None,
+        MatchKind::LineEndings => Some("old_str matched after line endings were made equal."),
+        MatchKind::TrailingBlanks => Some("old_str matched after blanks at line ends were left out."),
+        MatchKind::Indentation => {
+            Some("old_str matched with another indentation; new_str was indented to fit.")
+        }
+    }
+}
+
+pub(crate) fn words(edited: &EditedData, cap: usize) -> String {
     let what = match (edited.kind, edited.places) {
         (EditKind::Inserted, _) => format!("Inserted into {}.", edited.path),
         (EditKind::Replaced, 1) => format!("Edited {}.", edited.path),
         (EditKind::Replaced, places) => format!("Edited {} in {places} places.", edited.path),
     };
-    let loose = match edited.matched {
-        MatchKind::Exact => "",
-        MatchKind::LineEndings => " old_str matched after line endings were made equal.",
-        MatchKind::TrailingBlanks => " old_str matched after blanks at line ends were left out.",
-        MatchKind::Indentation => " old_str matched with another indentation; new_str was indented to fit.",
-    };
+    let loose = looseness(edited.matched).map_or(String::new(), |text| format!(" {text}"));
     let snippets: Vec<String> = edited
         .snippets
         .iter()
         .map(|snippet| {
-            number_lines(&snippet.text, snippet.first)
-                .trim_end_matches('\n')
-                .to_owned()
+            let text = match snippet.text.strip_suffix('\n') {
+                Some(text) if snippet.final_newline => text.strip_suffix('\r').unwrap_or(text),
+                Some(_) | None => &snippet.text,
+            };
+            number_lines(text, snippet.first)
         })
         .collect();
-    format!(
-        "{what}{loose} It now reads:\n<file path=\"{}\">\n{}\n</file>",
-        edited.path,
-        snippets.join("\n  ...\n")
-    )
+    let now = snippets.join("\n  ...\n");
+    let shown = clip(&now, cap);
+    let more = if edited.more > 0 || shown.len() < now.len() { "\n  ..." } else { "" };
+    format!("{what}{loose} It now reads:\n<file path=\"{}\">\n{shown}{more}\n</file>", edited.path,)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::windows;
+
+    #[test]
+    fn windows_that_touch_are_joined() {
+        for (regions, expected) in [
+            (vec![], vec![]),
+            (vec![1..2, 10..11, 30..30], vec![1..15, 26..34]),
+            (vec![1..2, 11..12], vec![1..6, 7..16]),
+        ] {
+            assert_eq!(windows(&regions, 4), expected);
+        }
+    }
 }

@@ -61,9 +61,7 @@ impl Tool for ThinkTool {
     }
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        Ok(Box::new(Thought {
-            arguments: arguments(value)?,
-        }))
+        Ok(Box::new(Thought { arguments: arguments(value)? }))
     }
 }
 
@@ -87,10 +85,8 @@ impl Invocation for Thought {
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            let remembered = context
-                .memory
-                .as_ref()
-                .and_then(|memory| serde_json::from_str(memory.get()).ok());
+            let remembered =
+                context.memory.as_ref().and_then(|memory| serde_json::from_str(memory.get()).ok());
             let mut memory: Memory = remembered.unwrap_or_default();
             let Arguments {
                 thought_number,
@@ -116,10 +112,7 @@ impl Invocation for Thought {
                 history: memory.thoughts,
             };
             let kept = Raw::from_serialize(&memory).ok();
-            Outcome {
-                memory: kept,
-                ..Ok(Data::Thought(thought)).into()
-            }
+            Outcome { memory: kept, ..Ok(Data::Thought(thought)).into() }
         })
     }
 }

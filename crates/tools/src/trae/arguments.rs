@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
-use super::EDIT_TOOL;
+use super::{EDIT_TOOL, check};
 use crate::face::Adapted;
 use crate::problem::Problem;
 use crate::{edit, think, view, write};
@@ -76,9 +76,7 @@ fn wrong<T>(text: impl Into<String>) -> Result<T, Problem> {
 }
 
 pub(super) fn adapt_edit(value: Value) -> Result<Adapted, Problem> {
-    let Value::Object(given) = value else {
-        return wrong("Value of params must be an object");
-    };
+    let given = value.as_object().cloned().unwrap_or_default();
     let text = |key: &str| given.get(key).and_then(Value::as_str);
     let Some(command) = text("command") else {
         return wrong(format!("No command provided for the {EDIT_TOOL} tool"));
@@ -91,16 +89,25 @@ pub(super) fn adapt_edit(value: Value) -> Result<Adapted, Problem> {
             "The path {path} is not an absolute path, it should start with `/`. Maybe you meant /{path}?"
         ));
     }
+    match adapt_command(command, path, &given) {
+        // Trae looks at the path before it looks at the other parameters.
+        Err(Problem::Arguments(text)) => Ok((
+            check::ID,
+            json!({ "path": path, "create": command == "create", "view": command == "view", "problem": text }),
+        )),
+        adapted => adapted,
+    }
+}
+
+fn adapt_command(command: &str, path: &str, given: &Map<String, Value>) -> Result<Adapted, Problem> {
+    let text = |key: &str| given.get(key).and_then(Value::as_str);
     match command {
-        "view" => Ok((view::ID, view_arguments(&given, path)?)),
+        "view" => Ok((view::ID, view_arguments(given, path)?)),
         "create" => {
             let Some(content) = text("file_text") else {
                 return wrong("Parameter `file_text` is required and must be a string for command: create");
             };
-            Ok((
-                write::ID,
-                json!({ "path": path, "content": content, "overwrite": false }),
-            ))
+            Ok((write::ID, json!({ "path": path, "content": content, "overwrite": false })))
         }
         "str_replace" => {
             let Some(old) = text("old_str") else {
@@ -126,15 +133,7 @@ pub(super) fn adapt_edit(value: Value) -> Result<Adapted, Problem> {
             let Some(new) = text("new_str") else {
                 return wrong("Parameter `new_str` is required for command: insert");
             };
-            let Ok(line) = usize::try_from(line) else {
-                return wrong(format!(
-                    "Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file"
-                ));
-            };
-            Ok((
-                edit::ID,
-                json!({ "path": path, "new_str": new, "insert_line": line }),
-            ))
+            Ok((edit::ID, json!({ "path": path, "new_str": new, "insert_line": line })))
         }
         other => wrong(format!(
             "Unrecognized command {other}. The allowed commands for the {EDIT_TOOL} tool are: view, create, str_replace, insert"
@@ -144,27 +143,18 @@ pub(super) fn adapt_edit(value: Value) -> Result<Adapted, Problem> {
 
 fn view_arguments(given: &Map<String, Value>, path: &str) -> Result<Value, Problem> {
     let range = match given.get("view_range") {
-        // Models that were told every parameter is required send an empty list.
         None | Some(Value::Null) => return Ok(json!({ "path": path })),
-        Some(Value::Array(range)) if range.is_empty() => return Ok(json!({ "path": path })),
-        Some(Value::Array(range)) => range,
-        Some(_) => return wrong("Parameter `view_range` should be a list of integers."),
+        Some(Value::Array(range)) => range.iter().map(Value::as_i64).collect::<Option<Vec<i64>>>(),
+        Some(_) => None,
     };
-    let [first, last] = range.as_slice() else {
-        return wrong("Invalid `view_range`. It should be a list of two integers.");
-    };
-    let (Some(first), Some(last)) = (first.as_i64(), last.as_i64()) else {
-        return wrong("Invalid `view_range`. It should be a list of two integers.");
-    };
-    if last == -1 {
-        return Ok(json!({ "path": path, "offset": first }));
+    match range.as_deref() {
+        None => wrong("Parameter `view_range` should be a list of integers."),
+        // Models that were told every parameter is required send an empty list.
+        Some([]) => Ok(json!({ "path": path })),
+        Some([first, -1]) => Ok(json!({ "path": path, "first": first })),
+        Some([first, last]) => Ok(json!({ "path": path, "first": first, "last": last })),
+        Some(_) => wrong("Invalid `view_range`. It should be a list of two integers."),
     }
-    if last < first {
-        return wrong(format!(
-            "Invalid `view_range`: [{first}, {last}]. Its second element `{last}` should be larger or equal than its first `{first}`"
-        ));
-    }
-    Ok(json!({ "path": path, "offset": first, "limit": last - first + 1 }))
 }
 
 pub(super) fn adapt_thinking(value: Value) -> Result<Adapted, Problem> {
@@ -194,10 +184,7 @@ pub(super) fn adapt_thinking(value: Value) -> Result<Adapted, Problem> {
     let Ok(branch_from) = earlier(given.get("branch_from_thought")) else {
         return failed("branch_from_thought must be a positive integer");
     };
-    let branch = given
-        .get("branch_id")
-        .and_then(Value::as_str)
-        .filter(|id| !id.is_empty());
+    let branch = given.get("branch_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     Ok((
         think::ID,
         json!({

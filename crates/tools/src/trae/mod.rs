@@ -4,6 +4,7 @@
 //! them (tabs, line endings, lost shell state, parameters that claim to be required) is right here.
 
 mod arguments;
+mod check;
 mod words;
 
 use lathe_protocol::Raw;
@@ -11,6 +12,8 @@ use lathe_protocol::Raw;
 use crate::bash;
 use crate::face::Face;
 use crate::schema::schema_of;
+
+pub(crate) use check::CheckTool;
 
 /// Trae clips file text at this many characters.
 const CLIP: usize = 16_000;

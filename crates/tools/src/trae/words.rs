@@ -1,12 +1,16 @@
 //! Trae's result and error strings.
 
+use std::path::Path;
+
 use lathe_edit::number_lines;
 use lathe_shell::LineExit;
 use serde_json::json;
 
-use crate::bash::stream_text;
+use crate::bash::shares;
+use crate::edit::looseness;
 use crate::outcome::{Data, EditKind, EditedData, FileData, FolderData, ShellData, ThoughtData};
-use crate::problem::Problem;
+use crate::problem::{Doing, Problem, places};
+use crate::view::clip;
 
 const CLIPPED: &str = "<response clipped><NOTE>To save on context only part of this file has been shown to you. You should retry this tool after you have searched inside the file with `grep -n` in order to find the line numbers of what you are looking for.</NOTE>";
 
@@ -15,48 +19,48 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         Data::Shell(shell) => shell_words(shell, cap),
         Data::ShellRestarted => "tool has been restarted.".to_owned(),
         Data::File(file) => file_words(file, cap),
-        Data::Folder(folder) => folder_words(folder),
+        Data::Folder(folder) => folder_words(folder, cap),
         Data::Written(written) => format!("File created successfully at: {}", written.path),
-        Data::Edited(edited) => edited_words(edited),
+        Data::Edited(edited) => edited_words(edited, cap),
         Data::Thought(thought) => thought_words(thought),
         Data::Done { .. } => "Task done.".to_owned(),
     }
 }
 
+/// Standard output, then what went wrong. Trae has strings for a shell that must be restarted; here it is up again by the
+/// time they are read, and they say so.
 fn shell_words(shell: &ShellData, cap: usize) -> String {
-    let text = |spool| {
-        let text = stream_text(spool, cap);
-        text.strip_suffix('\n').unwrap_or(&text).to_owned()
-    };
-    let mut out = text(&shell.stdout);
-    let mut error = text(&shell.stderr);
+    let (out, err) = shares(&shell.stdout, &shell.stderr, cap);
+    let mut parts = vec![shell.stdout.cut(out).text];
+    let mut errors = vec![shell.stderr.cut(err).text];
+    for text in parts.iter_mut().chain(&mut errors) {
+        if text.ends_with('\n') {
+            text.pop();
+        }
+    }
     match shell.exit {
-        LineExit::Code(0) => {}
-        LineExit::ShellKilled { .. } => {
-            error.push_str(&format!(
-                "bash has exited with returncode {}; it was started again",
-                shell.exit.code()
-            ));
-        }
-        LineExit::Code(code) => error.push_str(&format!(
-            "{}exit code {code}",
-            if error.is_empty() { "" } else { "\n" }
-        )),
-        LineExit::TimedOut { .. } => error.push_str(&format!(
-            "{}timed out: bash has not returned in {}.0 seconds; the command was killed, the shell goes on",
-            if error.is_empty() { "" } else { "\n" },
+        LineExit::Code(code) if shell.respawned => errors.push(exited(code)),
+        LineExit::Code(0) | LineExit::TimedOut { .. } => {}
+        LineExit::Code(code) => errors.push(format!("exit code {code}")),
+        LineExit::ShellKilled { signal } => errors.push(exited(-signal)),
+        LineExit::Cancelled { .. } => errors.push("cancelled by the user".to_owned()),
+    }
+    errors.retain(|text| !text.is_empty());
+    if !errors.is_empty() {
+        parts.push(format!("Error: {}", errors.join("\n")));
+    }
+    if let LineExit::TimedOut { .. } = shell.exit {
+        parts.push(format!(
+            "Error running bash command: timed out: bash has not returned in {}.0 seconds and must be restarted\nThis was done: the command was killed, and bash is ready.",
             shell.seconds
-        )),
-        LineExit::Cancelled { .. } => error.push_str("cancelled by the user"),
+        ));
     }
-    if !error.is_empty() {
-        if !out.is_empty() {
-            out.push('\n');
-        }
-        out.push_str("Error: ");
-        out.push_str(&error);
-    }
-    out
+    parts.retain(|text| !text.is_empty());
+    parts.join("\n")
+}
+
+fn exited(code: i32) -> String {
+    format!("bash has exited with returncode {code}. tool must be restarted.\nThis was done: bash is ready.")
 }
 
 /// The first `cap` characters, with Trae's note if there were more.
@@ -68,40 +72,33 @@ fn clipped(text: &str, cap: usize) -> String {
 }
 
 fn cat_n(text: &str, what: &str, first: usize) -> String {
-    let numbered = number_lines(text, first);
-    format!(
-        "Here's the result of running `cat -n` on {what}:\n{}\n",
-        numbered.trim_end_matches('\n')
-    )
+    format!("Here's the result of running `cat -n` on {what}:\n{}\n", number_lines(text, first))
 }
 
 fn file_words(file: &FileData, cap: usize) -> String {
-    let mut text = cat_n(&clipped(&file.text, cap), &file.path, file.first);
-    let shown = file.first + file.text.lines().count().saturating_sub(1);
-    if !file.asked_part && shown < file.lines {
-        text.push_str(CLIPPED);
-    }
-    text
+    cat_n(&clipped(&file.text, cap), &file.path, file.first)
 }
 
-fn folder_words(folder: &FolderData) -> String {
-    // As `find` prints them: the folder itself first, every entry with it, no mark on folders.
+/// As `find` prints them: the folder itself first, every entry with it, no mark on folders.
+fn folder_words(folder: &FolderData, cap: usize) -> String {
     let mut lines = vec![folder.path.clone()];
     let base = folder.path.trim_end_matches('/');
-    lines.extend(
-        folder
-            .entries
-            .iter()
-            .map(|entry| format!("{base}/{}", entry.trim_end_matches('/'))),
-    );
+    lines.extend(folder.entries.iter().map(|entry| format!("{base}/{}", entry.trim_end_matches('/'))));
+    let listed = lines.join("\n");
+    let shown = clip(&listed, cap);
+    let rest = lines.len() - 1 - shown.matches('\n').count();
+    let note = if rest > 0 {
+        format!("<response clipped><NOTE>{rest} more entries are not shown.</NOTE>\n")
+    } else {
+        String::new()
+    };
     format!(
-        "Here's the files and directories up to 2 levels deep in {}, excluding hidden items:\n{}\n",
+        "Here's the files and directories up to 2 levels deep in {}, excluding hidden items:\n{shown}\n{note}",
         folder.path,
-        lines.join("\n")
     )
 }
 
-fn edited_words(edited: &EditedData) -> String {
+fn edited_words(edited: &EditedData, cap: usize) -> String {
     let (what, review) = match edited.kind {
         EditKind::Replaced => (
             format!("a snippet of {}", edited.path),
@@ -115,13 +112,10 @@ fn edited_words(edited: &EditedData) -> String {
     let snippets: Vec<String> = edited
         .snippets
         .iter()
-        .map(|snippet| cat_n(&snippet.text, &what, snippet.first))
+        .map(|snippet| cat_n(&clipped(&snippet.text, cap), &what, snippet.first))
         .collect();
-    format!(
-        "The file {} has been edited. {}{review}",
-        edited.path,
-        snippets.join("")
-    )
+    let loose = looseness(edited.matched).map_or(String::new(), |text| format!(" Note: {text}"));
+    format!("The file {} has been edited. {}{review}{loose}", edited.path, snippets.join(""))
 }
 
 fn thought_words(thought: &ThoughtData) -> String {
@@ -138,10 +132,9 @@ fn thought_words(thought: &ThoughtData) -> String {
 pub(super) fn problem(problem: &Problem) -> String {
     match problem {
         Problem::Arguments(text) => text.clone(),
-        Problem::NotFound(path) => format!(
-            "The path {} does not exist. Please provide a valid path.",
-            path.display()
-        ),
+        Problem::NotFound(path) => {
+            format!("The path {} does not exist. Please provide a valid path.", path.display())
+        }
         Problem::Exists(path) => {
             format!(
                 "File already exists at: {}. Cannot overwrite files using command `create`.",
@@ -157,9 +150,12 @@ pub(super) fn problem(problem: &Problem) -> String {
         Problem::RangeOnFolder => {
             "The `view_range` parameter is not allowed when `path` points to a directory.".to_owned()
         }
-        Problem::Range { start, end, lines } => format!(
-            "Invalid `view_range`: [{start}, {}]. Its first element `{start}` should be within the range of lines of the file: [1, {lines}]",
-            end.unwrap_or(-1)
+        Problem::Range { first, last, pieces, .. } => format!(
+            "Invalid `view_range`: [{first}, {}]. Its first element `{first}` should be within the range of lines of the file: [1, {pieces}]",
+            last.unwrap_or(-1)
+        ),
+        Problem::Reversed { first, last } => format!(
+            "Invalid `view_range`: [{first}, {last}]. Its second element `{last}` should be larger or equal than its first `{first}`"
         ),
         Problem::NoMatch { path, old, .. } => {
             format!(
@@ -168,29 +164,37 @@ pub(super) fn problem(problem: &Problem) -> String {
             )
         }
         Problem::Ambiguous { old, lines, .. } => format!(
-            "No replacement was performed. Multiple occurrences of old_str `{old}` in lines {lines:?}. Please ensure it is unique"
+            "No replacement was performed. Multiple occurrences of old_str `{old}` in lines [{}]. Please ensure it is unique",
+            places(lines)
         ),
         Problem::Line { line, lines } => format!(
             "Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, {lines}]"
         ),
-        Problem::Read { path, reason } => {
-            format!("Ran into {reason} while trying to read {}", path.display())
-        }
-        Problem::Write { path, reason } => {
-            format!("Ran into {reason} while trying to write to {}", path.display())
-        }
+        Problem::Read { path, reason } => ran_into(reason, path, Doing::Reading),
+        Problem::Write { path, reason } => ran_into(reason, path, Doing::Writing),
+        Problem::Binary(path) => ran_into("binary content", path, Doing::Reading),
+        Problem::Denied { path, doing } => ran_into("permission denied", path, *doing),
+        Problem::NoSpace(path) => ran_into("no space left on the disk", path, Doing::Writing),
         Problem::Thinking(reason) => {
             let details = json!({ "error": reason, "status": "failed" });
             format!("Sequential thinking failed: {reason}\n\nDetails:\n{details:#}")
         }
+        Problem::NoCommand => "No command provided for the bash tool".to_owned(),
+        Problem::ShellStart(reason) => format!("Error starting bash session: {reason}"),
         Problem::Shell(reason) => format!("Error running bash command: {reason}"),
-        Problem::NotSeen(_)
-        | Problem::Binary(_)
+        Problem::Placeholder(_)
+        | Problem::NotSeen(_)
         | Problem::TooLarge { .. }
         | Problem::EmptyOld
         | Problem::NoChange(_)
-        | Problem::Stale(_)
-        | Problem::Denied(_)
-        | Problem::NoSpace(_) => problem.words(),
+        | Problem::Stale(_) => problem.words(),
     }
+}
+
+fn ran_into(what: &str, path: &Path, doing: Doing) -> String {
+    let doing = match doing {
+        Doing::Reading => "read",
+        Doing::Writing => "write to",
+    };
+    format!("Ran into {what} while trying to {doing} {}", path.display())
 }

@@ -8,26 +8,27 @@ use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::face::Adapted;
 use crate::outcome::{Data, FileData, FolderData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 
 pub(crate) const ID: &str = "view";
 
-/// Larger files are looked at with bash.
-const LARGEST: u64 = 64 << 20;
+/// Larger files are for bash.
+pub(crate) const LARGEST: u64 = 64 << 20;
 
 /// Lines shown when no limit is given.
-const LINES: i64 = 2000;
+const LINES: usize = 2000;
 
 /// Levels of a folder that are shown.
 const DEPTH: usize = 2;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Arguments {
+pub(crate) struct LatheArguments {
     /// File or folder; relative paths are relative to the workspace.
     path: String,
     /// First line to show, from 1.
@@ -38,6 +39,24 @@ pub(crate) struct Arguments {
     limit: Option<i64>,
 }
 
+pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
+    let LatheArguments { path, offset, limit } = arguments(value)?;
+    if limit.is_some_and(|limit| limit < 1) {
+        return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
+    }
+    let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
+    Ok((ID, json!({ "path": path, "first": offset, "last": last })))
+}
+
+/// Canonical arguments, made by the face.
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    first: Option<i64>,
+    /// None is the end of the file.
+    last: Option<i64>,
+}
+
 pub(crate) struct ViewTool;
 
 impl Tool for ViewTool {
@@ -46,17 +65,9 @@ impl Tool for ViewTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, offset, limit } = arguments(value)?;
-        if limit.is_some_and(|limit| limit < 1) {
-            return Err(Problem::Arguments("limit must be at least 1".to_owned()));
-        }
+        let Arguments { path, first, last } = arguments(value)?;
         let path = absolute(root, &path);
-        Ok(Box::new(View {
-            shown: shown(root, &path),
-            path,
-            offset,
-            limit,
-        }))
+        Ok(Box::new(View { shown: shown(root, &path), path, first, last }))
     }
 }
 
@@ -64,19 +75,16 @@ struct View {
     path: PathBuf,
     /// The path for people.
     shown: String,
-    offset: Option<i64>,
-    limit: Option<i64>,
+    first: Option<i64>,
+    last: Option<i64>,
 }
 
 impl Invocation for View {
     fn describe(&self) -> String {
-        let part = match (self.offset, self.limit) {
+        let part = match (self.first, self.last) {
             (None, None) => String::new(),
-            (from, None) => format!(" from line {}", from.unwrap_or(1)),
-            (from, Some(limit)) => {
-                let from = from.unwrap_or(1);
-                format!(" lines {from}-{}", from.saturating_add(limit) - 1)
-            }
+            (first, None) => format!(" from line {}", first.unwrap_or(1)),
+            (first, Some(last)) => format!(" lines {}-{last}", first.unwrap_or(1)),
         };
         format!("view {}{part}", self.shown)
     }
@@ -102,57 +110,54 @@ impl View {
         let stat = files.stat(&self.path).await.map_err(wrong)?;
         match stat.kind {
             FileKind::Directory => self.folder(context).await,
-            FileKind::File if stat.bytes > LARGEST => Err(Problem::TooLarge {
-                path: self.path.clone(),
-                bytes: stat.bytes,
-            }),
+            FileKind::File if stat.bytes > LARGEST => {
+                Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes })
+            }
             FileKind::File => {
                 let content = files.read(&self.path, None).await.map_err(wrong)?;
                 self.file(&content)
             }
-            FileKind::Special => Err(Problem::Read {
-                path: self.path.clone(),
-                reason: "it is neither a file nor a folder".to_owned(),
-            }),
+            FileKind::Special => Err(Problem::special(&self.path, Doing::Reading)),
         }
     }
 
     fn file(&self, content: &[u8]) -> Result<Outcome, Problem> {
         let text = Text::decode(content).map_err(|_| Problem::Binary(self.path.clone()))?;
-        let whole = text.lossy();
-        let lines = text.line_count();
-        let start = self.offset.unwrap_or(1);
-        let first = usize::try_from(start)
-            .ok()
-            .filter(|first| (1..=lines.max(1)).contains(first))
-            .ok_or(Problem::Range {
-                start,
-                end: self.limit.map(|limit| start.saturating_add(limit) - 1),
-                lines,
-            })?;
-        let count = usize::try_from(self.limit.unwrap_or(LINES)).unwrap_or(usize::MAX);
-        let shown: String = whole.split_inclusive('\n').skip(first - 1).take(count).collect();
+        let pieces = text.line_count();
+        let ends_empty = text.body().is_empty() || text.ends_with_newline();
+        let lines = pieces - usize::from(ends_empty);
+        let (first, count) = self.window(lines, pieces)?;
         let path = self.path.display().to_string();
-        let seen = vec![SeenFile {
-            path: path.clone(),
-            hash: Digest::of(content),
-        }];
-        let asked_part = self.offset.is_some() || self.limit.is_some();
+        let seen = vec![SeenFile { path: path.clone(), hash: Digest::of(content) }];
         let data = Data::File(FileData {
             path,
-            text: shown,
+            text: lines_of(&text.lossy(), first, count),
             first,
             lines,
-            asked_part,
+            pieces,
+            limited: self.last.is_some(),
         });
-        Ok(Outcome {
-            seen,
-            ..Ok(data).into()
-        })
+        Ok(Outcome { seen, ..Ok(data).into() })
+    }
+
+    /// The first line to show, and how many at most. A last line past the end means the end.
+    fn window(&self, lines: usize, pieces: usize) -> Result<(usize, usize), Problem> {
+        let wanted = self.first.unwrap_or(1);
+        let first = usize::try_from(wanted)
+            .ok()
+            .filter(|first| (1..=pieces).contains(first))
+            .ok_or(Problem::Range { first: wanted, last: self.last, lines, pieces })?;
+        let Some(last) = self.last else {
+            return Ok((first, usize::MAX));
+        };
+        if last < wanted {
+            return Err(Problem::Reversed { first: wanted, last });
+        }
+        Ok((first, usize::try_from(last - wanted + 1).unwrap_or(usize::MAX)))
     }
 
     async fn folder(&self, context: &RunContext) -> Result<Outcome, Problem> {
-        if self.offset.is_some() || self.limit.is_some() {
+        if self.first.is_some() || self.last.is_some() {
             return Err(Problem::RangeOnFolder);
         }
         let walked = context.services.files.walk(&self.path, DEPTH).await;
@@ -160,20 +165,27 @@ impl View {
         let entries = entries
             .into_iter()
             .map(|entry| {
-                let slash = if entry.kind == FileKind::Directory {
-                    "/"
-                } else {
-                    ""
-                };
+                let slash = if entry.kind == FileKind::Directory { "/" } else { "" };
                 format!("{}{slash}", entry.path.display())
             })
             .collect();
-        Ok(Ok(Data::Folder(FolderData {
-            path: self.path.display().to_string(),
-            entries,
-        }))
-        .into())
+        Ok(Ok(Data::Folder(FolderData { path: self.path.display().to_string(), entries })).into())
     }
+}
+
+/// Lines from `first` on, `count` at most, without the line break after the last.
+pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> String {
+    let lines = text.split_inclusive('\n').skip(first - 1).take(count);
+    let mut taken = 0;
+    let mut out: String = lines.inspect(|_| taken += 1).collect();
+    // Fewer lines than asked for means that the text ended: a last line break of the text stays.
+    if taken == count && out.ends_with('\n') {
+        out.pop();
+        if out.ends_with('\r') {
+            out.pop();
+        }
+    }
+    out
 }
 
 /// At most `cap` bytes, cut at the end of a line where there is one.
@@ -181,51 +193,61 @@ pub(crate) fn clip(text: &str, cap: usize) -> &str {
     if text.len() <= cap {
         return text;
     }
-    let mut end = cap;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let cut = text.get(..end).unwrap_or_default();
-    cut.rfind('\n').map_or(cut, |at| cut.get(..=at).unwrap_or(cut))
+    let cut = text.get(..text.floor_char_boundary(cap)).unwrap_or_default();
+    cut.rfind('\n').map_or(cut, |at| cut.get(..at).unwrap_or(cut))
 }
 
 pub(crate) fn file_words(file: &FileData, cap: usize) -> String {
-    if file.text.is_empty() {
+    let lines = file.lines;
+    if lines == 0 {
         return format!("{} is empty.", file.path);
     }
-    let shown = clip(&file.text, cap);
-    let last = file.first + shown.lines().count().saturating_sub(1);
-    let rest = if last < file.lines {
-        format!(
-            "\nLines {}-{} of {} shown; give offset {} for more.",
-            file.first,
-            last,
-            file.lines,
-            last + 1
-        )
-    } else {
-        String::new()
+    if file.first > lines {
+        return format!("{} ends with line {lines}.", file.path);
+    }
+    let to_the_end = file.first + file.text.matches('\n').count() >= file.pieces;
+    let text = match file.text.strip_suffix('\n') {
+        Some(text) if to_the_end && lines < file.pieces => text.strip_suffix('\r').unwrap_or(text),
+        Some(_) | None => &file.text,
     };
-    let numbered = number_lines(shown, file.first);
-    format!(
-        "<file path=\"{}\">\n{}\n</file>{rest}",
-        file.path,
-        numbered.trim_end_matches('\n')
-    )
+    let most = if file.limited { usize::MAX } else { LINES };
+    let shown = clip(first_lines(text, most), cap);
+    let last = file.first + shown.matches('\n').count();
+    let hidden = text.get(shown.len()..).unwrap_or_default();
+    let mut notes = String::new();
+    if !hidden.is_empty() && !hidden.starts_with('\n') {
+        notes = format!(
+            "\nLine {last} is too long to be shown whole; see more of it with bash (`sed -n {last}p`, `cut -c`)."
+        );
+    }
+    if last < lines {
+        notes.push_str(&format!(
+            "\nLines {}-{last} of {lines} shown; give offset {} for more.",
+            file.first,
+            last + 1
+        ));
+    }
+    let shown = match shown.strip_suffix('\r') {
+        Some(shown) if hidden.starts_with('\n') => shown,
+        Some(_) | None => shown,
+    };
+    format!("<file path=\"{}\">\n{}\n</file>{notes}", file.path, number_lines(shown, file.first))
+}
+
+fn first_lines(text: &str, most: usize) -> &str {
+    match text.match_indices('\n').nth(most.saturating_sub(1)) {
+        Some((at, _)) => text.get(..at).unwrap_or(text),
+        None => text,
+    }
 }
 
 pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
+    if folder.entries.is_empty() {
+        return format!("{} is an empty folder (hidden names are left out).", folder.path);
+    }
     let listed = folder.entries.join("\n");
     let shown = clip(&listed, cap);
-    let rest = folder.entries.len() - shown.lines().count().min(folder.entries.len());
-    let more = if rest > 0 {
-        format!("\n{rest} more entries are not shown.")
-    } else {
-        String::new()
-    };
-    format!(
-        "<folder path=\"{}\">\n{}\n</folder>{more}",
-        folder.path,
-        shown.trim_end_matches('\n')
-    )
+    let rest = folder.entries.len() - 1 - shown.matches('\n').count();
+    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
+    format!("<folder path=\"{}\">\n{shown}\n</folder>{more}", folder.path)
 }

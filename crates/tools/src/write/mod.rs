@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_edit::Text;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
@@ -31,12 +30,12 @@ pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
     Ok((ID, json!({ "path": path, "content": content, "overwrite": true })))
 }
 
+/// Canonical arguments, made by the face.
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
     content: String,
     /// Whether a file that was seen may be replaced.
-    #[serde(default)]
     overwrite: bool,
 }
 
@@ -48,18 +47,9 @@ impl Tool for WriteTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments {
-            path,
-            content,
-            overwrite,
-        } = arguments(value)?;
+        let Arguments { path, content, overwrite } = arguments(value)?;
         let path = absolute(root, &path);
-        Ok(Box::new(Write {
-            shown: shown(root, &path),
-            path,
-            content,
-            overwrite,
-        }))
+        Ok(Box::new(Write { shown: shown(root, &path), path, content, overwrite }))
     }
 }
 
@@ -97,40 +87,35 @@ impl Write {
         let expect = match files.stat(&self.path).await {
             Err(WorkspaceError::NotFound(_)) => Expect::Absent,
             Err(error) => return Err(Problem::from_workspace(error, &self.path, Doing::Writing)),
-            Ok(stat) if stat.kind == FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
             Ok(_) if !self.overwrite => return Err(Problem::Exists(self.path.clone())),
-            Ok(_) => match context.seen_hash(&path) {
-                Some(hash) => Expect::Hash(hash.clone()),
-                None => return Err(Problem::NotSeen(self.path.clone())),
+            Ok(stat) => match stat.kind {
+                FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
+                FileKind::Special => return Err(Problem::special(&self.path, Doing::Writing)),
+                FileKind::File => match context.seen_hash(&path) {
+                    Some(hash) => Expect::Hash(hash.clone()),
+                    None => return Err(Problem::NotSeen(self.path.clone())),
+                },
             },
         };
         let existed = expect != Expect::Absent;
+        let lines = self.content.lines().count();
         let content = self.content.clone().into_bytes();
-        let lines = Text::decode(&content).map_or(0, |text| text.line_count());
         let hash = Digest::of(&content);
-        let op = FileOp::Write {
-            path: self.path.clone(),
-            expect,
-            content,
-        };
+        let op = FileOp::Write { path: self.path.clone(), expect, content };
         let applied = files
             .apply(vec![op])
             .await
             .map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
-        let data = Data::Written(WrittenData {
-            path: path.clone(),
-            existed,
-            lines,
-        });
-        Ok(Outcome {
-            changes: applied,
-            seen: vec![SeenFile { path, hash }],
-            ..Ok(data).into()
-        })
+        let data = Data::Written(WrittenData { path: path.clone(), existed, lines });
+        Ok(Outcome { changes: applied, seen: vec![SeenFile { path, hash }], ..Ok(data).into() })
     }
 }
 
 pub(crate) fn words(written: &WrittenData) -> String {
     let verb = if written.existed { "Replaced" } else { "Created" };
-    format!("{verb} {} ({} lines).", written.path, written.lines)
+    let lines = match written.lines {
+        1 => "1 line".to_owned(),
+        lines => format!("{lines} lines"),
+    };
+    format!("{verb} {} ({lines}).", written.path)
 }

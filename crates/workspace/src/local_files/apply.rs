@@ -42,10 +42,7 @@ pub(super) fn apply(root: &Path, ops: Vec<FileOp>) -> Result<Vec<Applied>, Works
     let mut made = MadeFolders::default();
     let mut staged = Vec::with_capacity(plans.len());
     for plan in &plans {
-        staged.push(
-            plan.stage(&mut made)
-                .map_err(|error| WorkspaceError::io(&plan.path, error))?,
-        );
+        staged.push(plan.stage(&mut made).map_err(|error| WorkspaceError::io(&plan.path, error))?);
     }
     for plan in &plans {
         plan.check_again()?;
@@ -90,11 +87,7 @@ struct Plan {
 impl Plan {
     fn check(root: &Path, op: FileOp) -> Result<Self, WorkspaceError> {
         let (path, expect, after) = match op {
-            FileOp::Write {
-                path,
-                expect,
-                content,
-            } => (path, expect, Some(content)),
+            FileOp::Write { path, expect, content } => (path, expect, Some(content)),
             FileOp::Remove { path, expect } => (path, expect, None),
         };
         let named = root.join(&path);
@@ -119,12 +112,7 @@ impl Plan {
             Some(_) => behind_links(named).map_err(|error| WorkspaceError::io(&path, error))?,
             None => named,
         };
-        Ok(Self {
-            path,
-            target,
-            before,
-            after,
-        })
+        Ok(Self { path, target, before, after })
     }
 
     /// Prepares the operation without changing any name that others know.
@@ -155,12 +143,7 @@ impl Plan {
 
     fn commit(&self, staged: Staged<'_>) -> Result<Undo, WorkspaceError> {
         let failed = |error| WorkspaceError::io(&self.path, error);
-        let undo = |mode, back| Undo {
-            path: self.path.clone(),
-            target: self.target.clone(),
-            mode,
-            back,
-        };
+        let undo = |mode, back| Undo { path: self.path.clone(), target: self.target.clone(), mode, back };
         let (mode, old, before) = match staged {
             Staged::Nothing => return Ok(undo(0, Back::Nothing)),
             Staged::New(new) => {
@@ -175,11 +158,7 @@ impl Plan {
             Staged::Away(before) => {
                 let away = |name: &Path| rename_new(&self.target, name);
                 let moved = private_name().make_in(parent(&self.target), away);
-                (
-                    before.found.mode() & PERMISSIONS,
-                    moved.map(|moved| moved.into_temp_path()),
-                    before,
-                )
+                (before.found.mode() & PERMISSIONS, moved.map(|moved| moved.into_temp_path()), before)
             }
         };
         let old = match old {
@@ -249,10 +228,7 @@ fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
             }
         };
         if let Err(why) = taken {
-            report = WorkspaceError::Io {
-                path: undo.path,
-                source: why,
-            };
+            report = WorkspaceError::Io { path: undo.path, source: why };
         }
     }
     report
@@ -311,10 +287,7 @@ fn rename_with(_from: &Path, _to: &Path, _how: Rename) -> io::Result<()> {
 }
 
 fn is_unsupported(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported
-    )
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
 }
 
 fn mode_of(path: &Path) -> io::Result<u32> {
@@ -350,10 +323,7 @@ fn write_beside(folder: &Path, content: &[u8], like: Option<&Metadata>) -> io::R
     }
     file.sync_all()?;
     if file.metadata()?.len() != content.len() as u64 {
-        return Err(io::Error::new(
-            io::ErrorKind::WriteZero,
-            "the file is shorter than what was written",
-        ));
+        return Err(io::Error::new(io::ErrorKind::WriteZero, "the file is shorter than what was written"));
     }
     Ok(path)
 }
@@ -390,13 +360,9 @@ impl Drop for MadeFolders {
 }
 
 fn sync_folders(plans: &[Plan], made: &MadeFolders) -> Result<(), WorkspaceError> {
-    let of_files = plans
-        .iter()
-        .filter(|plan| plan.before.is_some() || plan.after.is_some());
-    let folders: BTreeSet<&Path> = of_files
-        .map(|plan| parent(&plan.target))
-        .chain(made.0.iter().map(|folder| parent(folder)))
-        .collect();
+    let of_files = plans.iter().filter(|plan| plan.before.is_some() || plan.after.is_some());
+    let folders: BTreeSet<&Path> =
+        of_files.map(|plan| parent(&plan.target)).chain(made.0.iter().map(|folder| parent(folder))).collect();
     for folder in folders {
         match File::open(folder).and_then(|folder| folder.sync_all()) {
             Ok(()) => {}

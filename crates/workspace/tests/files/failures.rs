@@ -39,11 +39,8 @@ async fn one_stale_file_of_several_stops_all() {
     let folder = Folder::new();
     let (a, b) = (folder.with("a", "1"), folder.with("b", "changed meanwhile"));
     let new = folder.path("x/y");
-    let ops = vec![
-        write(&a, hash("1"), "one"),
-        write(&new, Expect::Absent, "n"),
-        write(&b, hash("2"), "two"),
-    ];
+    let ops =
+        vec![write(&a, hash("1"), "one"), write(&new, Expect::Absent, "n"), write(&b, hash("2"), "two")];
     assert!(matches!(refused(&folder, ops).await, WorkspaceError::Stale(path) if path == b));
 }
 
@@ -51,10 +48,7 @@ async fn one_stale_file_of_several_stops_all() {
 async fn a_file_used_as_a_folder_stops_all() {
     let folder = Folder::new();
     let (a, b) = (folder.with("a", "1"), folder.with("b", "2"));
-    let ops = vec![
-        write(&a, hash("1"), "one"),
-        write(&b.join("x"), Expect::Absent, "n"),
-    ];
+    let ops = vec![write(&a, hash("1"), "one"), write(&b.join("x"), Expect::Absent, "n")];
     assert!(matches!(refused(&folder, ops).await, WorkspaceError::Io { .. }));
 }
 
@@ -75,10 +69,7 @@ async fn one_file_cannot_be_named_twice() {
     let folder = Folder::new();
     let a = folder.with("d/a", "1");
     symlink("d", folder.path("link")).unwrap();
-    let ops = vec![
-        write(&a, hash("1"), "one"),
-        write(&folder.path("link/a"), hash("1"), "two"),
-    ];
+    let ops = vec![write(&a, hash("1"), "one"), write(&folder.path("link/a"), hash("1"), "two")];
     assert!(matches!(refused(&folder, ops).await, WorkspaceError::Io { .. }));
 }
 
@@ -98,11 +89,7 @@ async fn a_circle_of_links_is_refused() {
 #[tokio::test]
 async fn a_failure_in_the_middle_puts_back_what_was_done() {
     let folder = Folder::new();
-    let (a, b, busy) = (
-        folder.with("a", "1"),
-        folder.with("b", "2"),
-        folder.with("busy", "3"),
-    );
+    let (a, b, busy) = (folder.with("a", "1"), folder.with("b", "2"), folder.with("busy", "3"));
     symlink("b", folder.path("link")).unwrap();
     let Some(_mount) = Mount::new(&["--bind"], &busy, &busy) else {
         return;
@@ -116,10 +103,7 @@ async fn a_failure_in_the_middle_puts_back_what_was_done() {
         ];
         assert!(matches!(refused(&folder, ops).await, WorkspaceError::Io { path, .. } if path == busy));
     }
-    let ops = vec![
-        remove(&folder.path("link"), hash("2")),
-        write(&busy, hash("3"), "three"),
-    ];
+    let ops = vec![remove(&folder.path("link"), hash("2")), write(&busy, hash("3"), "three")];
     refused(&folder, ops).await;
 }
 
@@ -168,8 +152,5 @@ async fn a_full_disk_is_told_and_the_old_file_is_whole() {
     // What frees space works on a full disk.
     fs::write(small.join("filler"), "z".repeat(24_000)).unwrap_or_default();
     folder.apply(vec![remove(&file, hash(&old))]).await.unwrap();
-    folder
-        .apply(vec![write(&file, Expect::Absent, "fits")])
-        .await
-        .unwrap();
+    folder.apply(vec![write(&file, Expect::Absent, "fits")]).await.unwrap();
 }

@@ -16,21 +16,11 @@ async fn stat_tells_kind_size_and_permissions() {
     let file = folder.with("a", "12345");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o750)).unwrap();
     symlink("a", folder.path("link")).unwrap();
-    let wanted = Stat {
-        kind: FileKind::File,
-        bytes: 5,
-        mode: 0o750,
-    };
+    let wanted = Stat { kind: FileKind::File, bytes: 5, mode: 0o750 };
     assert_eq!(folder.files.stat(&file).await.unwrap(), wanted);
     assert_eq!(folder.files.stat(&folder.path("link")).await.unwrap(), wanted);
-    assert_eq!(
-        folder.files.stat(folder.dir.path()).await.unwrap().kind,
-        FileKind::Directory
-    );
-    assert_eq!(
-        folder.files.stat(Path::new("/dev/null")).await.unwrap().kind,
-        FileKind::Special
-    );
+    assert_eq!(folder.files.stat(folder.dir.path()).await.unwrap().kind, FileKind::Directory);
+    assert_eq!(folder.files.stat(Path::new("/dev/null")).await.unwrap().kind, FileKind::Special);
     let missing = folder.path("none");
     assert!(
         matches!(folder.files.stat(&missing).await, Err(WorkspaceError::NotFound(path)) if path == missing)
@@ -57,10 +47,7 @@ async fn a_file_is_read_whole_or_in_part() {
         let bytes = folder.files.read(&file, range.clone()).await.unwrap();
         assert_eq!(bytes, wanted.as_bytes(), "{range:?}");
     }
-    assert_eq!(
-        folder.files.read(Path::new("a"), None).await.unwrap(),
-        b"0123456789"
-    );
+    assert_eq!(folder.files.read(Path::new("a"), None).await.unwrap(), b"0123456789");
 }
 
 #[tokio::test]
@@ -76,14 +63,7 @@ async fn a_large_file_is_read_whole_and_in_part() {
 #[tokio::test]
 async fn a_file_of_proc_is_read_although_it_says_it_is_empty() {
     let folder = Folder::new();
-    assert!(
-        !folder
-            .files
-            .read(Path::new("/proc/self/status"), None)
-            .await
-            .unwrap()
-            .is_empty()
-    );
+    assert!(!folder.files.read(Path::new("/proc/self/status"), None).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -96,23 +76,11 @@ async fn what_is_no_file_is_refused_without_blocking() {
     let link = folder.path("link");
     symlink("fifo", &link).unwrap();
     let all = async {
-        for special in [
-            &fifo,
-            &socket,
-            &link,
-            &PathBuf::from("/dev/zero"),
-            &PathBuf::from("/dev/tty"),
-        ] {
+        for special in [&fifo, &socket, &link, &PathBuf::from("/dev/zero"), &PathBuf::from("/dev/tty")] {
             let read = folder.files.read(special, None).await;
-            assert!(
-                matches!(read, Err(WorkspaceError::Special(path)) if path == *special),
-                "{special:?}"
-            );
+            assert!(matches!(read, Err(WorkspaceError::Special(path)) if path == *special), "{special:?}");
             let written = folder.apply(vec![write(special, hash(""), "x")]).await;
-            assert!(
-                matches!(written, Err(WorkspaceError::Special(path)) if path == *special),
-                "{special:?}"
-            );
+            assert!(matches!(written, Err(WorkspaceError::Special(path)) if path == *special), "{special:?}");
         }
         let read = folder.files.read(folder.dir.path(), None).await;
         assert!(matches!(read, Err(WorkspaceError::IsDirectory(_))));
@@ -124,16 +92,9 @@ async fn what_is_no_file_is_refused_without_blocking() {
 async fn a_walk_lists_odd_names_in_order_without_hidden_ones() {
     let folder = Folder::new();
     let odd = OsStr::from_bytes(b"z\xff");
-    for name in [
-        "a/deep/deeper/x",
-        "a/b",
-        "a b",
-        "a;touch hacked",
-        "new\nline",
-        ".hidden/x",
-        "a/.git",
-        "\u{e9}",
-    ] {
+    for name in
+        ["a/deep/deeper/x", "a/b", "a b", "a;touch hacked", "new\nline", ".hidden/x", "a/.git", "\u{e9}"]
+    {
         folder.with(name, "");
     }
     folder.with(odd, "");
@@ -141,10 +102,7 @@ async fn a_walk_lists_odd_names_in_order_without_hidden_ones() {
     symlink("nowhere", folder.path("lost")).unwrap();
     nix::unistd::mkfifo(&folder.path("pipe"), Mode::from_bits_truncate(0o600)).unwrap();
 
-    let entry = |path: &OsStr, kind| Entry {
-        path: PathBuf::from(path),
-        kind,
-    };
+    let entry = |path: &OsStr, kind| Entry { path: PathBuf::from(path), kind };
     let at = |path: &str, kind| entry(OsStr::new(path), kind);
     use FileKind::{Directory, File, Special};
     let first = |below: Vec<Entry>| {
@@ -165,10 +123,7 @@ async fn a_walk_lists_odd_names_in_order_without_hidden_ones() {
     let walk = async |depth| folder.files.walk(folder.dir.path(), depth).await.unwrap();
     assert_eq!(walk(0).await, vec![]);
     assert_eq!(walk(1).await, first(vec![]));
-    assert_eq!(
-        walk(2).await,
-        first(vec![at("a/b", File), at("a/deep", Directory)])
-    );
+    assert_eq!(walk(2).await, first(vec![at("a/b", File), at("a/deep", Directory)]));
     let all = vec![
         at("a/b", File),
         at("a/deep", Directory),
@@ -182,13 +137,7 @@ async fn a_walk_lists_odd_names_in_order_without_hidden_ones() {
 async fn a_walk_needs_a_folder() {
     let folder = Folder::new();
     let file = folder.with("a", "");
-    assert!(matches!(
-        folder.files.walk(&file, 2).await,
-        Err(WorkspaceError::Io { .. })
-    ));
+    assert!(matches!(folder.files.walk(&file, 2).await, Err(WorkspaceError::Io { .. })));
     let missing = folder.path("none");
-    assert!(matches!(
-        folder.files.walk(&missing, 2).await,
-        Err(WorkspaceError::NotFound(_))
-    ));
+    assert!(matches!(folder.files.walk(&missing, 2).await, Err(WorkspaceError::NotFound(_))));
 }

@@ -46,11 +46,7 @@ pub fn picture(folder: &Path) -> Vec<(PathBuf, u64, u32, Vec<u8>)> {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let found = fs::symlink_metadata(&path).unwrap();
-        let content = if found.is_file() {
-            fs::read(&path).unwrap()
-        } else {
-            Vec::new()
-        };
+        let content = if found.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
         seen.push((path.clone(), found.ino(), found.mode(), content));
         if found.is_dir() {
             seen.extend(picture(&path));
@@ -65,18 +61,11 @@ pub fn hash(content: &str) -> Expect {
 }
 
 pub fn write(path: &Path, expect: Expect, content: &str) -> FileOp {
-    FileOp::Write {
-        path: path.to_owned(),
-        expect,
-        content: content.as_bytes().to_vec(),
-    }
+    FileOp::Write { path: path.to_owned(), expect, content: content.as_bytes().to_vec() }
 }
 
 pub fn remove(path: &Path, expect: Expect) -> FileOp {
-    FileOp::Remove {
-        path: path.to_owned(),
-        expect,
-    }
+    FileOp::Remove { path: path.to_owned(), expect }
 }
 
 /// Something mounted for one test.
@@ -85,19 +74,11 @@ pub struct Mount(PathBuf);
 impl Mount {
     /// `None`, with the reason printed, where mounting is not permitted.
     pub fn new(options: &[&str], what: &Path, at: &Path) -> Option<Self> {
-        let output = Command::new("mount")
-            .args(options)
-            .arg(what)
-            .arg(at)
-            .output()
-            .unwrap();
+        let output = Command::new("mount").args(options).arg(what).arg(at).output().unwrap();
         if output.status.success() {
             return Some(Self(at.to_owned()));
         }
-        eprintln!(
-            "not tested, mount refused: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
+        eprintln!("not tested, mount refused: {}", String::from_utf8_lossy(&output.stderr));
         None
     }
 }

@@ -26,12 +26,7 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
         bare.push(time_program(&mut Command::new(&empty)));
         version.push(time_program(&mut lathe.command()));
     }
-    table.time(
-        "lathe --version",
-        &version,
-        ("an empty Rust program", bare.median()),
-        &Goal::Ratio(2.0),
-    );
+    table.time("lathe --version", &version, ("an empty Rust program", bare.median()), &Goal::Ratio(2.0));
 
     let peak = |command: &mut Command| peak_memory(command).map_or("unknown".to_owned(), mb);
     table.amount(
@@ -43,13 +38,7 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
     );
 
     let size = std::fs::metadata(binary).expect("the binary is there").len();
-    table.amount(
-        "size of the binary",
-        mb(size),
-        ("", String::new()),
-        mb(SIZE_GOAL),
-        Some(size <= SIZE_GOAL),
-    );
+    table.amount("size of the binary", mb(size), ("", String::new()), mb(SIZE_GOAL), Some(size <= SIZE_GOAL));
 
     let count = |path: &Path| relocations(path).map_or("unknown".to_owned(), |count| count.to_string());
     table.amount(
@@ -110,23 +99,13 @@ pub fn kilobytes(text: &str, field: &str) -> Option<u64> {
 
 /// How many places the loader must mend before `main`.
 fn relocations(binary: &Path) -> Option<u64> {
-    let output = Command::new("readelf")
-        .args(["--relocs", "--wide"])
-        .arg(binary)
-        .env("LC_ALL", "C")
-        .output()
-        .ok()?;
+    let output =
+        Command::new("readelf").args(["--relocs", "--wide"]).arg(binary).env("LC_ALL", "C").output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let counts = text
-        .lines()
-        .filter(|line| line.starts_with("Relocation section"))
-        .filter_map(|line| {
-            // "… contains 9 entries:", and for packed ones "… contains 9 entries which relocate 99 locations:".
-            let after = line
-                .split_once(" relocate ")
-                .or_else(|| line.split_once(" contains "))?
-                .1;
-            after.split(' ').next()?.parse::<u64>().ok()
-        });
+    let counts = text.lines().filter(|line| line.starts_with("Relocation section")).filter_map(|line| {
+        // "… contains 9 entries:", and for packed ones "… contains 9 entries which relocate 99 locations:".
+        let after = line.split_once(" relocate ").or_else(|| line.split_once(" contains "))?.1;
+        after.split(' ').next()?.parse::<u64>().ok()
+    });
     Some(counts.sum())
 }

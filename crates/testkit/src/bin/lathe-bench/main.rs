@@ -29,18 +29,10 @@ struct Effort {
 
 fn main() {
     let mut binary = None;
-    let mut effort = Effort {
-        starts: 300,
-        runs: 30,
-        series: 5,
-    };
+    let mut effort = Effort { starts: 300, runs: 30, series: 5 };
     for argument in std::env::args_os().skip(1) {
         if argument == "--quick" {
-            effort = Effort {
-                starts: 60,
-                runs: 8,
-                series: 1,
-            };
+            effort = Effort { starts: 60, runs: 8, series: 1 };
         } else {
             binary = Some(PathBuf::from(argument));
         }

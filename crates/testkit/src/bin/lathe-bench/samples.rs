@@ -37,10 +37,7 @@ pub fn time(work: impl FnOnce()) -> Duration {
 
 /// How long a program takes from its start to its end.
 pub fn time_program(command: &mut Command) -> Duration {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut status = None;
     let elapsed = time(|| status = Some(command.status().expect("the program can be started")));
     assert!(status.expect("it ran").success(), "{command:?} failed");

@@ -34,29 +34,17 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
 fn run(lathe: &Lathe, model: &FakeModel, steps: usize) -> Lathe {
     lathe
         .clone()
-        .args([
-            "run",
-            "hi",
-            "--mode",
-            "full-auto",
-            "--max-steps",
-            &steps.to_string(),
-        ])
+        .args(["run", "hi", "--mode", "full-auto", "--max-steps", &steps.to_string()])
         .with_model(model)
         .timeout(Duration::from_secs(300))
 }
 
 fn command_script(steps: usize, command: &str) -> Script {
-    Script::repeat(steps, |k| {
-        call(&format!("call_{k}"), "bash", json!({ "command": command }))
-    })
+    Script::repeat(steps, |k| call(&format!("call_{k}"), "bash", json!({ "command": command })))
 }
 
 fn quiet() -> Options {
-    Options {
-        keep_bodies: false,
-        ..Options::default()
-    }
+    Options { keep_bodies: false, ..Options::default() }
 }
 
 fn one_turn(binary: &Path, effort: &Effort, table: &mut Table) {
@@ -74,12 +62,7 @@ fn one_turn(binary: &Path, effort: &Effort, table: &mut Table) {
     assert_eq!(model.violations(), Vec::<String>::new());
     let goal = Goal::Time(Duration::from_millis(100));
     table.time("run of one turn", &again, ("/bin/true", bare.median()), &goal);
-    table.time(
-        "  the first in a new home",
-        &first,
-        ("/bin/true", bare.median()),
-        &goal,
-    );
+    table.time("  the first in a new home", &first, ("/bin/true", bare.median()), &goal);
 }
 
 fn short_steps(binary: &Path, effort: &Effort, table: &mut Table) {
@@ -100,20 +83,12 @@ fn short_steps(binary: &Path, effort: &Effort, table: &mut Table) {
         let requests = finished(binary, script, Options::default());
         check_results(&requests);
         steps.extend(gaps(&requests, |request| request.head_at));
-        connections = requests
-            .iter()
-            .map(|request| request.connection)
-            .max()
-            .unwrap_or(0)
-            + 1;
+        connections = requests.iter().map(|request| request.connection).max().unwrap_or(0) + 1;
     }
     table.time(
         "step: `echo ok`, to the next request",
         &steps,
-        (
-            "4 x (/bin/true + append and fsync)",
-            (spawn.median() + sync.median()) * TIMES,
-        ),
+        ("4 x (/bin/true + append and fsync)", (spawn.median() + sync.median()) * TIMES),
         &Goal::Beside(Duration::from_millis(3)),
     );
     if connections > 1 {
@@ -150,10 +125,7 @@ fn memory(binary: &Path, table: &mut Table) {
         mb(goal),
         Some(total <= goal),
     );
-    let parts: Vec<String> = parts
-        .iter()
-        .map(|(name, bytes)| format!("{name} {}", mb(*bytes)))
-        .collect();
+    let parts: Vec<String> = parts.iter().map(|(name, bytes)| format!("{name} {}", mb(*bytes))).collect();
     table.note(format!("memory (proportional set size): {}", parts.join(", ")));
 }
 
@@ -164,19 +136,12 @@ fn long_steps(binary: &Path, effort: &Effort, table: &mut Table) {
     let (first, last) = (probe[1].body_length, probe[4].body_length);
     let growth = (last - first) / 3;
     let turns = (HISTORY / growth.max(1)).clamp(MEASURED, 2000);
-    eprintln!(
-        "runs of {turns} steps that add {growth} bytes each, {} times",
-        effort.series.div_ceil(2)
-    );
+    eprintln!("runs of {turns} steps that add {growth} bytes each, {} times", effort.series.div_ceil(2));
     let (mut steps, mut bare_command, mut bare_bytes) =
         (Samples::default(), Samples::default(), Samples::default());
     let mut length = 0;
     for _ in 0..effort.series.div_ceil(2) {
-        let requests = finished(
-            binary,
-            command_script(turns, &command).answer(done("ok")),
-            quiet(),
-        );
+        let requests = finished(binary, command_script(turns, &command).answer(done("ok")), quiet());
         length = requests.last().map_or(0, |request| request.body_length);
         let late = requests.len() - MEASURED - 1;
         steps.extend(gaps(&requests[late..], |request| request.body_at));
@@ -188,10 +153,7 @@ fn long_steps(binary: &Path, effort: &Effort, table: &mut Table) {
     table.time(
         &format!("step at {} of history, whole request", mb(length as u64)),
         &steps,
-        (
-            "4 x (bytes over loopback + bash -c)",
-            (bare_command.median() + bare_bytes.median()) * TIMES,
-        ),
+        ("4 x (bytes over loopback + bash -c)", (bare_command.median() + bare_bytes.median()) * TIMES),
         &Goal::Beside(Duration::from_millis(8)),
     );
 }
@@ -213,11 +175,7 @@ fn check_results(requests: &[Request]) {
     let ran = messages
         .iter()
         .filter(|message| message["role"] == "tool")
-        .filter(|message| {
-            message["content"]
-                .as_str()
-                .is_some_and(|text| text.contains("ok\n"))
-        })
+        .filter(|message| message["content"].as_str().is_some_and(|text| text.contains("ok\n")))
         .count();
     assert_eq!(ran, STEPS, "{:?}", messages.last());
 }

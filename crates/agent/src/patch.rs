@@ -1,0 +1,37 @@
+//! Whether a run has a patch: the one condition of completion the loop knows today.
+
+use lathe_protocol::Boxed;
+
+/// Trae's words for a task that was called done without a change.
+pub const EMPTY_PATCH: &str = "ERROR! Your Patch is empty. Please provide a patch that fixes the problem.";
+
+/// Compares the work tree with what it was.
+pub trait Patcher: Send + Sync {
+    /// The tree as it is now, or the commit of this name; none where there is no git.
+    fn baseline(&self, base: Option<String>) -> Boxed<'_, Result<Option<String>, String>>;
+
+    /// Paths that differ from a baseline.
+    fn changed(&self, tree: String) -> Boxed<'_, Result<Vec<String>, String>>;
+}
+
+/// Trae's patterns for files that do not count as a fix. `test_` must begin a name: `latest_news.py` is no test.
+pub fn is_test_path(path: &str) -> bool {
+    let path = format!("/{}", path.trim_start_matches('/'));
+    ["/test/", "/tests/", "/testing/", "/test_", "tox.ini"].iter().any(|pattern| path.contains(pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_test_path;
+
+    #[test]
+    fn tests_are_known_by_traes_patterns() {
+        for path in ["tests/a.py", "src/test/A.java", "x/testing/y", "test_a.py", "pkg/test_b.py", "tox.ini"]
+        {
+            assert!(is_test_path(path), "{path}");
+        }
+        for path in ["src/latest_news.py", "contest.py", "src/a.rs", "attest/x"] {
+            assert!(!is_test_path(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! A command given to a session, and what is shown until its run has ended.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lathe_host::{Host, Session, run_report};
+use lathe_protocol::{
+    Actor, Command, CommandBody, CommandId, EventStream, Fact, ReceiptAnswer, Seq, SessionId, Update,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::args::OutputArg;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What became of a command.
+pub(crate) enum Performed {
+    Ended(Exit),
+    Refused(String),
+    /// The session stopped under way; closing it says why.
+    Lost,
+}
+
+/// Files a run leaves behind, as the user named them.
+#[derive(Default)]
+pub(crate) struct Files {
+    pub(crate) patch: Option<PathBuf>,
+    pub(crate) trajectory: Option<PathBuf>,
+}
+
+/// Gives a session its command, shows what happens until the run ends, and closes it.
+pub(crate) async fn work(
+    host: &Host,
+    session: Session,
+    body: CommandBody,
+    kind: OutputArg,
+    files: Files,
+) -> Exit {
+    let mut output = Output::new(kind);
+    output.opening(&session.options);
+    let id = session.id.clone();
+    // Going on shows the session from its beginning; another task shows only itself.
+    let from = match (&body, host.events(&id)) {
+        (CommandBody::GiveTask { .. }, Ok(events)) if kind == OutputArg::Text => {
+            events.last().map_or(Seq(0), |event| event.seq)
+        }
+        _ => Seq(0),
+    };
+    let mut updates = session.handle().subscribe(from);
+    if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
+        // Another task for a session whose last one was interrupted: that one is closed first.
+        session.handle().submit(command(CommandBody::Cancel)).await;
+    }
+    let performed = perform(host, &session, &mut *updates, &mut output, body).await;
+    if let Some(exit) = close(session).await {
+        return exit;
+    }
+    let exit = match performed {
+        Performed::Ended(exit) => exit,
+        Performed::Refused(reason) => return Exit::wrong_usage(&reason),
+        Performed::Lost => Exit::Failed,
+    };
+    host.note(&id);
+    if let Some(path) = &files.patch
+        && let Err(exit) = write_patch(host, &id, path).await
+    {
+        return exit;
+    }
+    let closed =
+        host.events(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));
+    match closed {
+        Ok(()) => exit,
+        Err(error) => Exit::host(&error),
+    }
+}
+
+async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exit> {
+    let patch = host.patch(id).await.map_err(|error| Exit::host(&error))?;
+    std::fs::write(path, patch)
+        .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
+}
+
+/// Submits a command and shows updates until the run that was begun or gone on with has finished.
+pub(crate) async fn perform(
+    host: &Host,
+    session: &Session,
+    updates: &mut dyn EventStream,
+    output: &mut Output,
+    body: CommandBody,
+) -> Performed {
+    let accepted = match session.handle().submit(command(body)).await.answer {
+        ReceiptAnswer::Accepted { seq } => seq,
+        ReceiptAnswer::Refused { reason } => return Performed::Refused(reason),
+    };
+    host.note(&session.id);
+    let mut stops = Stops::listen();
+    loop {
+        tokio::select! {
+            update = updates.next() => {
+                let Some(update) = update else { return Performed::Lost };
+                output.update(&update, session).await;
+                if let Update::Event(event) = &update
+                    && let Fact::TaskFinished(finished) = &event.fact
+                    && event.seq > accepted
+                {
+                    return Performed::Ended(finished.ending.into());
+                }
+            }
+            count = stops.next() => {
+                if count > 1 {
+                    // Ending the process ends the supervisor, and with it everything it watches.
+                    std::process::exit(i32::from(Exit::Cancelled.number()));
+                }
+                output.stopping();
+                session.handle().submit(command(CommandBody::Cancel)).await;
+            }
+        }
+    }
+}
+
+/// Ctrl-C and SIGTERM, counted.
+struct Stops {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    count: u32,
+}
+
+impl Stops {
+    fn listen() -> Self {
+        Self {
+            interrupt: signal(SignalKind::interrupt()).ok(),
+            terminate: signal(SignalKind::terminate()).ok(),
+            count: 0,
+        }
+    }
+
+    async fn next(&mut self) -> u32 {
+        async fn one(signal: &mut Option<Signal>) {
+            match signal {
+                Some(signal) => {
+                    signal.recv().await;
+                }
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = one(&mut self.interrupt) => {}
+            () = one(&mut self.terminate) => {}
+        }
+        self.count += 1;
+        self.count
+    }
+}
+
+/// Ends a session; says what was wrong, if something was.
+pub(crate) async fn close(session: Session) -> Option<Exit> {
+    // The shell is closed within moments; a hang here must not hold the user up.
+    match tokio::time::timeout(Duration::from_secs(10), session.close()).await {
+        Ok(Ok(())) => None,
+        Ok(Err(error)) => Some(Exit::host(&error)),
+        Err(_) => Some(Exit::failed("the session did not close in time; it can be resumed")),
+    }
+}
+
+fn command(body: CommandBody) -> Command {
+    use std::hash::{BuildHasher, RandomState};
+    let id = CommandId::new(format!("{:016x}", RandomState::new().hash_one(std::process::id())));
+    Command { id, actor: Actor::Person, body }
+}

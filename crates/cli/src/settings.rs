@@ -1,0 +1,164 @@
+//! From the command line to settings: flags over environment over files, each value with its source.
+
+use std::path::{Path, PathBuf};
+
+use lathe_config::{Config, Flag, Inputs, Settings, Source, load, trae_show_config};
+use lathe_host::{Host, ModelRequest, ModelSource, Pace, Strictness};
+use lathe_protocol::{Limits, Mode, Toolset};
+use serde_json::json;
+
+use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
+use crate::exit::Exit;
+use crate::term;
+
+/// What of the command line is settings.
+#[derive(Default)]
+pub(crate) struct Given<'a> {
+    pub(crate) model: Option<&'a ModelArgs>,
+    pub(crate) max_steps: Option<u32>,
+    pub(crate) mode: Option<ModeArg>,
+    pub(crate) toolset: Option<ToolsetArg>,
+    pub(crate) must_patch: bool,
+    pub(crate) patch_path: Option<&'a Path>,
+    pub(crate) trajectory: Option<&'a Path>,
+}
+
+impl Given<'_> {
+    fn flags(&self) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        let mut text = |key: &str, value: Option<String>, flag: &str| {
+            flags.extend(value.map(|value| Flag::new(key, value, flag)));
+        };
+        if let Some(model) = self.model {
+            text("model.provider", model.provider.clone(), "--provider");
+            text("model.name", model.model.clone(), "--model");
+            text("model.base_url", model.model_base_url.clone(), "--model-base-url");
+            text("model.api_key", model.api_key.clone(), "--api-key");
+        }
+        text("run.mode", self.mode.map(|mode| Mode::from(mode).as_str().to_owned()), "--mode");
+        text("run.toolset", self.toolset.map(|set| Toolset::from(set).as_str().to_owned()), "--toolset");
+        text("run.patch_path", self.patch_path.map(|path| path.display().to_string()), "--patch-path");
+        text("run.trajectory", self.trajectory.map(|path| path.display().to_string()), "--trajectory-file");
+        flags.extend(self.max_steps.map(|steps| Flag::new("run.max_steps", steps, "--max-steps")));
+        if self.must_patch {
+            flags.push(Flag::new("run.must_patch", true, "--must-patch"));
+        }
+        flags
+    }
+}
+
+/// Reads everything there is to read for a folder. Warnings go to standard error; errors end the program.
+pub(crate) fn settings(
+    host: &Host,
+    folder: &Path,
+    file: Option<&Path>,
+    given: &Given<'_>,
+) -> Result<Config, Exit> {
+    let inputs = Inputs {
+        user_file: Some(host.home().path().join("config.toml")),
+        project_file: Some(folder.join(".lathe/config.toml")),
+        config_file: file.map(Path::to_owned),
+        trae_file: Some(folder.join("trae_config.yaml")),
+        trusted_folder: false,
+        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        flags: given.flags(),
+    };
+    match load(inputs) {
+        Ok(config) => {
+            for warning in &config.warnings {
+                term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
+            }
+            Ok(config)
+        }
+        Err(errors) => {
+            for warning in &errors.warnings {
+                term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
+            }
+            for error in &errors.errors {
+                term::err(&format!("Error: {}\n", term::clean(&error.to_string())));
+            }
+            Err(Exit::Usage)
+        }
+    }
+}
+
+/// Who is asked: the model of the settings, or a cassette.
+pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
+    let strictness = if args.replay_strict { Strictness::Strict } else { Strictness::Lenient };
+    match &args.replay {
+        Some(cassette) => ModelSource::Replay { cassette: cassette.clone(), pace: Pace::Instant, strictness },
+        None => ModelSource::Ask(ModelRequest {
+            provider: settings.provider_kind().map(str::to_owned),
+            model: settings.model.name.clone(),
+            base_url: settings.model.base_url.clone(),
+            api_key: settings.model.api_key.as_ref().map(|key| key.expose().to_owned()),
+            attempts: settings.model.max_retries.map(|retries| retries.saturating_add(1)),
+        }),
+    }
+}
+
+/// The toolset that was asked for. A Trae file's user gets Trae's; nobody's word leaves the choice to a cassette.
+pub(crate) fn toolset(config: &Config) -> Option<Toolset> {
+    let from = |key: &str| config.origin(key).map(|origin| &origin.source);
+    match (from("run.toolset"), from("run.tools")) {
+        (None | Some(Source::Default), Some(Source::Trae(_))) => Some(Toolset::Trae),
+        (None | Some(Source::Default), _) => None,
+        (Some(_), _) => Some(config.settings.run.toolset),
+    }
+}
+
+pub(crate) fn limits(settings: &Settings) -> Limits {
+    settings.run.limits()
+}
+
+/// A path of the command line, from where the user stands.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// `config show`: every value with its source.
+pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
+    let config = match settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    let rows = config.rows();
+    if args.json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }))
+            .collect();
+        term::out(&format!("{}\n", json!(rows)));
+        return Exit::Done;
+    }
+    let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
+    for row in rows {
+        let (key, value) = (term::clean(&row.key), term::clean(&row.value));
+        term::out(&format!("{key:<width$}  {value}  ({})\n", term::clean(&row.source.to_string())));
+    }
+    Exit::Done
+}
+
+/// `config check`: only what is wrong.
+pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
+    match settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
+        Ok(config) if config.warnings.is_empty() => {
+            term::out("the configuration is good\n");
+            Exit::Done
+        }
+        Ok(_) => Exit::Done,
+        Err(exit) => exit,
+    }
+}
+
+/// Trae's `show-config`.
+pub(crate) fn show_config(host: &Host, args: &ShowConfigArgs) -> Exit {
+    let given = Given { model: Some(&args.model), max_steps: args.max_steps, ..Given::default() };
+    match settings(host, Path::new("."), args.config_file.as_deref(), &given) {
+        Ok(config) => {
+            term::out(&trae_show_config(&config));
+            Exit::Done
+        }
+        Err(exit) => exit,
+    }
+}

@@ -1,0 +1,112 @@
+//! `fork`, `watch` and `replay`.
+
+use lathe_host::{Host, HostError};
+use lathe_protocol::{SessionId, StepNo, Update};
+use serde_json::json;
+
+use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools, WatchArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::output::json_line;
+use crate::term;
+use crate::words::{Language, Say};
+
+pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
+    let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo)));
+    match forked {
+        Ok(id) if args.json => {
+            term::out(&format!("{}\n", json!({ "id": id })));
+            Exit::Done
+        }
+        Ok(id) => {
+            let language = Language::find();
+            term::out(&format!("{id}\n"));
+            term::err(&format!("{}: lathe resume {id} [\"...\"]\n", Say::GoOn.text(language)));
+            Exit::Done
+        }
+        Err(error) => Exit::host(&error),
+    }
+}
+
+pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
+    let opened = host.find(args.id.as_deref()).and_then(|id| host.watch(&id));
+    let mut updates = match opened {
+        Ok(updates) => updates,
+        Err(error) => return Exit::host(&error),
+    };
+    let mut console = Console::new(term::is_terminal(), Language::find());
+    loop {
+        let update = tokio::select! {
+            update = updates.next() => update,
+            _ = tokio::signal::ctrl_c() => return Exit::Cancelled,
+        };
+        let Some(Update::Event(event)) = update else {
+            return Exit::Done;
+        };
+        match args.output {
+            OutputArg::StreamJson | OutputArg::Json => term::out(&json_line(&event)),
+            OutputArg::Text => match host.recorded_diff(&event) {
+                Ok(diff) => term::out(&console.event(&event, &diff)),
+                Err(error) => return Exit::host(&error),
+            },
+        }
+    }
+}
+
+pub(crate) async fn replay(host: &Host, args: &ReplayArgs) -> Exit {
+    let replayed = match host.find(args.id.as_deref()) {
+        Ok(id) => match args.tools {
+            ReplayTools::Recorded => recorded(host, &id),
+            ReplayTools::Live => live(host, &id).await,
+        },
+        Err(error) => Err(error),
+    };
+    match replayed {
+        Ok(exit) => exit,
+        Err(error) => Exit::host(&error),
+    }
+}
+
+fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
+    let verified = host.replay_recorded(id)?;
+    for divergence in &verified.divergences {
+        term::out(&format!(
+            "event {}, step {}: this version would have done something else\n  recorded: {}\n  now:      {}\n",
+            divergence.seq,
+            divergence.step.unwrap_or_default(),
+            term::clean(&divergence.recorded),
+            term::clean(&divergence.now)
+        ));
+    }
+    term::out(&format!(
+        "{id}: {} requests and {} events replayed, {} divergences\n",
+        verified.requests,
+        verified.events,
+        verified.divergences.len()
+    ));
+    Ok(if verified.divergences.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
+    let replay = host.replay_live(id).await?;
+    for difference in &replay.differences {
+        term::out(&format!(
+            "step {}: {} differs\n  recorded: {}\n  now:      {}\n",
+            difference.step.unwrap_or_default(),
+            difference.drift.place,
+            term::clean(&difference.drift.recorded),
+            term::clean(&difference.drift.now)
+        ));
+    }
+    if let Some(stopped) = &replay.stopped {
+        term::out(&format!("{}\n", term::clean(stopped)));
+    }
+    term::out(&format!(
+        "{id}: {} steps run again in {}, {} differences\n",
+        replay.steps,
+        replay.folder.display(),
+        replay.differences.len()
+    ));
+    let same = replay.differences.is_empty() && replay.stopped.is_none();
+    Ok(if same { Exit::Done } else { Exit::Failed })
+}

@@ -1,0 +1,363 @@
+//! A tree held against the schema: the values that fit, and what is wrong with the rest.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::nearest::nearest;
+use crate::problem::{Fault, Origin, Problem, Source};
+use crate::schema::{Field, Shape, fields, fixed_keys};
+use crate::tree::{Entry, Node, Path, Value, spell, under};
+
+/// A value and where it stands. It may be a key in clear, so it cannot be printed.
+#[derive(Clone)]
+pub(crate) struct Leaf {
+    pub(crate) value: Json,
+    pub(crate) origin: Origin,
+}
+
+pub(crate) type Leaves = BTreeMap<Path, Leaf>;
+
+/// How a value is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Our own files: a value has exactly its type.
+    Exact,
+    /// Everybody else: variables are all text, and Python takes `1` for true.
+    Lenient,
+}
+
+/// Whom a tree speaks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    User,
+    /// Not everything may be said; the text tells what to do instead.
+    Project(&'static str),
+}
+
+pub(crate) struct Checked {
+    pub(crate) leaves: Leaves,
+    pub(crate) problems: Vec<Problem>,
+}
+
+pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Speaker) -> Checked {
+    let mut checker = Checker {
+        source,
+        reading,
+        speaker,
+        path: Vec::new(),
+        checked: Checked { leaves: Leaves::new(), problems: Vec::new() },
+    };
+    match &tree.value {
+        Value::Table(entries) => checker.table(entries, fields(), ""),
+        Value::Null => {}
+        _ => checker.wrong("the file", "a table", tree.kind(), None, tree.line),
+    }
+    checker.checked
+}
+
+struct Checker<'a> {
+    source: &'a Source,
+    reading: Reading,
+    speaker: Speaker,
+    path: Path,
+    checked: Checked,
+}
+
+impl Checker<'_> {
+    /// `said` is the table as the file spells it.
+    fn table(&mut self, entries: &[Entry], fields: &'static [Field], said: &str) {
+        for entry in entries {
+            let key = spelled(entry, said);
+            let Some(field) = fields.iter().find(|field| field.key == entry.key) else {
+                let meant = meant(&entry.key, fields);
+                self.problem(Fault::UnknownKey { key, meant }, entry.line);
+                continue;
+            };
+            if let (Speaker::Project(instead), Some(reason)) = (self.speaker, &field.user_only) {
+                let reason = format!("{reason}; {instead}");
+                self.problem(Fault::Refused { key, reason }, entry.line);
+                continue;
+            }
+            self.value(entry, &field.shape, &key);
+        }
+    }
+
+    fn value(&mut self, entry: &Entry, shape: &'static Shape, said: &str) {
+        if matches!(entry.node.value, Value::Null) && self.reading == Reading::Lenient {
+            return;
+        }
+        self.path.push(entry.key.clone());
+        match (shape, &entry.node.value) {
+            (Shape::Table(fields), Value::Table(entries)) => self.table(entries, fields, said),
+            (Shape::Map(values), Value::Table(entries)) => {
+                for inner in entries {
+                    self.value(inner, values, &spelled(inner, said));
+                }
+            }
+            (Shape::Table(_) | Shape::Map(_), _) => {
+                self.wrong(said, &shape.expected(), entry.node.kind(), None, entry.line);
+            }
+            (
+                Shape::Text { .. }
+                | Shape::Bool
+                | Shape::Integer { .. }
+                | Shape::Number { .. }
+                | Shape::Choice(_)
+                | Shape::List(_),
+                _,
+            ) => match fit(shape, &entry.node, self.reading) {
+                Ok(value) => {
+                    let origin = Origin { source: self.source.clone(), line: entry.line };
+                    self.checked.leaves.insert(self.path.clone(), Leaf { value, origin });
+                }
+                Err(misfit) => {
+                    let line = misfit.line.or(entry.line);
+                    self.wrong(said, &shape.expected(), &misfit.found, misfit.meant, line);
+                }
+            },
+        }
+        self.path.pop();
+    }
+
+    fn wrong(&mut self, key: &str, expected: &str, found: &str, meant: Option<String>, line: Option<u32>) {
+        let fault = Fault::WrongValue {
+            key: key.to_owned(),
+            expected: expected.to_owned(),
+            found: found.to_owned(),
+            meant,
+        };
+        self.problem(fault, line);
+    }
+
+    fn problem(&mut self, fault: Fault, line: Option<u32>) {
+        self.checked.problems.push(Problem { source: self.source.clone(), line, fault });
+    }
+}
+
+fn spelled(entry: &Entry, table: &str) -> String {
+    match &entry.said {
+        Some(said) => said.clone(),
+        None => under(table, &entry.key),
+    }
+}
+
+/// A key of this table, or the same key where it belongs.
+fn meant(key: &str, fields: &[Field]) -> Option<String> {
+    if let Some(near) = nearest(key, fields.iter().map(|field| field.key.as_str())) {
+        return Some(near.to_owned());
+    }
+    let elsewhere = fixed_keys().into_iter().find(|(path, _)| path.last().is_some_and(|last| last == key));
+    elsewhere.map(|(path, _)| spell(&path))
+}
+
+struct Misfit {
+    line: Option<u32>,
+    found: String,
+    meant: Option<String>,
+}
+
+fn fit(shape: &Shape, node: &Node, reading: Reading) -> Result<Json, Misfit> {
+    let lenient = reading == Reading::Lenient;
+    let misfit = |found: String, meant: Option<String>| Misfit { line: node.line, found, meant };
+    let wrong_type = || misfit(node.kind().to_owned(), None);
+    match shape {
+        Shape::Text { .. } => match &node.value {
+            Value::Text(text) => Ok(Json::String(text.clone())),
+            Value::Integer(number) if lenient => Ok(Json::String(number.to_string())),
+            Value::Float(number) if lenient => Ok(Json::String(number.to_string())),
+            _ => Err(wrong_type()),
+        },
+        Shape::Bool => match &node.value {
+            Value::Bool(value) => Ok(Json::Bool(*value)),
+            Value::Integer(number @ 0..=1) if lenient => Ok(Json::Bool(*number == 1)),
+            Value::Text(text) if lenient => match truth(text) {
+                Some(value) => Ok(Json::Bool(value)),
+                None => {
+                    let meant = nearest(text, ["true", "false"]).map(str::to_owned);
+                    Err(misfit(format!("{text:?}"), meant))
+                }
+            },
+            _ => Err(wrong_type()),
+        },
+        Shape::Integer { least, most } => match integer(&node.value, lenient) {
+            Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
+            Some(number) => Err(misfit(number.to_string(), None)),
+            None => Err(wrong_type()),
+        },
+        Shape::Number { least, most } => match number(&node.value, lenient) {
+            Some(number) if (*least..=*most).contains(&number) => Ok(number.into()),
+            Some(number) => Err(misfit(number.to_string(), None)),
+            None => Err(wrong_type()),
+        },
+        Shape::Choice(words) => {
+            let Value::Text(text) = &node.value else {
+                return Err(wrong_type());
+            };
+            let same = |word: &&String| *word == text || (lenient && word.eq_ignore_ascii_case(text));
+            match words.iter().find(same) {
+                Some(word) => Ok(Json::String(word.clone())),
+                None => {
+                    let near = nearest(text, words.iter().map(String::as_str));
+                    Err(misfit(format!("{text:?}"), near.map(str::to_owned)))
+                }
+            }
+        }
+        Shape::List(items) => match &node.value {
+            Value::List(nodes) => {
+                let fitted: Result<Vec<Json>, Misfit> =
+                    nodes.iter().map(|node| fit(items, node, reading)).collect();
+                fitted.map(Json::Array).map_err(|misfit| Misfit {
+                    found: format!("a list with {} in it", misfit.found),
+                    ..misfit
+                })
+            }
+            _ => Err(wrong_type()),
+        },
+        Shape::Map(_) | Shape::Table(_) => Err(wrong_type()),
+    }
+}
+
+/// Words of YAML 1.1, and what people write into variables.
+fn truth(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "y" | "1" => Some(true),
+        "false" | "no" | "off" | "n" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn integer(value: &Value, lenient: bool) -> Option<i64> {
+    match value {
+        Value::Integer(number) => Some(*number),
+        Value::Float(number) if lenient && number.fract() == 0.0 && number.abs() < 1e15 => {
+            Some(*number as i64)
+        }
+        Value::Text(text) if lenient => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn number(value: &Value, lenient: bool) -> Option<f64> {
+    let number = match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(text) if lenient => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(json: serde_json::Value, reading: Reading) -> (Vec<(String, Json)>, Vec<String>) {
+        let source = Source::Flag("--x".to_owned());
+        let checked = check(&Node::from(&json), &source, reading, Speaker::User);
+        (
+            checked.leaves.iter().map(|(path, leaf)| (spell(path), leaf.value.clone())).collect(),
+            checked.problems.iter().map(|problem| problem.fault.to_string()).collect(),
+        )
+    }
+
+    fn one(key: &str, value: serde_json::Value, reading: Reading) -> Result<Json, String> {
+        let (table, key) = key.split_once('.').unwrap();
+        let (leaves, problems) = said(serde_json::json!({table: {key: value}}), reading);
+        match problems.into_iter().next() {
+            Some(problem) => Err(problem),
+            None => Ok(leaves[0].1.clone()),
+        }
+    }
+
+    #[test]
+    fn our_files_say_exactly_what_they_mean() {
+        use Reading::Exact;
+        assert_eq!(one("run.max_steps", 3.into(), Exact), Ok(3.into()));
+        assert_eq!(one("model.temperature", 1.into(), Exact), Ok(1.0.into()));
+        for (key, value, problem) in [
+            (
+                "run.max_steps",
+                Json::from("3"),
+                "`run.max_steps` must be a whole number of at least 1, but is text",
+            ),
+            ("run.max_steps", 0.into(), "`run.max_steps` must be a whole number of at least 1, but is 0"),
+            (
+                "run.max_steps",
+                1.0.into(),
+                "`run.max_steps` must be a whole number of at least 1, but is a number",
+            ),
+            (
+                "run.max_steps",
+                5_000_000_000_i64.into(),
+                "`run.max_steps` must be a whole number of at least 1, but is 5000000000",
+            ),
+            ("run.must_patch", "yes".into(), "`run.must_patch` must be true or false, but is text"),
+            ("run.must_patch", 1.into(), "`run.must_patch` must be true or false, but is a whole number"),
+            ("model.name", 4.into(), "`model.name` must be text, but is a whole number"),
+            ("model.temperature", 3.into(), "`model.temperature` must be a number from 0 to 2, but is 3"),
+            ("model.api_key", 12345.into(), "`model.api_key` must be text, but is a whole number"),
+            (
+                "run.mode",
+                "ful-auto".into(),
+                "`run.mode` must be one of plan, default, auto-edit, full-auto, but is \"ful-auto\"; did you mean `full-auto`?",
+            ),
+            (
+                "run.mode",
+                "Plan".into(),
+                "`run.mode` must be one of plan, default, auto-edit, full-auto, but is \"Plan\"; did you mean `plan`?",
+            ),
+            (
+                "run.tools",
+                serde_json::json!(["bash", 3]),
+                "`run.tools` must be a list (text each), but is a list with a whole number in it",
+            ),
+        ] {
+            assert_eq!(one(key, value, Exact), Err(problem.to_owned()), "{key}");
+        }
+    }
+
+    #[test]
+    fn others_are_understood_where_it_is_clear() {
+        use Reading::Lenient;
+        for (key, value, read) in [
+            ("run.max_steps", Json::from("3"), Json::from(3)),
+            ("run.max_steps", 40.0.into(), 40.into()),
+            ("run.must_patch", "yes".into(), true.into()),
+            ("run.must_patch", "Off".into(), false.into()),
+            ("run.must_patch", 1.into(), true.into()),
+            ("model.name", 4.into(), "4".into()),
+            ("model.temperature", "0.5".into(), 0.5.into()),
+            ("run.mode", "PLAN".into(), "plan".into()),
+        ] {
+            assert_eq!(one(key, value, Lenient), Ok(read), "{key}");
+        }
+        assert_eq!(
+            one("run.must_patch", "flase".into(), Lenient).unwrap_err(),
+            "`run.must_patch` must be true or false, but is \"flase\"; did you mean `false`?"
+        );
+        assert_eq!(said(serde_json::json!({"run": {"mode": null}}), Lenient), (vec![], vec![]));
+    }
+
+    #[test]
+    fn unknown_keys_get_a_suggestion_near_or_elsewhere() {
+        let tree = serde_json::json!({
+            "modle": {},
+            "max_steps": 3,
+            "run": {"max_step": 1, "colour": 2},
+            "models": {"gpt 4.1": {"nam": "x"}},
+            "model": 3,
+        });
+        assert_eq!(
+            said(tree, Reading::Exact).1,
+            [
+                "unknown key `modle`; did you mean `model`?",
+                "unknown key `max_steps`; did you mean `run.max_steps`?",
+                "unknown key `run.max_step`; did you mean `max_steps`?",
+                "unknown key `run.colour`",
+                "unknown key `models.\"gpt 4.1\".nam`; did you mean `name`?",
+                "`model` must be a table, but is a whole number",
+            ]
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! The reference of every key, made from the schema.
+
+use crate::schema::{Field, Shape, fields};
+use crate::tree::under;
+
+const INTRODUCTION: &str = "# Configuration
+
+Values come from, the highest first: the command line, the environment, the project's
+`.lathe/config.toml`, a `trae_config.yaml` or `trae_config.json`, your own `$LATHE_HOME/config.toml`,
+and the defaults below. `lathe config show` prints each value with its source.
+
+A project may not choose where code and keys are sent, what is started, which file is written, or how
+much is allowed: such keys in a project's file are ignored with a warning. A Trae file counts as your
+own only when you name it (`--config-file` or `TRAE_CONFIG_FILE`) or trust its folder; else it counts
+as the project's. A `.env` is never read.
+
+An unknown key or a wrong value in a file of ours is an error that names file and line; in a Trae file
+it is a warning.
+";
+
+/// A Markdown reference of every key: type, default, who may set it, variable, meaning.
+pub fn documentation() -> String {
+    let mut text = INTRODUCTION.to_owned();
+    let (tables, loose): (Vec<&Field>, Vec<&Field>) =
+        fields().iter().partition(|field| is_table(&field.shape));
+    text.push_str("\n## Keys outside any table\n\n");
+    rows(&mut text, "", loose.into_iter(), None);
+    for field in tables {
+        section(&mut text, field);
+    }
+    text
+}
+
+fn is_table(shape: &Shape) -> bool {
+    matches!(shape, Shape::Table(_) | Shape::Map(_))
+}
+
+fn section(text: &mut String, field: &Field) {
+    let (header, fields) = match &field.shape {
+        Shape::Table(fields) => (field.key.clone(), fields.as_slice()),
+        Shape::Map(values) => match &**values {
+            Shape::Table(fields) => (under(&field.key, "NAME"), fields.as_slice()),
+            _ => (field.key.clone(), &[] as &[Field]),
+        },
+        _ => return,
+    };
+    text.push_str(&format!("\n## `[{header}]`\n\n{}\n\n", field.doc));
+    if let Some(reason) = &field.user_only {
+        text.push_str(&format!("Only you may set these: {reason}.\n\n"));
+    }
+    rows(text, &header, fields.iter(), field.user_only.as_ref());
+}
+
+fn rows<'a>(
+    text: &mut String,
+    table: &str,
+    fields: impl Iterator<Item = &'a Field>,
+    user_only: Option<&String>,
+) {
+    text.push_str("| key | type | default | set by | variable | meaning |\n|---|---|---|---|---|---|\n");
+    for field in fields {
+        let key = under(table, &field.key);
+        let kind = kind(&field.shape);
+        let default = match &field.default {
+            Some(default) => format!("`{default}`"),
+            None => "none".to_owned(),
+        };
+        let by = match user_only.or(field.user_only.as_ref()) {
+            Some(_) => "you",
+            None => "you, project",
+        };
+        let variable = match &field.variable {
+            // A name of the user's own has no variable.
+            Some(variable) if !table.contains('.') => format!("`{variable}`"),
+            _ => String::new(),
+        };
+        let meaning = field.doc.replace('\n', " ");
+        text.push_str(&format!("| `{key}` | {kind} | {default} | {by} | {variable} | {meaning} |\n"));
+    }
+}
+
+fn kind(shape: &Shape) -> String {
+    match shape {
+        Shape::Text { secret: false } => "text".to_owned(),
+        Shape::Text { secret: true } => "secret text".to_owned(),
+        Shape::Choice(words) => {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            words.join(", ")
+        }
+        Shape::List(items) => format!("list of {}", kind(items)),
+        Shape::Map(values) => format!("table of {}", kind(values)),
+        Shape::Bool | Shape::Integer { .. } | Shape::Number { .. } | Shape::Table(_) => {
+            shape.expected().trim_start_matches("a ").to_owned()
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Merges and documents the option structs that live in the crates that use them.
+//!
+//! Every option is a field of [`Settings`]: its type, its range, its default, its help text, its
+//! variable and whether a project may set it stand beside it once, and checking, merging, masking
+//! and the reference are made from there. The command line comes before the environment, that before
+//! the project's file, that before the user's, and each value keeps its [`Origin`].
+//!
+//! Two things are not a matter of precedence. A project may not choose where code and keys are sent,
+//! what is started, what is written to, or how much is allowed: such keys are ignored with a warning.
+//! And a key belongs to its provider: when a higher layer chooses another provider, the address and
+//! key that a file gave for the former one are dropped rather than sent to the wrong place.
+//!
+//! Nothing is looked up here: [`load`] reads the files it is told, asks the `env` it is given, and
+//! never reads a `.env`. Rejected: a configuration framework that merges by itself. None keeps file
+//! and line of each value, tells a misspelt key from a known one, and knows who may say what.
+
+mod check;
+mod document;
+mod format;
+mod load;
+mod merge;
+mod nearest;
+mod problem;
+mod schema;
+mod secret;
+mod sections;
+mod show;
+mod trae;
+mod tree;
+
+pub use document::documentation;
+pub use load::{Config, Flag, Inputs, load};
+pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
+pub use secret::Secret;
+pub use sections::{
+    Console, LakeviewSection, McpServerSection, ModelSection, ProviderSection, RunSection, Settings,
+};
+pub use show::{Row, trae_show_config};

@@ -1,0 +1,299 @@
+//! From files, variables and flags to one [`Config`].
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::check::{Checked, Leaves, Reading, Speaker, check};
+use crate::format::{Misread, parse_json, parse_toml, parse_yaml, read};
+use crate::merge::{Layer, merge, object, origins};
+use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
+use crate::schema::fixed_keys;
+use crate::sections::Settings;
+use crate::show::flatten;
+use crate::trae;
+use crate::tree::{Entry, Node};
+
+const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
+const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
+const FOR_A_TRAE_FILE: &str = "name this file with --config-file, or trust the folder";
+
+/// What there is to read. A file that is named here need not exist, except `config_file`.
+pub struct Inputs<'a> {
+    /// `$LATHE_HOME/config.toml`.
+    pub user_file: Option<PathBuf>,
+    /// `.lathe/config.toml` of the project.
+    pub project_file: Option<PathBuf>,
+    /// What `--config-file` names: a Trae file, or one of ours if it ends in `.toml`.
+    pub config_file: Option<PathBuf>,
+    /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder.
+    pub trae_file: Option<PathBuf>,
+    /// Whether the folder of `trae_file` is trusted. If not, that file counts as the project's.
+    pub trusted_folder: bool,
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    pub flags: Vec<Flag>,
+}
+
+/// A value from the command line.
+pub struct Flag {
+    key: String,
+    value: serde_json::Value,
+    flag: String,
+}
+
+impl Flag {
+    /// `Flag::new("run.max_steps", 40, "--max-steps")`. A text is read as the key wants it.
+    pub fn new(key: impl Into<String>, value: impl Into<serde_json::Value>, flag: impl Into<String>) -> Self {
+        Self { key: key.into(), value: value.into(), flag: flag.into() }
+    }
+}
+
+/// The configuration, and where all of it came from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub settings: Settings,
+    /// By the whole key, such as `model.name`, for every value there is, defaults included.
+    pub origins: BTreeMap<String, Origin>,
+    pub warnings: Vec<Problem>,
+}
+
+/// Reads and merges everything. All errors are told at once.
+pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
+    let mut loader = Loader::default();
+    if let Some(path) = &inputs.user_file {
+        loader.own_file(path, Source::User(path.clone()), Speaker::User);
+    }
+    loader.trae_or_named(&inputs);
+    if let Some(path) = &inputs.project_file
+        && !same_file(path, inputs.user_file.as_deref())
+    {
+        let speaker = Speaker::Project(FOR_A_PROJECT);
+        loader.own_file(path, Source::Project(path.clone()), speaker);
+    }
+    loader.variables(inputs.env);
+    loader.flags(&inputs.flags);
+
+    let leaves = merge(&loader.layers, inputs.env, &mut loader.warnings);
+    let settings = loader.settings(&leaves);
+    let warnings = once(loader.warnings);
+    match settings {
+        Some(settings) if loader.errors.is_empty() => {
+            let mut origins = origins(&leaves);
+            for (key, _) in flatten(&settings) {
+                origins.entry(key).or_insert(Origin { source: Source::Default, line: None });
+            }
+            Ok(Config { settings, origins, warnings })
+        }
+        _ => Err(ConfigErrors { errors: once(loader.errors), warnings }),
+    }
+}
+
+/// In the home folder the project's file may be the user's own.
+fn same_file(path: &Path, other: Option<&Path>) -> bool {
+    let Some(other) = other else { return false };
+    match (path.canonicalize(), other.canonicalize()) {
+        (Ok(path), Ok(other)) => path == other,
+        _ => path == other,
+    }
+}
+
+/// One cause may be seen twice: a Trae model is both the agent's and one of `models`.
+fn once(problems: Vec<Problem>) -> Vec<Problem> {
+    let mut once: Vec<Problem> = Vec::new();
+    for problem in problems {
+        if !once.contains(&problem) {
+            once.push(problem);
+        }
+    }
+    once
+}
+
+#[derive(Default)]
+struct Loader {
+    layers: Vec<Layer>,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl Loader {
+    fn layer(&mut self, source: Source, leaves: Leaves) {
+        self.layers.push(Layer { source, leaves, made_for: None });
+    }
+
+    fn error(&mut self, source: &Source, line: Option<u32>, fault: Fault) {
+        self.errors.push(Problem { source: source.clone(), line, fault });
+    }
+
+    /// A file in our format. Returns whether it is there.
+    fn own_file(&mut self, path: &Path, source: Source, speaker: Speaker) -> bool {
+        let text = match read(path) {
+            Ok(Some(text)) => text,
+            Ok(None) => return false,
+            Err(fault) => {
+                self.error(&source, None, fault);
+                return true;
+            }
+        };
+        match parse_toml(&text) {
+            Ok(tree) => {
+                let checked = check(&tree, &source, Reading::Exact, speaker);
+                self.take_strictly(source, checked);
+            }
+            Err(misreads) => {
+                for Misread { line, fault } in misreads {
+                    self.error(&source, line, fault);
+                }
+            }
+        }
+        true
+    }
+
+    /// Every problem is an error but that of a project that asks for too much.
+    fn take_strictly(&mut self, source: Source, checked: Checked) {
+        let is_refusal = |problem: &Problem| matches!(problem.fault, Fault::Refused { .. });
+        let (refusals, errors): (Vec<_>, Vec<_>) = checked.problems.into_iter().partition(is_refusal);
+        self.warnings.extend(refusals);
+        self.errors.extend(errors);
+        self.layer(source, checked.leaves);
+    }
+
+    /// The one foreign file: named by flag, named by variable, or found.
+    fn trae_or_named(&mut self, inputs: &Inputs<'_>) {
+        let variable = (inputs.env)(TRAE_VARIABLE).filter(|path| !path.is_empty());
+        match (inputs.config_file.clone().or(variable.map(PathBuf::from)), &inputs.trae_file) {
+            (Some(path), _) => {
+                let own = path.extension().is_some_and(|end| end == "toml");
+                let found = if own {
+                    self.own_file(&path, Source::User(path.clone()), Speaker::User)
+                } else {
+                    self.trae_file(&path, Speaker::User)
+                };
+                if !found {
+                    self.error(&Source::Trae(path), None, Fault::ConfigFileNotFound);
+                }
+            }
+            (None, Some(path)) => {
+                let speaker =
+                    if inputs.trusted_folder { Speaker::User } else { Speaker::Project(FOR_A_TRAE_FILE) };
+                self.trae_file(path, speaker);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Returns whether there is such a file, or its older form.
+    fn trae_file(&mut self, path: &Path, speaker: Speaker) -> bool {
+        let path = match trae::find(path) {
+            trae::Found::Itself => path.to_owned(),
+            trae::Found::Json(json) => {
+                self.warnings.push(Problem {
+                    source: Source::Trae(path.to_owned()),
+                    line: None,
+                    fault: Fault::JsonInstead(json.clone()),
+                });
+                json
+            }
+            trae::Found::Nothing => return false,
+        };
+        let source = Source::Trae(path.clone());
+        let mapped = match read_trae(&path, &source) {
+            Ok(Some(mapped)) => mapped,
+            Ok(None) => return false,
+            Err(Misread { line, fault }) => trae::Mapped {
+                tree: Node::table(Vec::new()),
+                errors: vec![Problem { source: source.clone(), line, fault }],
+                warnings: Vec::new(),
+                made_for: None,
+            },
+        };
+        self.warnings.extend(mapped.warnings);
+        let unusable = !mapped.errors.is_empty();
+        match speaker {
+            Speaker::User => self.errors.extend(mapped.errors),
+            Speaker::Project(_) => self.warnings.extend(mapped.errors),
+        }
+        if unusable {
+            if speaker != Speaker::User {
+                self.warnings.push(Problem { source, line: None, fault: Fault::Ignored });
+            }
+            return true;
+        }
+        let checked = check(&mapped.tree, &source, Reading::Lenient, speaker);
+        self.warnings.extend(checked.problems);
+        self.layers.push(Layer {
+            source,
+            leaves: checked.leaves,
+            made_for: mapped.made_for.filter(|_| speaker != Speaker::User),
+        });
+        true
+    }
+
+    fn variables(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+        for (path, field) in fixed_keys() {
+            let Some(variable) = &field.variable else { continue };
+            let Some(value) = env(variable).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            let source = Source::Environment(variable.clone());
+            let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+            self.said_once(source, &parts, Node::text(value));
+        }
+    }
+
+    fn flags(&mut self, flags: &[Flag]) {
+        for flag in flags {
+            let source = Source::Flag(flag.flag.clone());
+            let parts: Vec<&str> = flag.key.split('.').collect();
+            self.said_once(source, &parts, Node::from(&flag.value));
+        }
+    }
+
+    /// A layer of one value, joined to the one before if that is of the same rank: what was said
+    /// together, such as a provider and its model, is looked at together.
+    fn said_once(&mut self, source: Source, path: &[&str], value: Node) {
+        let tree = path.iter().rev().fold(value, |node, part| Node::table(vec![Entry::new(*part, node)]));
+        let checked = check(&tree, &source, Reading::Lenient, Speaker::User);
+        self.errors.extend(checked.problems);
+        match self.layers.last_mut() {
+            Some(last) if std::mem::discriminant(&last.source) == std::mem::discriminant(&source) => {
+                last.leaves.extend(checked.leaves);
+            }
+            _ => self.layer(source, checked.leaves),
+        }
+    }
+
+    fn settings(&mut self, leaves: &Leaves) -> Option<Settings> {
+        match serde_path_to_error::deserialize(object(leaves)) {
+            Ok(settings) => Some(settings),
+            // The schema lets through only what fits, so this tells of a mistake of ours, with its place.
+            Err(error) => {
+                let key = error.path().to_string();
+                let origin = origins(leaves).remove(&key);
+                let fault = Fault::WrongValue {
+                    key,
+                    expected: "a value that fits".to_owned(),
+                    found: "another".to_owned(),
+                    meant: None,
+                };
+                let (source, line) = match origin {
+                    Some(origin) => (origin.source, origin.line),
+                    None => (Source::Default, None),
+                };
+                self.error(&source, line, fault);
+                None
+            }
+        }
+    }
+}
+
+fn read_trae(path: &Path, source: &Source) -> Result<Option<trae::Mapped>, Misread> {
+    let text = match read(path) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
+        Err(fault) => return Err(Misread { line: None, fault }),
+    };
+    Ok(Some(if path.extension().is_some_and(|end| end == "json") {
+        trae::map_legacy(&parse_json(&text)?, source)
+    } else {
+        trae::map_yaml(&parse_yaml(&text)?, source)
+    }))
+}

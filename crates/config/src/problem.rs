@@ -1,0 +1,147 @@
+//! Where a value came from, and what was wrong with it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Who said a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    Default,
+    /// The user's `config.toml`, or a TOML file named on the command line.
+    User(PathBuf),
+    /// The project's `.lathe/config.toml`.
+    Project(PathBuf),
+    /// A `trae_config.yaml` or `trae_config.json`, whoever it counts for.
+    Trae(PathBuf),
+    /// The name of a variable.
+    Environment(String),
+    /// A flag as it is written, such as `--model`.
+    Flag(String),
+}
+
+impl Source {
+    pub(crate) fn is_file(&self) -> bool {
+        match self {
+            Source::User(_) | Source::Project(_) | Source::Trae(_) => true,
+            Source::Default | Source::Environment(_) | Source::Flag(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Default => f.write_str("default"),
+            Source::User(path) => write!(f, "user file {}", path.display()),
+            Source::Project(path) => write!(f, "project file {}", path.display()),
+            Source::Trae(path) => write!(f, "Trae file {}", path.display()),
+            Source::Environment(variable) => write!(f, "variable {variable}"),
+            Source::Flag(flag) => write!(f, "flag {flag}"),
+        }
+    }
+}
+
+/// A source, and for a file the line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    pub source: Source,
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        match self.line {
+            Some(line) => write!(f, ":{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What is wrong. No message contains a secret: neither values of secret keys nor source lines are shown.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Fault {
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    #[error("is larger than {0} KiB, which no configuration is")]
+    TooLarge(u64),
+    #[error("syntax error: {0}")]
+    Syntax(String),
+    #[error("unknown key `{key}`{}", did_you_mean(.meant))]
+    UnknownKey { key: String, meant: Option<String> },
+    #[error("`{key}` must be {expected}, but is {found}{}", did_you_mean(.meant))]
+    WrongValue { key: String, expected: String, found: String, meant: Option<String> },
+    #[error("`{0}` is given twice; the last one counts")]
+    GivenTwice(String),
+    #[error("`{key}` is ignored here: {reason}")]
+    Refused { key: String, reason: String },
+    /// One of Trae's own messages about its file.
+    #[error("{0}")]
+    Trae(String),
+    /// A foreign file that nobody named cannot stop a run.
+    #[error("the file is ignored, because it cannot be used and nobody named it")]
+    Ignored,
+    #[error("YAML config not found, using JSON config: {}", .0.display())]
+    JsonInstead(PathBuf),
+    #[error(
+        "Config file not found. Please specify a valid config file in the command line option --config-file"
+    )]
+    ConfigFileNotFound,
+}
+
+fn did_you_mean(meant: &Option<String>) -> String {
+    match meant {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => String::new(),
+    }
+}
+
+/// A [`Fault`] and where it stands. It is an error or a warning by the list it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub source: Source,
+    pub line: Option<u32>,
+    pub fault: Fault,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // These two name their file themselves, in Trae's words.
+        if matches!(self.fault, Fault::JsonInstead(_) | Fault::ConfigFileNotFound) {
+            return write!(f, "{}", self.fault);
+        }
+        match (&self.source, self.line) {
+            (Source::User(path) | Source::Project(path) | Source::Trae(path), Some(line)) => {
+                write!(f, "{}:{line}: ", path.display())?;
+            }
+            (Source::User(path) | Source::Project(path) | Source::Trae(path), None) => {
+                write!(f, "{}: ", path.display())?;
+            }
+            (Source::Default | Source::Environment(_) | Source::Flag(_), _) => {
+                write!(f, "{}: ", self.source)?
+            }
+        }
+        write!(f, "{}", self.fault)
+    }
+}
+
+/// Everything that keeps the configuration from being used; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct ConfigErrors {
+    pub errors: Vec<Problem>,
+    pub warnings: Vec<Problem>,
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.errors.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{error}")?;
+        }
+        Ok(())
+    }
+}

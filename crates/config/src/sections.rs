@@ -1,0 +1,272 @@
+//! Every option there is. A doc comment here is the help text of the reference.
+//!
+//! Each section moves to the crate that uses it when that crate first reads it, and only
+//! [`Settings`], their composition, stays.
+//!
+//! Beside a field stand `x-env`, the variable that sets it, and `x-user-only`, the reason why a
+//! project's file may not.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lathe_protocol::{Limits, Mode, Sandbox, Toolset};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::secret::Secret;
+
+const ENDPOINT: &str = "a project may not choose where your code and your keys are sent";
+const KEY: &str = "a project may not choose the key that is used";
+const PROGRAM: &str = "a project may not choose what is started or connected to";
+const ALLOWED: &str = "a project may not choose how much is allowed";
+const WRITTEN: &str = "a project may not choose which file is written";
+
+/// The whole configuration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Settings {
+    /// The model that works on the task.
+    pub model: ModelSection,
+    /// How a run goes.
+    pub run: RunSection,
+    /// Short summaries of the steps.
+    pub lakeview: LakeviewSection,
+    /// Servers whose tools the model is given, by name.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub mcp_servers: BTreeMap<String, McpServerSection>,
+    /// Names of the MCP servers that are used. None are when the list is empty.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub allow_mcp_servers: Vec<String>,
+    /// Providers by a name of your own: an address and its key.
+    #[schemars(extend("x-user-only" = ENDPOINT))]
+    pub providers: BTreeMap<String, ProviderSection>,
+    /// Models by a name of your own, which `model.name` and `lakeview.model` may give.
+    pub models: BTreeMap<String, ModelSection>,
+}
+
+/// Which model, where it is, and how it is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelSection {
+    /// Who serves the model: a name under `providers`, a provider Lathe knows, or any name with a `base_url`.
+    #[schemars(extend("x-env" = "LATHE_PROVIDER", "x-user-only" = ENDPOINT))]
+    pub provider: Option<String>,
+    /// The model as the provider names it, or a name under `models`.
+    #[schemars(extend("x-env" = "LATHE_MODEL"))]
+    pub name: Option<String>,
+    /// Address of the server. The variable `<PROVIDER>_BASE_URL` sets it too.
+    #[schemars(extend("x-env" = "LATHE_BASE_URL", "x-user-only" = ENDPOINT))]
+    pub base_url: Option<String>,
+    /// Key for the provider. The variable `<PROVIDER>_API_KEY` sets it too, and is the better place.
+    #[schemars(extend("x-env" = "LATHE_API_KEY", "x-user-only" = KEY))]
+    pub api_key: Option<Secret>,
+    /// Version of the interface, where the provider wants one (Azure).
+    #[schemars(extend("x-user-only" = ENDPOINT))]
+    pub api_version: Option<String>,
+    /// How freely the model answers. The provider decides if left out.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// Share of the likeliest words to choose from. The provider decides if left out.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub top_p: Option<f64>,
+    /// How many of the likeliest words to choose from. The provider decides if left out.
+    pub top_k: Option<u32>,
+    /// Tokens of one answer at most.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u32>,
+    /// Tokens of one answer at most, thinking included. It comes before `max_tokens`.
+    #[schemars(range(min = 1))]
+    pub max_completion_tokens: Option<u32>,
+    /// Whether one answer may hold several calls. The provider decides if left out.
+    pub parallel_tool_calls: Option<bool>,
+    /// How often a failed request is tried again.
+    #[schemars(extend("default" = ModelSection::RETRIES))]
+    pub max_retries: Option<u32>,
+    /// Whether the model can call tools.
+    #[schemars(extend("default" = true))]
+    pub supports_tool_calling: Option<bool>,
+    /// How many answers to ask for (Gemini).
+    #[schemars(range(min = 1))]
+    pub candidate_count: Option<u32>,
+    /// Texts at which the answer ends.
+    pub stop_sequences: Option<Vec<String>>,
+}
+
+impl ModelSection {
+    const RETRIES: u32 = 3;
+
+    /// How often a failed request is tried again.
+    pub fn retries(&self) -> u32 {
+        self.max_retries.unwrap_or(Self::RETRIES)
+    }
+
+    /// Tokens of one answer at most, if there is a limit.
+    pub fn output_limit(&self) -> Option<u32> {
+        self.max_completion_tokens.or(self.max_tokens)
+    }
+}
+
+/// How a run goes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunSection {
+    /// What may be done without asking. The command decides if left out.
+    #[schemars(extend("x-env" = "LATHE_MODE", "x-user-only" = ALLOWED))]
+    pub mode: Option<Mode>,
+    /// What commands can reach. The command decides if left out.
+    #[schemars(extend("x-user-only" = ALLOWED))]
+    pub sandbox: Option<Sandbox>,
+    /// Names and words of the tools.
+    pub toolset: Toolset,
+    /// Steps of one run at most.
+    #[schemars(range(min = 1))]
+    pub max_steps: u32,
+    /// Seconds a shell line may take unless the call says otherwise.
+    #[schemars(range(min = 1))]
+    pub line_seconds: u32,
+    /// The tools the model is given, by name. All of the toolset if left out.
+    pub tools: Option<Vec<String>>,
+    /// File to write the trajectory to, in Trae's format.
+    #[schemars(extend("x-user-only" = WRITTEN))]
+    pub trajectory: Option<PathBuf>,
+    /// Whether a run that changed nothing has failed.
+    pub must_patch: bool,
+    /// File to write the patch to.
+    #[schemars(extend("x-user-only" = WRITTEN))]
+    pub patch_path: Option<PathBuf>,
+    /// How steps are shown. The command decides if left out.
+    pub console: Option<Console>,
+}
+
+impl Default for RunSection {
+    fn default() -> Self {
+        let limits = Limits::default();
+        Self {
+            mode: None,
+            sandbox: None,
+            toolset: Toolset::Lathe,
+            max_steps: limits.max_steps,
+            line_seconds: limits.line_seconds,
+            tools: None,
+            trajectory: None,
+            must_patch: false,
+            patch_path: None,
+            console: None,
+        }
+    }
+}
+
+impl RunSection {
+    pub fn limits(&self) -> Limits {
+        Limits { max_steps: self.max_steps, line_seconds: self.line_seconds }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Console {
+    /// Lines of text.
+    Simple,
+    /// The terminal UI.
+    Rich,
+}
+
+/// Short summaries of the steps, written by a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct LakeviewSection {
+    /// Whether steps are summarised. It costs requests of its own.
+    pub enabled: bool,
+    /// A name under `models`, or another model of the same provider. The model of the task if left out.
+    pub model: Option<String>,
+}
+
+/// An MCP server: a program (`command`) or an address (`url`, `http_url`, `tcp`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct McpServerSection {
+    /// Program to start; it speaks over its standard input and output.
+    pub command: Option<String>,
+    /// Arguments of the program.
+    pub args: Vec<String>,
+    /// Variables of the program. Values are kept as secrets.
+    pub env: BTreeMap<String, Secret>,
+    /// Folder the program starts in.
+    pub cwd: Option<PathBuf>,
+    /// Address of a server that sends events.
+    pub url: Option<String>,
+    /// Headers of every request. Values are kept as secrets.
+    pub headers: BTreeMap<String, Secret>,
+    /// Address of a server of the streamable HTTP kind.
+    pub http_url: Option<String>,
+    /// Address of a WebSocket server.
+    pub tcp: Option<String>,
+    /// Milliseconds a request may take.
+    #[schemars(range(min = 1))]
+    pub timeout: Option<u32>,
+    /// Whether its tools are called without asking.
+    pub trust: bool,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+/// A provider under a name of your own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProviderSection {
+    /// What it is: a provider Lathe knows. Its own name if left out.
+    pub provider: Option<String>,
+    /// Its key.
+    pub api_key: Option<Secret>,
+    /// Its address.
+    pub base_url: Option<String>,
+    /// Version of the interface, where it wants one (Azure).
+    pub api_version: Option<String>,
+}
+
+impl Settings {
+    /// What the chosen provider is: `openai` for a `[providers.work]` that says so, else its name.
+    pub fn provider_kind(&self) -> Option<&str> {
+        let name = self.model.provider.as_deref()?;
+        let entry = self.providers.get(name);
+        entry.and_then(|entry| entry.provider.as_deref()).or(Some(name))
+    }
+
+    /// A model under `models`, complete with the address and key of its provider.
+    pub fn model_named(&self, name: &str) -> Option<ModelSection> {
+        let mut model = self.models.get(name)?.clone();
+        model.name.get_or_insert_with(|| name.to_owned());
+        let provider = match &model.provider {
+            Some(provider) => provider.clone(),
+            None => self.model.provider.clone()?,
+        };
+        // The provider of the task is shared with all that flags and variables said about it.
+        let (key, url, version) = if self.model.provider.as_deref() == Some(provider.as_str()) {
+            (&self.model.api_key, &self.model.base_url, &self.model.api_version)
+        } else {
+            match self.providers.get(&provider) {
+                Some(entry) => (&entry.api_key, &entry.base_url, &entry.api_version),
+                None => (&None, &None, &None),
+            }
+        };
+        model.api_key = model.api_key.or_else(|| key.clone());
+        model.base_url = model.base_url.or_else(|| url.clone());
+        model.api_version = model.api_version.or_else(|| version.clone());
+        model.provider = Some(provider);
+        Some(model)
+    }
+
+    /// The model that writes the summaries, or nothing if there are none.
+    pub fn lakeview_model(&self) -> Option<ModelSection> {
+        if !self.lakeview.enabled {
+            return None;
+        }
+        let Some(name) = &self.lakeview.model else {
+            return Some(self.model.clone());
+        };
+        Some(
+            self.model_named(name)
+                .unwrap_or_else(|| ModelSection { name: Some(name.clone()), ..self.model.clone() }),
+        )
+    }
+}

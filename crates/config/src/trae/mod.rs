@@ -1,0 +1,208 @@
+//! Trae's files in our words: `trae_config.yaml` and the older `trae_config.json`.
+//!
+//! They are mapped to our keys, each with the line and the spelling of the file, and then checked like
+//! every other tree. So a Trae file is as well understood as our own, but never an error for a key we
+//! do not know, and not for one that is missing where Trae's own sample misses it.
+
+mod legacy;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use self::legacy::map as map_legacy;
+pub(crate) use self::yaml::map as map_yaml;
+use crate::nearest::nearest;
+use crate::problem::{Fault, Problem, Source};
+use crate::tree::{Entry, Node, Value, under};
+
+/// A Trae file as a tree of our keys.
+pub(crate) struct Mapped {
+    pub(crate) tree: Node,
+    pub(crate) errors: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
+    /// What the provider of the agent's model is.
+    pub(crate) made_for: Option<String>,
+}
+
+/// The file that is there: a missing YAML file may have an older JSON beside it.
+pub(crate) enum Found {
+    Itself,
+    Json(PathBuf),
+    Nothing,
+}
+
+pub(crate) fn find(path: &Path) -> Found {
+    if path.exists() {
+        return Found::Itself;
+    }
+    let yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+    let json = path.with_extension("json");
+    if yaml && json.exists() {
+        return Found::Json(json);
+    }
+    Found::Nothing
+}
+
+/// Their key and ours.
+type Names = &'static [(&'static str, &'static str)];
+
+const PROVIDER: Names = &[
+    ("provider", "provider"),
+    ("api_key", "api_key"),
+    ("base_url", "base_url"),
+    ("api_version", "api_version"),
+];
+
+const PARAMETERS: Names = &[
+    ("model", "name"),
+    ("max_tokens", "max_tokens"),
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("top_k", "top_k"),
+    ("parallel_tool_calls", "parallel_tool_calls"),
+    ("max_retries", "max_retries"),
+    ("supports_tool_calling", "supports_tool_calling"),
+    ("candidate_count", "candidate_count"),
+    ("stop_sequences", "stop_sequences"),
+    ("max_completion_tokens", "max_completion_tokens"),
+];
+
+const SERVER: Names = &[
+    ("command", "command"),
+    ("args", "args"),
+    ("env", "env"),
+    ("cwd", "cwd"),
+    ("url", "url"),
+    ("http_url", "http_url"),
+    ("headers", "headers"),
+    ("tcp", "tcp"),
+    ("timeout", "timeout"),
+    ("trust", "trust"),
+    ("description", "description"),
+];
+
+/// What both formats need: sections read with patience, and the problems they gave.
+struct Mapper<'a> {
+    source: &'a Source,
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+impl<'a> Mapper<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self { source, errors: Vec::new(), warnings: Vec::new() }
+    }
+
+    fn problem(&self, line: Option<u32>, fault: Fault) -> Problem {
+        Problem { source: self.source.clone(), line, fault }
+    }
+
+    fn error(&mut self, line: Option<u32>, message: impl Into<String>) {
+        self.errors.push(self.problem(line, Fault::Trae(message.into())));
+    }
+
+    fn warn(&mut self, line: Option<u32>, message: impl Into<String>) {
+        self.warnings.push(self.problem(line, Fault::Trae(message.into())));
+    }
+
+    /// The entries of a table, each key once. Nothing written there is an empty table.
+    fn table(&mut self, node: &Node, said: &str) -> Vec<Entry> {
+        let mut once: Vec<Entry> = Vec::new();
+        match &node.value {
+            Value::Null => {}
+            Value::Table(entries) => {
+                for entry in entries {
+                    if let Some(known) = once.iter_mut().find(|known| known.key == entry.key) {
+                        *known = entry.clone();
+                        let fault = Fault::GivenTwice(under(said, &entry.key));
+                        self.warnings.push(self.problem(entry.line, fault));
+                    } else {
+                        once.push(entry.clone());
+                    }
+                }
+            }
+            _ => {
+                let fault = Fault::WrongValue {
+                    key: said.to_owned(),
+                    expected: "a table".to_owned(),
+                    found: node.kind().to_owned(),
+                    meant: None,
+                };
+                self.warnings.push(self.problem(node.line, fault));
+            }
+        }
+        once
+    }
+
+    fn unknown(&mut self, entry: &Entry, said: &str, known: impl IntoIterator<Item = &'static str>) {
+        let fault = Fault::UnknownKey {
+            key: under(said, &entry.key),
+            meant: nearest(&entry.key, known).map(str::to_owned),
+        };
+        self.warnings.push(self.problem(entry.line, fault));
+    }
+
+    /// The entries under our names. An empty text is as good as none: Trae's sample has empty keys.
+    fn renamed(&mut self, entries: &[Entry], said: &str, names: &[Names]) -> Vec<Entry> {
+        let names = || names.iter().copied().flatten();
+        let mut renamed = Vec::new();
+        for entry in entries {
+            match names().find(|(theirs, _)| *theirs == entry.key) {
+                Some(_) if is_nothing(&entry.node) => {}
+                Some((_, ours)) => {
+                    let mut entry = entry.clone().said(under(said, &entry.key));
+                    entry.key = (*ours).to_owned();
+                    renamed.push(entry);
+                }
+                None => self.unknown(entry, said, names().map(|(theirs, _)| *theirs)),
+            }
+        }
+        renamed
+    }
+
+    /// A map of tables that have the same keys with us, such as `mcp_servers`.
+    fn entries_of(&mut self, section: &Entry, names: Names) -> Entry {
+        let said = section.key.clone();
+        let mut inner = Vec::new();
+        for entry in self.table(&section.node, &said) {
+            let said = under(&said, &entry.key);
+            let members = self.table(&entry.node, &said);
+            let members = self.renamed(&members, &said, &[names]);
+            inner.push(Entry::new(entry.key, Node::table(members)).at(entry.line));
+        }
+        Entry::new(&said, Node::table(inner)).at(section.line)
+    }
+
+    fn finish(self, entries: Vec<Entry>, made_for: Option<String>) -> Mapped {
+        Mapped { tree: Node::table(entries), errors: self.errors, warnings: self.warnings, made_for }
+    }
+}
+
+fn is_nothing(node: &Node) -> bool {
+    match &node.value {
+        Value::Null => true,
+        Value::Text(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+fn member<'a>(entries: &'a [Entry], key: &str) -> Option<&'a Entry> {
+    entries.iter().find(|entry| entry.key == key && !is_nothing(&entry.node))
+}
+
+/// The text of a member; a name may look like a number.
+fn text_of(entries: &[Entry], key: &str) -> Option<String> {
+    match &member(entries, key)?.node.value {
+        Value::Text(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The members of a named entry.
+fn members_of<'a>(entries: &'a [Entry], name: &str) -> &'a [Entry] {
+    match entries.iter().find(|entry| entry.key == name).map(|entry| &entry.node.value) {
+        Some(Value::Table(members)) => members,
+        _ => &[],
+    }
+}

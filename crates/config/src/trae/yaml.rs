@@ -1,0 +1,179 @@
+//! `trae_config.yaml`.
+
+use super::{Mapped, Mapper, Names, PARAMETERS, PROVIDER, SERVER, member, members_of, text_of};
+use crate::problem::Source;
+use crate::tree::{Entry, Node, Value, under};
+
+const SECTIONS: [&str; 6] =
+    ["agents", "model_providers", "models", "lakeview", "mcp_servers", "allow_mcp_servers"];
+const AGENT: [&str; 4] = ["model", "max_steps", "enable_lakeview", "tools"];
+const MODEL: Names = &[("model_provider", "provider")];
+const LAKEVIEW: Names = &[("model", "model")];
+
+pub(crate) fn map(root: &Node, source: &Source) -> Mapped {
+    let mut mapper = Mapper::new(source);
+    let sections = mapper.table(root, "the file");
+    for entry in sections.iter().filter(|entry| !SECTIONS.contains(&entry.key.as_str())) {
+        mapper.unknown(entry, "", SECTIONS);
+    }
+    let providers = providers(&mut mapper, &sections);
+    let models = models(&mut mapper, &sections, &providers);
+
+    let mut ours = Vec::new();
+    let made_for = agent(&mut mapper, &sections, &providers, &models, &mut ours);
+    for entry in &sections {
+        match entry.key.as_str() {
+            "mcp_servers" => ours.push(mapper.entries_of(entry, SERVER)),
+            "allow_mcp_servers" => ours.push(entry.clone()),
+            _ => {}
+        }
+    }
+    let line_of = |key: &str| member(&sections, key).and_then(|entry| entry.line);
+    let providers = Entry::new("providers", Node::table(providers)).at(line_of("model_providers"));
+    ours.push(providers.said("model_providers"));
+    ours.push(Entry::new("models", Node::table(models)).at(line_of("models")));
+    mapper.finish(ours, made_for)
+}
+
+fn providers(mapper: &mut Mapper<'_>, sections: &[Entry]) -> Vec<Entry> {
+    let section = member(sections, "model_providers");
+    let entries = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "model_providers"));
+    if entries.is_empty() {
+        mapper.error(section.and_then(|section| section.line), "No model providers provided");
+    }
+    let mut providers = Vec::new();
+    for entry in entries {
+        let said = under("model_providers", &entry.key);
+        let members = mapper.table(&entry.node, &said);
+        let members = mapper.renamed(&members, &said, &[PROVIDER]);
+        providers.push(Entry::new(entry.key, Node::table(members)).at(entry.line).said(said));
+    }
+    providers
+}
+
+fn models(mapper: &mut Mapper<'_>, sections: &[Entry], providers: &[Entry]) -> Vec<Entry> {
+    let section = member(sections, "models");
+    let entries = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "models"));
+    if entries.is_empty() {
+        mapper.error(section.and_then(|section| section.line), "No models provided");
+    }
+    let used = used_model(sections);
+    let mut models = Vec::new();
+    for entry in entries {
+        let said = under("models", &entry.key);
+        let members = mapper.table(&entry.node, &said);
+        let members = mapper.renamed(&members, &said, &[MODEL, PARAMETERS]);
+        let named = text_of(&members, "provider");
+        if let Some(named) = named
+            && !providers.is_empty()
+            && !providers.iter().any(|provider| provider.key == named)
+        {
+            let line = member(&members, "provider").and_then(|member| member.line);
+            let message = format!("Model provider {named} not found");
+            // Only the model that is used cannot do without.
+            if used.as_deref() == Some(&entry.key) {
+                mapper.error(line, message);
+            } else {
+                mapper.warn(line, message);
+            }
+        }
+        models.push(Entry::new(entry.key, Node::table(members)).at(entry.line));
+    }
+    models
+}
+
+fn used_model(sections: &[Entry]) -> Option<String> {
+    let agents = members_of(sections, "agents");
+    text_of(members_of(agents, "trae_agent"), "model")
+}
+
+/// The agent becomes `[model]`, `[run]` and `[lakeview]`; returns what its provider is.
+fn agent(
+    mapper: &mut Mapper<'_>,
+    sections: &[Entry],
+    providers: &[Entry],
+    models: &[Entry],
+    ours: &mut Vec<Entry>,
+) -> Option<String> {
+    let section = member(sections, "agents");
+    let agents = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "agents"));
+    if agents.is_empty() {
+        mapper.error(section.and_then(|section| section.line), "No agent configs provided");
+        return None;
+    }
+    let agent = agents.iter().find(|entry| entry.key == "trae_agent");
+    for other in agents.iter().filter(|entry| entry.key != "trae_agent") {
+        let message = format!("Unknown agent: {}", other.key);
+        match agent {
+            Some(_) => mapper.warn(other.line, message),
+            None => mapper.error(other.line, message),
+        }
+    }
+    let agent = agent?;
+    let said = "agents.trae_agent";
+    let members = mapper.table(&agent.node, said);
+    for entry in members.iter().filter(|entry| !AGENT.contains(&entry.key.as_str())) {
+        mapper.unknown(entry, said, AGENT);
+    }
+
+    let moved = |theirs: &str, ours: &str| {
+        let entry = member(&members, theirs)?;
+        let mut moved = entry.clone().said(under(said, theirs));
+        moved.key = ours.to_owned();
+        Some(moved)
+    };
+    let run = [moved("max_steps", "max_steps"), moved("tools", "tools")];
+    ours.push(Entry::new("run", Node::table(run.into_iter().flatten().collect())));
+
+    let enabled = moved("enable_lakeview", "enabled").unwrap_or_else(|| {
+        Entry::new("enabled", Node::of(Value::Bool(true))).at(agent.line).said(under(said, "enable_lakeview"))
+    });
+    ours.push(lakeview(mapper, sections, models, enabled));
+
+    let name = text_of(&members, "model");
+    let Some(name) = name else {
+        mapper.error(agent.line, "No model provided for trae_agent");
+        return None;
+    };
+    let Some(model) = models.iter().find(|entry| entry.key == name) else {
+        if !models.is_empty() {
+            let line = member(&members, "model").and_then(|entry| entry.line);
+            mapper.error(line, format!("Model {name} not found"));
+        }
+        return None;
+    };
+    ours.push(Entry::new("model", model.node.clone()).at(model.line));
+    let provider = text_of(members_of(models, &name), "provider")?;
+    Some(text_of(members_of(providers, &provider), "provider").unwrap_or(provider))
+}
+
+/// Summaries without a model of their own are written by the agent's.
+fn lakeview(mapper: &mut Mapper<'_>, sections: &[Entry], models: &[Entry], enabled: Entry) -> Entry {
+    let mut ours = vec![enabled];
+    let section = member(sections, "lakeview");
+    let members = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "lakeview"));
+    let members = mapper.renamed(&members, "lakeview", &[LAKEVIEW]);
+    let off = ours.iter().any(|entry| is_off(&entry.node));
+    let line = section.and_then(|section| section.line);
+    match (section, text_of(&members, "model")) {
+        (None, _) if off => {}
+        (None, _) => mapper.warn(line, "Lakeview is enabled but no lakeview config provided"),
+        (Some(_), None) if off => {}
+        (Some(_), None) => mapper.warn(line, "No model provided for lakeview"),
+        (Some(_), Some(name)) if models.iter().any(|model| model.key == name) => ours.extend(members),
+        (Some(_), Some(name)) => {
+            let line = member(&members, "model").and_then(|entry| entry.line);
+            mapper.warn(line, format!("Model {name} not found"));
+        }
+    }
+    Entry::new("lakeview", Node::table(ours))
+}
+
+fn is_off(node: &Node) -> bool {
+    match &node.value {
+        Value::Bool(value) => !value,
+        Value::Integer(number) => *number == 0,
+        Value::Text(text) => matches!(text.to_ascii_lowercase().as_str(), "no" | "off" | "false" | "n"),
+        _ => false,
+    }
+}

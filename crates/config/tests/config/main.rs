@@ -1,0 +1,12 @@
+//! Files, variables and flags in a temporary folder, and what comes of them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod legacy;
+mod ours;
+mod precedence;
+mod reference;
+mod samples;
+mod shown;
+mod support;
+mod yaml;

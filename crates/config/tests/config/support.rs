@@ -1,0 +1,113 @@
+//! A folder with files in it, variables and flags: everything `load` looks at.
+
+use std::path::PathBuf;
+
+use lathe_config::{Config, ConfigErrors, Flag, Inputs, load};
+
+pub struct Setup {
+    folder: tempfile::TempDir,
+    named: Option<PathBuf>,
+    trusted: bool,
+    variables: Vec<(String, String)>,
+    flags: Vec<(String, serde_json::Value, String)>,
+}
+
+impl Setup {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            named: None,
+            trusted: false,
+            variables: Vec::new(),
+            flags: Vec::new(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    /// `$LATHE_HOME/config.toml`
+    pub fn user(self, text: &str) -> Self {
+        self.file("user.toml", text)
+    }
+
+    /// `.lathe/config.toml`
+    pub fn project(self, text: &str) -> Self {
+        self.file("project.toml", text)
+    }
+
+    /// `trae_config.yaml` in the working folder, named by nobody.
+    pub fn trae(self, text: &str) -> Self {
+        self.file("trae_config.yaml", text)
+    }
+
+    pub fn trusted(mut self) -> Self {
+        self.trusted = true;
+        self
+    }
+
+    /// `--config-file`
+    pub fn named(mut self, name: &str) -> Self {
+        self.named = Some(self.path(name));
+        self
+    }
+
+    pub fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn flag(mut self, key: &str, value: impl Into<serde_json::Value>, flag: &str) -> Self {
+        self.flags.push((key.to_owned(), value.into(), flag.to_owned()));
+        self
+    }
+
+    pub fn load(&self) -> Result<Config, ConfigErrors> {
+        let env = |name: &str| {
+            let found = self.variables.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        load(Inputs {
+            user_file: Some(self.path("user.toml")),
+            project_file: Some(self.path("project.toml")),
+            config_file: self.named.clone(),
+            trae_file: Some(self.path("trae_config.yaml")),
+            trusted_folder: self.trusted,
+            env: &env,
+            flags: self.flags.iter().map(|(key, value, flag)| Flag::new(key, value.clone(), flag)).collect(),
+        })
+    }
+
+    pub fn config(&self) -> Config {
+        self.load().unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    /// The errors, with the folder's name taken out.
+    pub fn errors(&self) -> Vec<String> {
+        let errors = self.load().expect_err("the configuration is refused").errors;
+        errors.iter().map(|error| self.plain(error)).collect()
+    }
+
+    pub fn warnings(&self) -> Vec<String> {
+        self.config().warnings.iter().map(|warning| self.plain(warning)).collect()
+    }
+
+    pub fn plain(&self, text: impl std::fmt::Display) -> String {
+        text.to_string().replace(&format!("{}/", self.folder.path().display()), "")
+    }
+
+    /// `value from source` of a key, or `-`.
+    pub fn shown(&self, key: &str) -> String {
+        let rows = self.config().rows();
+        match rows.into_iter().find(|row| row.key == key) {
+            Some(row) => self.plain(format!("{} from {}", row.value, row.source)),
+            None => "-".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The patch of a run: by git where there is one, from the recorded changes elsewhere.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_agent::Patcher;
+use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
+use lathe_workspace::{Git, GitError, LocalProcesses};
+
+use crate::error::HostError;
+use crate::report::run_report;
+use crate::session::Host;
+
+pub(crate) struct GitPatcher {
+    pub(crate) folder: PathBuf,
+    pub(crate) scratch: PathBuf,
+}
+
+impl GitPatcher {
+    async fn git(&self) -> Result<Git, GitError> {
+        Git::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone()).await
+    }
+}
+
+impl Patcher for GitPatcher {
+    fn baseline(&self, base: Option<String>) -> Boxed<'_, Result<Option<String>, String>> {
+        Box::pin(async move {
+            let found = match self.git().await {
+                Err(GitError::NoRepository) => return Ok(None),
+                Err(error) => Err(error),
+                Ok(git) => match base {
+                    Some(name) => git.commit(&name).await,
+                    None => git.snapshot().await,
+                },
+            };
+            found.map(Some).map_err(|error| error.to_string())
+        })
+    }
+
+    fn changed(&self, tree: String) -> Boxed<'_, Result<Vec<String>, String>> {
+        Box::pin(async move {
+            let git = self.git().await.map_err(|error| error.to_string())?;
+            git.changed(&tree).await.map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl Host {
+    pub(crate) fn patcher(&self, id: &SessionId, folder: &Path) -> GitPatcher {
+        GitPatcher {
+            folder: folder.to_owned(),
+            scratch: self.home().path().join("baselines").join(id.as_str()),
+        }
+    }
+
+    /// Whether a commit of this name is in the repository around `folder`.
+    pub async fn check_commit(&self, folder: &Path, name: &str) -> Result<(), HostError> {
+        let scratch = self.home().path().join("baselines");
+        let wrong =
+            |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
+        let git = Git::find(Arc::new(LocalProcesses), folder, scratch).await.map_err(wrong)?;
+        git.commit(name).await.map(|_| ()).map_err(wrong)
+    }
+
+    /// What the last run of a session changed, as a patch that `git apply` takes.
+    pub async fn patch(&self, id: &SessionId) -> Result<Vec<u8>, HostError> {
+        let events = self.events(id)?;
+        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
+            return Err(lathe_agent::AgentError::NoBeginning.into());
+        };
+        if let Some(tree) = baseline(&events) {
+            let git = self.patcher(id, Path::new(&opened.workspace)).git().await;
+            let patch = match git {
+                Ok(git) => git.patch(&tree).await,
+                Err(error) => Err(error),
+            };
+            return patch.map_err(|error| HostError::Patch(error.to_string()));
+        }
+        let diffs = self.diffs(&run_report(&events, None))?;
+        let texts = diffs.iter().map(|diff| format!("diff --git a/{0} b/{0}\n{1}", diff.path, diff.diff));
+        Ok(texts.collect::<String>().into_bytes())
+    }
+}
+
+/// What the last run is compared with.
+fn baseline(events: &[Event]) -> Option<String> {
+    let run = events.iter().map(|event| event.place.run).max().unwrap_or(RunNo(0));
+    let mut taken =
+        events.iter().filter(|event| event.place.run == run).filter_map(|event| match &event.fact {
+            Fact::BaselineTaken(taken) => Some(taken.tree.clone()),
+            _ => None,
+        });
+    taken.next_back().flatten()
+}

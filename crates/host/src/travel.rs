@@ -1,0 +1,271 @@
+//! Time travel: forks, watching from another process, and replays.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lathe_agent::{Clock, History, Verified, verify};
+use lathe_journal::{Journal, Reader, is_held, live};
+use lathe_model::{Answer, Request, Strictness, Variables, Wire, cassette_header, cassette_line};
+use lathe_protocol::{
+    Actor, AgentId, Boxed, Command, CommandBody, CommandId, Draft, Event, EventStream, Fact, Forked, Place,
+    ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Update,
+};
+
+use crate::error::HostError;
+use crate::facts::SystemClock;
+use crate::home::Home;
+use crate::session::{Host, ModelSource, SessionPlan, new_id, variables_of};
+
+/// How often a watched journal is looked at.
+const LOOK: Duration = Duration::from_millis(40);
+
+/// A place where a live replay differed from the recording.
+pub struct Difference {
+    pub step: Option<StepNo>,
+    pub drift: ReplayDrifted,
+}
+
+/// What a replay with live tools came to.
+pub struct LiveReplay {
+    pub folder: PathBuf,
+    pub steps: u32,
+    pub differences: Vec<Difference>,
+    /// Why it could not go on, if it could not.
+    pub stopped: Option<String>,
+}
+
+impl Host {
+    /// A new session with everything up to the end of step `at` of another; the whole of it if no step is named.
+    pub fn fork(&self, from: &SessionId, at: Option<StepNo>) -> Result<SessionId, HostError> {
+        let events = self.events(from)?;
+        let last = events.iter().filter_map(|event| event.place.step).max().unwrap_or_default();
+        let at = at.unwrap_or(last);
+        if at > last {
+            return Err(HostError::NoSuchStep { at, last });
+        }
+        let kept = upto(events, at);
+        let Some(Fact::SessionOpened(opened)) = kept.first().map(|event| event.fact.clone()) else {
+            return Err(lathe_agent::AgentError::NoBeginning.into());
+        };
+        let id = new_id();
+        let mut journal = Journal::create(&self.home().sessions(), &id, self.home().blobs()?)?;
+        let forked = Some(Forked { from: from.clone(), at });
+        let opened = SessionOpened {
+            session: id.clone(),
+            forked,
+            lathe: env!("CARGO_PKG_VERSION").to_owned(),
+            ..opened
+        };
+        journal.append(SystemClock.now(), Draft { place: Place::in_run(RunNo(0)), fact: opened.into() })?;
+        for event in kept.into_iter().skip(1) {
+            journal.append(event.at, Draft { place: event.place, fact: event.fact })?;
+        }
+        journal.close()?;
+        self.note(&id);
+        Ok(id)
+    }
+
+    /// The events of a session as another process writes them; ends when nobody writes and all was read.
+    pub fn watch(&self, id: &SessionId) -> Result<Box<dyn EventStream>, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let (sessions, id) = (self.home().sessions(), id.clone());
+        Ok(Box::new(Tail { reader, sessions, id, last: Seq(0), backlog: VecDeque::new() }))
+    }
+
+    /// Walks a session with its recorded answers and results; nothing is run.
+    pub fn replay_recorded(&self, id: &SessionId) -> Result<Verified, HostError> {
+        let events = self.events(id)?;
+        let history = History::new(Wire::Chat, AgentId::main(), variables(&events));
+        Ok(verify(&events, history).ok_or(lathe_agent::AgentError::NoBeginning)?)
+    }
+
+    /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before.
+    pub async fn replay_live(&self, id: &SessionId) -> Result<LiveReplay, HostError> {
+        let events = self.events(id)?;
+        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
+            return Err(lathe_agent::AgentError::NoBeginning.into());
+        };
+        let scratch = tempfile::Builder::new()
+            .prefix("lathe-replay-")
+            .tempdir()
+            .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?
+            .keep();
+        let folder = scratch.join("workspace");
+        self.copy_as_it_was(Path::new(&opened.workspace), &folder, &events)?;
+        let replaying = Host::new(Home::at(scratch.join("home")));
+        let plan = SessionPlan {
+            folder: folder.clone(),
+            source: ModelSource::Given { cassette: cassette_of(&events), strictness: Strictness::Lenient },
+            mode: opened.options.mode,
+            toolset: Some(opened.options.toolset),
+            limits: opened.options.limits.clone(),
+            ending: opened.options.ending,
+            patch: None,
+            record: None,
+        };
+        let tasks = events.iter().filter_map(|event| match &event.fact {
+            Fact::TaskGiven(given) => Some(given.text.clone()),
+            _ => None,
+        });
+        let session = replaying.start(plan).await?;
+        let mut updates = session.handle().subscribe(Seq(0));
+        let mut replay = LiveReplay { folder, steps: 0, differences: Vec::new(), stopped: None };
+        for (number, text) in tasks.enumerate() {
+            let id = CommandId::new(format!("replay-{number}"));
+            let command = Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text } };
+            session.handle().submit(command).await;
+            if replay.watch(&mut *updates).await {
+                break;
+            }
+        }
+        session.close().await?;
+        Ok(replay)
+    }
+
+    /// A copy of a folder with the recorded changes of these events taken back.
+    fn copy_as_it_was(&self, from: &Path, to: &Path, events: &[Event]) -> Result<(), HostError> {
+        let copied =
+            std::process::Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).output();
+        let words = match copied {
+            Ok(output) if output.status.success() => None,
+            Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(words) = words {
+            return Err(HostError::Replay(format!("{} cannot be copied: {words}", from.display())));
+        }
+        let blobs = self.home().blobs()?;
+        let changes = events.iter().rev().filter_map(|event| match &event.fact {
+            Fact::CallFinished(finished) => Some(finished.changes.iter().rev()),
+            _ => None,
+        });
+        for change in changes.flatten() {
+            let Ok(inside) = Path::new(&change.path).strip_prefix(from) else {
+                continue;
+            };
+            let path = to.join(inside);
+            let undone = match &change.before {
+                None => std::fs::remove_file(&path),
+                Some(id) => match blobs.get(id) {
+                    Ok(Some(content)) => std::fs::write(&path, content),
+                    Ok(None) | Err(_) => {
+                        return Err(HostError::Replay(format!(
+                            "the earlier content of {} is lost",
+                            change.path
+                        )));
+                    }
+                },
+            };
+            // A file that is gone meanwhile cannot be taken back any further.
+            if let Err(error) = undone
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                return Err(HostError::Replay(format!("{}: {error}", path.display())));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl LiveReplay {
+    /// Takes updates until a task is finished; true if the replay cannot go on.
+    async fn watch(&mut self, updates: &mut dyn EventStream) -> bool {
+        while let Some(update) = updates.next().await {
+            let Update::Event(event) = update else { continue };
+            match &event.fact {
+                Fact::ModelAnswered(_) => self.steps += 1,
+                Fact::ReplayDrifted(drift) => {
+                    self.differences.push(Difference { step: event.place.step, drift: drift.clone() });
+                }
+                Fact::ModelFailed(failed) => self.stopped = Some(failed.message.clone()),
+                Fact::TaskFinished(_) => return self.stopped.is_some(),
+                _ => {}
+            }
+        }
+        true
+    }
+}
+
+/// The live branch up to the end of a step: what a rewind to it would leave.
+fn upto(events: Vec<Event>, at: StepNo) -> Vec<Event> {
+    let Some(last) = events.last() else { return events };
+    let rewound = Event {
+        seq: last.seq.next(),
+        at: last.at,
+        place: Place::in_run(last.place.run),
+        fact: Rewound { to: at }.into(),
+    };
+    let mut kept = live(events.into_iter().chain([rewound]));
+    kept.pop();
+    kept
+}
+
+fn variables(events: &[Event]) -> Arc<Variables> {
+    Arc::new(variables_of(events, Path::new("/")))
+}
+
+/// A session as a cassette.
+pub(crate) fn cassette_of(events: &[Event]) -> String {
+    let variables = variables(events);
+    let mut history = History::new(Wire::Chat, AgentId::main(), Arc::clone(&variables));
+    let mut text = String::new();
+    let mut asked: Option<Request> = None;
+    for event in events {
+        match &event.fact {
+            Fact::SessionOpened(opened) => text.push_str(&cassette_header(opened.options.toolset)),
+            Fact::ModelAsked(_) => asked = Some(history.request(event.place.step.unwrap_or_default())),
+            Fact::ModelAnswered(answered) => {
+                if let Some(request) = asked.take() {
+                    let answer = Answer {
+                        blocks: answered.blocks.clone(),
+                        stop: answered.stop.clone(),
+                        usage: answered.usage,
+                        model: answered.model.clone(),
+                        drift: None,
+                    };
+                    text.push_str(&cassette_line(&request, &answer, &variables));
+                }
+            }
+            _ => {}
+        }
+        history.take(event);
+    }
+    text
+}
+
+/// A journal followed from another process. Nothing is locked; the writer does not notice.
+struct Tail {
+    reader: Reader,
+    sessions: PathBuf,
+    id: SessionId,
+    last: Seq,
+    backlog: VecDeque<Event>,
+}
+
+impl Tail {
+    async fn next_update(&mut self) -> Option<Update> {
+        loop {
+            if let Some(event) = self.backlog.pop_front() {
+                self.last = event.seq;
+                return Some(Update::Event(Arc::new(event)));
+            }
+            // Whether somebody writes is asked before reading, so that the last events are not missed.
+            let held = is_held(&self.sessions, &self.id);
+            self.backlog.extend(self.reader.after(self.last, 256).ok()?);
+            if self.backlog.is_empty() {
+                if !held {
+                    return None;
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
+impl EventStream for Tail {
+    fn next(&mut self) -> Boxed<'_, Option<Update>> {
+        Box::pin(self.next_update())
+    }
+}

@@ -1,0 +1,124 @@
+//! What a command printed, and how much of it the model is shown.
+
+use lathe_redact::Redactor;
+use lathe_shell::Spool;
+
+/// One stream of a command: the kept bytes, secrets taken out.
+pub(crate) struct Printed {
+    pub(crate) bytes: Vec<u8>,
+    /// With the bytes that were not kept, which are missing in the middle of `bytes`.
+    pub(crate) total: u64,
+}
+
+/// The part of a stream that is shown.
+pub(crate) struct Cut {
+    pub(crate) text: String,
+    /// Bytes of the stream in it.
+    pub(crate) shown: u64,
+}
+
+impl Printed {
+    pub(crate) fn take(spool: &Spool, redactor: &Redactor) -> Self {
+        let kept = match spool.read_all() {
+            Ok(kept) => kept,
+            Err(error) => format!("[the output could not be read back: {error}]").into_bytes(),
+        };
+        let bytes = match redactor.bytes(&kept) {
+            std::borrow::Cow::Borrowed(_) => kept,
+            std::borrow::Cow::Owned(clean) => clean,
+        };
+        Self { total: spool.omitted() + bytes.len() as u64, bytes }
+    }
+
+    /// Both ends, at most `cap` bytes of them together, with a word about what is missing between.
+    pub(crate) fn cut(&self, cap: usize) -> Cut {
+        let kept = self.bytes.len();
+        if kept as u64 == self.total && kept <= cap {
+            return Cut { text: String::from_utf8_lossy(&self.bytes).into_owned(), shown: self.total };
+        }
+        let head = self.before_char(kept.min(cap - cap / 2));
+        let tail = self.after_char(kept.saturating_sub(cap / 2).max(head));
+        let omitted = self.total - head as u64 - (kept - tail) as u64;
+        let text = |range: std::ops::Range<usize>| {
+            String::from_utf8_lossy(self.bytes.get(range).unwrap_or_default()).into_owned()
+        };
+        Cut {
+            text: format!(
+                "{}\n[... {omitted} of {} bytes left out; narrow the command down to see them ...]\n{}",
+                text(0..head).trim_end_matches('\n'),
+                self.total,
+                text(tail..kept),
+            ),
+            shown: self.total - omitted,
+        }
+    }
+
+    /// The start of the character that `at` would cut, so that no character is shown in halves.
+    fn before_char(&self, at: usize) -> usize {
+        (at.saturating_sub(3)..=at).rev().find(|at| self.is_char_start(*at)).unwrap_or(at)
+    }
+
+    fn after_char(&self, at: usize) -> usize {
+        (at..=at + 3).find(|at| self.is_char_start(*at)).unwrap_or(at)
+    }
+
+    fn is_char_start(&self, at: usize) -> bool {
+        self.bytes.get(at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
+    }
+}
+
+/// How much of `cap` each of two streams gets: half, and what the other does not need.
+pub(crate) fn shares(stdout: &Printed, stderr: &Printed, cap: usize) -> (usize, usize) {
+    let wanted = |printed: &Printed| usize::try_from(printed.total).unwrap_or(usize::MAX).min(cap);
+    let out = (cap / 2).max(cap - wanted(stderr));
+    (out, cap - out.min(wanted(stdout)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(text: &str) -> Printed {
+        Printed { bytes: text.as_bytes().to_vec(), total: text.len() as u64 }
+    }
+
+    #[test]
+    fn a_stream_gets_half_and_what_the_other_leaves() {
+        for (out, err, expected) in [
+            (10, 10, (90, 90)),
+            (1000, 0, (100, 0)),
+            (0, 1000, (50, 100)),
+            (1000, 10, (90, 10)),
+            (10, 1000, (50, 90)),
+            (1000, 1000, (50, 50)),
+        ] {
+            let (out, err) = (printed(&"o".repeat(out)), printed(&"e".repeat(err)));
+            assert_eq!(shares(&out, &err, 100), expected);
+        }
+    }
+
+    #[test]
+    fn no_character_is_cut_in_two() {
+        for cap in 0..20 {
+            let cut = printed("äöü€🙂äöü€🙂").cut(cap);
+            assert!(!cut.text.contains('\u{fffd}'), "{cap}: {}", cut.text);
+            assert!(cut.shown <= cap as u64, "{cap}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_and_what_fits_is_whole() {
+        let whole = printed("0123456789").cut(10);
+        assert_eq!((whole.text.as_str(), whole.shown), ("0123456789", 10));
+        let cut = printed("0123456789").cut(4);
+        assert_eq!(cut.shown, 4);
+        assert_eq!(cut.text, "01\n[... 6 of 10 bytes left out; narrow the command down to see them ...]\n89");
+    }
+
+    #[test]
+    fn bytes_that_were_not_kept_count_as_left_out() {
+        let gap = Printed { bytes: b"headtail".to_vec(), total: 100 };
+        assert!(gap.cut(8).text.starts_with("head\n[... 92 of 100 bytes"));
+        assert!(gap.cut(8).text.ends_with("tail"));
+    }
+}

@@ -1,0 +1,127 @@
+//! From what a run came to, to the one result that is written down.
+
+use std::sync::Arc;
+
+use lathe_blobs::BlobError;
+use lathe_protocol::{CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation};
+use lathe_workspace::Applied;
+use serde_json::Value;
+
+use crate::bash::shares;
+use crate::face::Face;
+use crate::outcome::{Data, Outcome, ShellData};
+use crate::services::Services;
+
+/// Words the outcome for the model and stores what the journal names.
+pub(crate) async fn finish(
+    services: &Arc<Services>,
+    name: &str,
+    face: &Face,
+    outcome: Outcome,
+    by: CallId,
+) -> CallFinished {
+    let Outcome { mut data, changes, seen, memory } = outcome;
+    let redactor = &services.redactor;
+    if let Ok(data) = &mut data {
+        data.redact(redactor);
+    }
+    let mut finished = match &data {
+        Ok(data) => CallFinished {
+            name: name.to_owned(),
+            text: redactor.text(&(face.render)(data, face.cap)).into_owned(),
+            error: data.failure(),
+            data: Raw::from_serialize(&clean(data.summary(), services)).ok(),
+            truncated: None,
+            changes: Vec::new(),
+            seen,
+            memory,
+            took_ms: 0,
+        },
+        Err(problem) => CallFinished {
+            seen,
+            memory,
+            ..CallFinished::failed(name, problem.kind(), redactor.text(&(face.words)(problem)))
+        },
+    };
+    if let Ok(Data::Shell(shell)) = data {
+        finished.truncated = keep_whole(services, shell, face.cap).await;
+    }
+    for applied in changes {
+        match record(services, applied, by.clone()).await {
+            Ok(change) => finished.changes.push(change),
+            Err(error) => not_recorded(&mut finished, &error),
+        }
+    }
+    finished
+}
+
+/// The summary goes into the journal, so it is cleaned as the text is: string by string, because escapes of JSON would
+/// hide a secret.
+fn clean(value: Value, services: &Services) -> Value {
+    match value {
+        Value::String(text) => Value::String(services.redactor.text(&text).into_owned()),
+        Value::Array(values) => values.into_iter().map(|value| clean(value, services)).collect(),
+        Value::Object(object) => {
+            let cleaned = object.into_iter().map(|(key, value)| (key, clean(value, services)));
+            Value::Object(cleaned.collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+/// The change is made but cannot be undone from the journal: said, never silent.
+fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
+    let message =
+        format!("The change was made, but its content could not be recorded (not undoable): {error}");
+    finished.text = format!("{}\n{message}", finished.text);
+    finished.error = Some(ToolError {
+        kind: match error {
+            BlobError::NoSpace { .. } => ToolErrorKind::NoSpaceLeft,
+            BlobError::Denied { .. }
+            | BlobError::Damaged { .. }
+            | BlobError::BadDigest { .. }
+            | BlobError::TooLarge { .. }
+            | BlobError::Io { .. } => ToolErrorKind::ExecutionFailed,
+        },
+        message,
+    });
+}
+
+async fn record(services: &Arc<Services>, applied: Applied, by: CallId) -> Result<Change, BlobError> {
+    let Applied { path, before, after, mode } = applied;
+    let (before, after) = (store(services, before).await?, store(services, after).await?);
+    Ok(Change { path: path.display().to_string(), before, after, mode, by })
+}
+
+/// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:
+/// the text says that it was cut.
+async fn keep_whole(services: &Arc<Services>, shell: ShellData, cap: usize) -> Option<Truncation> {
+    let ShellData { stdout, stderr, .. } = shell;
+    let (out, err) = shares(&stdout, &stderr, cap);
+    let shown = stdout.cut(out).shown + stderr.cut(err).shown;
+    let total = stdout.total + stderr.total;
+    if shown == total {
+        return None;
+    }
+    let mut whole = stdout.bytes;
+    // Not twice the memory for a few bytes of stderr after 64 MiB of stdout.
+    whole.reserve_exact(stderr.bytes.len());
+    whole.extend(stderr.bytes);
+    let kept = whole.len() as u64;
+    let blob = store(services, Some(whole)).await.ok()??;
+    Some(Truncation { blob, shown, total, kept })
+}
+
+/// Storing hashes, packs and syncs, which must not hold up whoever else runs on this thread.
+async fn store(services: &Arc<Services>, bytes: Option<Vec<u8>>) -> Result<Option<Digest>, BlobError> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let held = Arc::clone(services);
+    match tokio::task::spawn_blocking(move || held.blobs.put(&bytes)).await {
+        Ok(stored) => stored.map(Some),
+        Err(gone) => Err(BlobError::Io {
+            doing: "store content of",
+            path: services.root.clone(),
+            source: std::io::Error::other(gone),
+        }),
+    }
+}

@@ -1,0 +1,214 @@
+//! A toolbox in a temporary folder that remembers what a session would: files seen and what tools asked to be given again.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lathe_blobs::Blobs;
+use lathe_policy::Gate;
+use lathe_protocol::{
+    Actor, Arguments, CallFinished, CallId, Change, Digest, Mode, OutputStream, Raw, SeenFile, ToolCall,
+    ToolErrorKind, Toolset,
+};
+use lathe_redact::Redactor;
+use lathe_tools::{LiveOutput, Prepared, RunContext, Services, ShellPlan, Toolbox};
+use lathe_workspace::{LocalFiles, LocalProcesses};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// Far beyond what any call here takes.
+const LONG: Duration = Duration::from_secs(120);
+
+pub struct Bench {
+    pub toolbox: Toolbox,
+    pub root: PathBuf,
+    pub seen: BTreeMap<String, Digest>,
+    pub memory: BTreeMap<&'static str, Raw>,
+    pub line_seconds: u32,
+    pub cancel: CancellationToken,
+    /// The run is cancelled when this text has been shown live.
+    pub cancel_at: Option<&'static str>,
+    live: Arc<Mutex<Vec<(OutputStream, String)>>>,
+    gate: Gate,
+    _folder: tempfile::TempDir,
+}
+
+pub fn lathe() -> Bench {
+    Bench::new(Toolset::Lathe, &[])
+}
+
+pub fn trae() -> Bench {
+    Bench::new(Toolset::Trae, &[])
+}
+
+impl Bench {
+    pub fn new(toolset: Toolset, secrets: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let blobs = folder.path().join("blobs");
+        Self::at(toolset, secrets, root, blobs, folder)
+    }
+
+    pub fn at(
+        toolset: Toolset,
+        secrets: &[(&str, &str)],
+        root: PathBuf,
+        blobs: PathBuf,
+        folder: tempfile::TempDir,
+    ) -> Self {
+        let secrets = secrets.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+        let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")];
+        let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let services = Services::new(
+            root.clone(),
+            Arc::new(LocalFiles::new(root.clone())),
+            Arc::new(LocalProcesses),
+            Blobs::open(blobs).unwrap(),
+            Arc::new(Redactor::new(secrets)),
+            ShellPlan {
+                home: home.clone(),
+                shell: "/bin/bash".into(),
+                env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
+            },
+        );
+        Self {
+            toolbox: Toolbox::new(toolset, Arc::new(services)),
+            root,
+            seen: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            line_seconds: 60,
+            cancel: CancellationToken::new(),
+            cancel_at: None,
+            live: Arc::default(),
+            gate: Gate { home, headless: true },
+            _folder: folder,
+        }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.root.join(name).display().to_string()
+    }
+
+    /// Puts a file there behind the tools' back.
+    pub fn put(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    }
+
+    pub fn get(&self, name: &str) -> String {
+        String::from_utf8(std::fs::read(self.root.join(name)).unwrap()).unwrap()
+    }
+
+    pub fn exists(&self, name: &str) -> bool {
+        self.root.join(name).exists()
+    }
+
+    pub fn prepare(&self, name: &str, arguments: Value) -> Result<Prepared, Box<CallFinished>> {
+        self.prepare_text(name, &arguments.to_string())
+    }
+
+    pub fn prepare_text(&self, name: &str, arguments: &str) -> Result<Prepared, Box<CallFinished>> {
+        self.toolbox.prepare(&ToolCall {
+            id: CallId::new("c1"),
+            name: name.to_owned(),
+            arguments: Arguments::from_text(arguments),
+            raw: None,
+        })
+    }
+
+    /// Prepares, decides and runs a call, as a session does.
+    pub async fn call(&mut self, name: &str, arguments: Value) -> CallFinished {
+        let prepared = match self.prepare(name, arguments) {
+            Ok(prepared) => prepared,
+            Err(finished) => return *finished,
+        };
+        let decision = self.gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
+        let permit = self.gate.permit(&decision, &prepared.effects).unwrap();
+        let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes);
+        let seen = paths.filter_map(|path| {
+            self.seen.get(path).map(|hash| SeenFile { path: path.clone(), hash: hash.clone() })
+        });
+        let tool = prepared.tool;
+        let context = RunContext {
+            services: Arc::clone(self.toolbox.services()),
+            call: CallId::new("c1"),
+            live: self.watch(),
+            cancel: self.cancel.clone(),
+            seen: seen.collect(),
+            memory: self.memory.get(tool).cloned(),
+            line_seconds: self.line_seconds,
+        };
+        let running = self.toolbox.run(prepared, permit, context);
+        let mut finished =
+            tokio::time::timeout(LONG, running).await.unwrap_or_else(|_| panic!("{name} hangs"));
+        for seen in &finished.seen {
+            self.seen.insert(seen.path.clone(), seen.hash.clone());
+        }
+        if let Some(memory) = &finished.memory {
+            self.memory.insert(tool, memory.clone());
+        }
+        finished.took_ms = 0;
+        finished
+    }
+
+    /// The text of a call that must not fail, with the folder written as `/W`.
+    pub async fn told(&mut self, name: &str, arguments: Value) -> String {
+        let finished = self.call(name, arguments).await;
+        assert_eq!(finished.error, None, "{}", finished.text);
+        self.short(&finished.text)
+    }
+
+    /// Kind and text of a call that must fail.
+    pub async fn refused(&mut self, name: &str, arguments: Value) -> (ToolErrorKind, String) {
+        let finished = self.call(name, arguments).await;
+        let Some(error) = finished.error else {
+            panic!("{name} did not fail: {}", finished.text);
+        };
+        assert_eq!(finished.changes, []);
+        (error.kind, self.short(&finished.text))
+    }
+
+    pub fn short(&self, text: &str) -> String {
+        text.replace(&self.root.display().to_string(), "/W")
+    }
+
+    /// What was shown of one stream while it ran.
+    pub fn shown(&self, of: OutputStream) -> String {
+        let live = self.live.lock().unwrap();
+        let texts = live.iter().filter(|(stream, _)| *stream == of);
+        texts.map(|(_, text)| text.as_str()).collect()
+    }
+
+    pub fn blob(&self, digest: &Digest) -> Vec<u8> {
+        let blobs = &self.toolbox.services().blobs;
+        blobs.get(digest).unwrap().expect("the blob is stored")
+    }
+
+    /// Path, content before and content after.
+    pub fn change(&self, change: &Change) -> (String, Option<String>, Option<String>) {
+        let content = |digest: &Option<Digest>| {
+            digest.as_ref().map(|digest| String::from_utf8(self.blob(digest)).unwrap())
+        };
+        assert_eq!(change.by, CallId::new("c1"));
+        (self.short(&change.path), content(&change.before), content(&change.after))
+    }
+
+    fn watch(&self) -> LiveOutput {
+        let (live, cancel, cancel_at) = (Arc::clone(&self.live), self.cancel.clone(), self.cancel_at);
+        Arc::new(move |stream, text: &str| {
+            live.lock().unwrap().push((stream, text.to_owned()));
+            if cancel_at.is_some_and(|at| text.contains(at)) {
+                cancel.cancel();
+            }
+        })
+    }
+}
+
+pub fn fifo(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}

@@ -1,0 +1,116 @@
+//! A full disk: a small file system, unmounted however the test ends.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lathe_protocol::{ToolErrorKind, Toolset};
+use serde_json::json;
+
+use crate::bench::Bench;
+
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Result<Self, String> {
+        std::fs::create_dir(at).unwrap();
+        let output = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(at)
+            .output()
+            .map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(Self(at.to_owned())),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
+    /// Takes all space that is left.
+    fn fill(&self) {
+        let mut filler = std::fs::File::create(self.0.join("filler")).unwrap();
+        while std::io::Write::write_all(&mut filler, &[1; 512]).is_ok() {}
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_the_old_file_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap().join("disk");
+    let blobs = folder.path().join("blobs");
+    let disk = match SmallDisk::mount(&root) {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    for toolset in Toolset::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bench = Bench::at(toolset, &[], root.clone(), blobs.clone(), folder);
+        let old = "old\n".repeat(1000);
+        let path = bench.put("a", format!("first\n{old}"));
+        disk.fill();
+        let (tool, edit, new, words) = match toolset {
+            Toolset::Lathe => (
+                "edit",
+                json!({ "path": path, "old_str": "first", "new_str": "1st" }),
+                ("write", json!({ "path": "b", "content": old })),
+                "No space left on the disk for /W/",
+            ),
+            Toolset::Trae => (
+                "str_replace_based_edit_tool",
+                json!({ "command": "str_replace", "path": path, "old_str": "first", "new_str": "1st" }),
+                (
+                    "str_replace_based_edit_tool",
+                    json!({ "command": "create", "path": bench.path("b"), "file_text": old }),
+                ),
+                "Ran into no space left on the disk while trying to write to /W/",
+            ),
+        };
+        let (kind, text) = bench.refused(tool, edit).await;
+        assert_eq!(kind, ToolErrorKind::NoSpaceLeft, "{text}");
+        assert!(text.starts_with(words), "{text}");
+        assert_eq!(bench.get("a"), format!("first\n{old}"));
+        let (kind, text) = bench.refused(new.0, new.1).await;
+        assert_eq!(kind, ToolErrorKind::NoSpaceLeft, "{text}");
+        assert!(!bench.exists("b"));
+        let left: Vec<_> =
+            std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2, "{left:?}");
+        std::fs::remove_file(root.join("filler")).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_recorded_is_made_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap().join("work");
+    std::fs::create_dir(&root).unwrap();
+    let blobs = folder.path().join("blobs");
+    let disk = match SmallDisk::mount(&blobs) {
+        Ok(disk) => disk,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    disk.fill();
+    let mut bench = Bench::at(Toolset::Lathe, &[], root, blobs, folder);
+    bench.put("a", "one\n");
+    let finished = bench.call("edit", json!({ "path": "a", "old_str": "one", "new_str": "two" })).await;
+    assert_eq!(bench.get("a"), "two\n");
+    let error = finished.error.unwrap();
+    assert_eq!(error.kind, ToolErrorKind::NoSpaceLeft);
+    assert!(
+        error
+            .message
+            .starts_with("The change was made, but its content could not be recorded (not undoable): "),
+        "{}",
+        error.message
+    );
+    assert!(
+        finished.text.starts_with("Edited ") && finished.text.ends_with(&error.message),
+        "{}",
+        finished.text
+    );
+    drop(disk);
+}

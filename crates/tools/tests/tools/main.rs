@@ -1,0 +1,18 @@
+//! The tools through their public face: real files in temporary folders, a real bash.
+
+// Helpers of tests are not recognised as tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
+
+mod bash;
+mod bench;
+mod calls;
+mod edit;
+mod full_disk;
+mod output;
+mod secrets;
+mod specs;
+mod think;
+mod trae_edit;
+mod trae_view;
+mod view;
+mod write;
