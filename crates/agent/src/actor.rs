@@ -87,25 +87,39 @@ pub struct Actor {
     looking: bool,
 }
 
+/// The state of a journal that is read one event at a time, from a snapshot on where there is one.
+struct Fold {
+    saved: Option<State>,
+    state: Option<State>,
+}
+
+impl Fold {
+    fn take(&mut self, event: &Event) {
+        match (&mut self.state, &self.saved) {
+            (None, _) => self.state = State::opened(event),
+            // What the snapshot holds need not be applied; one of a branch that was rewound away is never met.
+            (Some(state), Some(saved)) if event.seq == saved.seq => {
+                state.clone_from(saved);
+                self.saved = None;
+            }
+            (Some(state), _) => state.apply(event),
+        }
+    }
+}
+
 impl Actor {
     /// Reads a journal that has at least its opening, closes what was left open, and stands ready. New options, if they
     /// differ from the session's, become an event.
     pub fn open(setup: Setup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
-        let events = setup.journal.reader()?.live()?;
-        let opening = events.first().ok_or(AgentError::NoBeginning)?;
-        let fresh = State::opened(opening).ok_or(AgentError::NoBeginning)?;
         let saved =
             setup.journal.snapshot()?.and_then(|(_, bytes)| serde_json::from_slice::<State>(&bytes).ok());
-        // A snapshot of a branch that was rewound away is of no use.
-        let saved = saved.filter(|state| events.iter().any(|event| event.seq == state.seq));
-        let mut state = saved.unwrap_or(fresh);
         let mut history = History::new(setup.model.wire(), AgentId::main(), Arc::clone(&setup.variables));
-        for event in &events {
-            history.take(event);
-            if event.seq > state.seq {
-                state.apply(event);
-            }
-        }
+        let mut fold = Fold { saved, state: None };
+        setup.journal.reader()?.live_each(|event| {
+            history.take(&event);
+            fold.take(&event);
+        })?;
+        let state = fold.state.ok_or(AgentError::NoBeginning)?;
         let (answers, inbox) = mpsc::channel(256);
         let (updates, _) = broadcast::channel(UPDATES);
         let (last, last_seen) = watch::channel(state.seq);

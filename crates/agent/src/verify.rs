@@ -38,7 +38,7 @@ pub fn verify(events: &[Event], mut history: History) -> Option<Verified> {
         if let Some((recorded, matches)) = expectation(event, &state) {
             verified.events += 1;
             let wanted = next(&state);
-            if !wanted.iter().any(|action| matches(action)) {
+            if !wanted.iter().any(matches) {
                 let now = if wanted.is_empty() { "nothing".to_owned() } else { format!("{wanted:?}") };
                 verified.divergences.push(Divergence {
                     seq: event.seq,

@@ -76,6 +76,12 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Run one tool without a model
     Tool(ToolArgs),
+    /// What sessions have cost
+    #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
+    Cost(CostArgs),
+    /// Remove old sessions and what nothing needs any more
+    #[command(after_help = "Examples:\n  lathe gc --dry-run\n  lathe gc --days 30")]
+    Gc(GcArgs),
     /// Look at the configuration
     Config(ConfigArgs),
     /// Trae's table of the configuration
@@ -223,6 +229,12 @@ pub(crate) struct SessionsArgs {
     /// How many at most
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Only sessions whose first task holds this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) search: Option<String>,
+    /// Only sessions in this folder or below it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -447,6 +459,42 @@ pub(crate) enum OutputArg {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatArg {
+    /// As it was shown
     Text,
+    /// Every event
     Json,
+    /// Trae's trajectory of the last task
+    Trajectory,
+    /// One page that needs nothing else
+    Html,
+}
+
+#[derive(Args)]
+pub(crate) struct CostArgs {
+    /// How to group
+    #[arg(long, value_enum, default_value_t = ByArg::Day)]
+    pub(crate) by: ByArg,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByArg {
+    Day,
+    Model,
+    Repo,
+}
+
+#[derive(Args)]
+pub(crate) struct GcArgs {
+    /// Remove sessions that nobody touched for this many days
+    #[arg(long, value_name = "N", default_value_t = 90)]
+    pub(crate) days: u64,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
 use crate::term::{self, Paint};
-use crate::{interactive, run, settings, show, travel};
+use crate::{interactive, run, settings, show, travel, upkeep};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
@@ -29,6 +29,8 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Tool(args) => match args.command {
             ToolCommand::Run(args) => tool_run(&host, args).await,
         },
+        Command::Cost(args) => upkeep::cost(&host, &args),
+        Command::Gc(args) => upkeep::gc(&host, &args),
         Command::Config(args) => match args.command {
             ConfigCommand::Show(args) => settings::config_show(&host, &args),
             ConfigCommand::Check(args) => settings::config_check(&host, &args),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_host::{Host, Session, run_report};
+use lathe_host::{Host, Session, TrajectoryFile, run_report};
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, EventStream, Fact, ReceiptAnswer, Seq, SessionId, Update,
 };
@@ -12,6 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::args::OutputArg;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::term;
 
 /// What became of a command.
 pub(crate) enum Performed {
@@ -40,19 +41,22 @@ pub(crate) async fn work(
     output.opening(&session.options);
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.
-    let from = match (&body, host.events(&id)) {
-        (CommandBody::GiveTask { .. }, Ok(events)) if kind == OutputArg::Text => {
-            events.last().map_or(Seq(0), |event| event.seq)
-        }
+    let from = match (&body, host.last_seq(&id)) {
+        (CommandBody::GiveTask { .. }, Ok(last)) if kind != OutputArg::StreamJson => last,
         _ => Seq(0),
     };
     let mut updates = session.handle().subscribe(from);
+    let trajectory = files.trajectory.clone().map(|path| session.write_trajectory(path));
     if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
         // Another task for a session whose last one was interrupted: that one is closed first.
         session.handle().submit(command(CommandBody::Cancel)).await;
     }
     let performed = perform(host, &session, &mut *updates, &mut output, body).await;
-    if let Some(exit) = close(session).await {
+    let closed = close(session).await;
+    if let Some(trajectory) = trajectory {
+        finish_trajectory(trajectory, &output).await;
+    }
+    if let Some(exit) = closed {
         return exit;
     }
     let exit = match performed {
@@ -67,10 +71,19 @@ pub(crate) async fn work(
         return exit;
     }
     let closed =
-        host.events(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));
+        host.last_run(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));
     match closed {
         Ok(()) => exit,
         Err(error) => Exit::host(&error),
+    }
+}
+
+/// A trajectory that cannot be written is said; the run and its journal are as good without it.
+pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Output) {
+    match trajectory.finish().await {
+        Ok(path) if output.is_text() => term::out(&format!("Trajectory saved to: {}\n", path.display())),
+        Ok(_) => {}
+        Err(error) => term::err(&format!("warning: the trajectory cannot be written: {error}\n")),
     }
 }
 

@@ -78,6 +78,7 @@ impl Exit {
             | HostError::NoSuchTool { .. }
             | HostError::NoSuchStep { .. }
             | HostError::BaseCommit { .. }
+            | HostError::Prices(_)
             | HostError::Replay(_)
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)

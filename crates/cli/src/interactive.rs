@@ -7,10 +7,10 @@ use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
 use tokio::sync::mpsc;
 
 use crate::args::{InteractiveArgs, OutputArg};
-use crate::drive::{Performed, close, perform};
+use crate::drive::{Performed, close, finish_trajectory, perform};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, limits, settings, source, toolset};
+use crate::settings::{Given, absolute, limits, settings, source, toolset};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -45,9 +45,15 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let mut output = Output::new(OutputArg::Text);
     output.opening(&session.options);
     let mut updates = session.handle().subscribe(Seq(1));
+    let trajectory =
+        config.settings.run.trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
     let mut lines = Lines::read();
     let ended = talk(host, &session, &mut *updates, &mut output, &mut lines).await;
-    match close(session).await {
+    let closed = close(session).await;
+    if let Some(trajectory) = trajectory {
+        finish_trajectory(trajectory, &output).await;
+    }
+    match closed {
         Some(exit) => exit,
         None => ended,
     }

@@ -13,6 +13,7 @@ mod show;
 mod task;
 mod term;
 mod travel;
+mod upkeep;
 mod words;
 
 use std::ffi::OsString;

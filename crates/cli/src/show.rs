@@ -1,5 +1,7 @@
 //! `show` and `sessions`: views of journals.
 
+use std::path::Path;
+
 use lathe_host::{Host, HostError, Summary, run_report};
 use lathe_protocol::{Event, Fact};
 use serde_json::json;
@@ -17,6 +19,14 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
         match args.format {
             FormatArg::Json => {
                 term::out(&format!("{}\n", json!({ "session": id, "events": events })));
+                Ok(())
+            }
+            FormatArg::Trajectory => {
+                term::out(&format!("{}\n", host.trajectory(&id)?));
+                Ok(())
+            }
+            FormatArg::Html => {
+                term::out(&host.html(&id, Language::find() == Language::Chinese)?);
                 Ok(())
             }
             FormatArg::Text => text(host, &events),
@@ -52,6 +62,14 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         Ok(sessions) => sessions,
         Err(error) => return Exit::host(&error),
     };
+    if let Some(text) = &args.search {
+        let text = text.to_lowercase();
+        sessions.retain(|summary| summary.title.to_lowercase().contains(&text));
+    }
+    if let Some(folder) = &args.folder {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        sessions.retain(|summary| Path::new(&summary.workspace).starts_with(&folder));
+    }
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
         term::out(&format!("{}\n", json!(sessions)));

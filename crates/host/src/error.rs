@@ -45,6 +45,8 @@ pub enum HostError {
     NoSuchStep { at: StepNo, last: StepNo },
     #[error("no commit `{name}` to compare with: {reason}")]
     BaseCommit { name: String, reason: String },
+    #[error("prices.json in Lathe's folder is wrong: {0}")]
+    Prices(String),
     #[error("the patch cannot be made: {0}")]
     Patch(String),
     #[error("the replay is not possible: {0}")]
@@ -80,6 +82,7 @@ impl HostError {
             Self::Agent(_) => "agent",
             Self::NoSuchStep { .. } => "no-such-step",
             Self::BaseCommit { .. } => "base-commit",
+            Self::Prices(_) => "prices",
             Self::Patch(_) => "patch",
             Self::Replay(_) => "replay",
             Self::Demo(_) => "demo",

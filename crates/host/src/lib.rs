@@ -8,8 +8,10 @@ mod home;
 mod models;
 mod patch;
 mod report;
+mod reports;
 mod session;
 mod toolrun;
+mod trajectory;
 mod travel;
 
 pub use demo::{DEMO_TASK, Demo, TestRun};
@@ -18,10 +20,13 @@ pub use error::HostError;
 pub use home::Home;
 pub use models::{ModelRequest, PROVIDERS, Provider};
 pub use report::{FileDiff, RunReport, event_diff, run_report};
+pub use reports::Garbage;
 pub use session::{Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use toolrun::ToolRun;
+pub use trajectory::TrajectoryFile;
 pub use travel::{Difference, LiveReplay};
 
 pub use lathe_agent::{Divergence, Verified};
-pub use lathe_journal::Summary;
+pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Pace, Strictness};
+pub use lathe_views::{By, CostReport, CostRow};

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, State, system_prompt};
-use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids, summarise};
+use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, system_prompt};
+use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_model::{
     Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Strictness,
     Variables, Wire,
@@ -14,7 +14,7 @@ use lathe_model::{
 use lathe_policy::Gate;
 use lathe_protocol::{
     AgentId, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place, RunNo,
-    Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
+    Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Services, ShellPlan, Toolbox};
@@ -157,11 +157,10 @@ impl Host {
     /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
     pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
         let journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
-        let events = journal.reader()?.live()?;
-        let state = state_of(&events).ok_or(AgentError::NoBeginning)?;
-        let root = working_folder(Path::new(&state.workspace))?;
-        let variables = Arc::new(variables_of(&events, &root));
-        let before = state.options;
+        // Only what says how to go on is read here; the actor reads the rest, once.
+        let (opened, before) = beginning(&journal.reader()?)?;
+        let root = working_folder(Path::new(&opened.workspace))?;
+        let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &variables, Some(&before.model))?;
@@ -279,7 +278,8 @@ impl Host {
 
     /// A session's line, from its journal. One that cannot be read is left out: `show` says why.
     fn summary(&self, id: &SessionId) -> Option<Summary> {
-        let mut summary = summarise(&self.events(id).ok()?)?;
+        let reader = Reader::open(&self.home.sessions(), id, self.home.blobs().ok()?).ok()?;
+        let mut summary = reader.summary().ok().flatten()?;
         if summary.state == SessionState::Running && !is_held(&self.home.sessions(), id) {
             summary.state = SessionState::Interrupted;
         }
@@ -316,6 +316,16 @@ impl Host {
         }
     }
 
+    /// The opening and the last run of a session.
+    pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
+        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last_run()?)
+    }
+
+    /// Number of the last event of a session.
+    pub fn last_seq(&self, id: &SessionId) -> Result<Seq, HostError> {
+        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last()?)
+    }
+
     /// The live branch of a session, also while another process writes it.
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.live()?)
@@ -330,19 +340,25 @@ fn is_settled(state: SessionState) -> bool {
 }
 
 /// What was masked when the session began; digests are comparable only with the same.
-pub(crate) fn variables_of(events: &[Event], root: &Path) -> Variables {
-    let stored = events.first().and_then(|event| match &event.fact {
-        Fact::SessionOpened(opened) => opened.surroundings.as_ref(),
-        _ => None,
-    });
-    stored.map_or_else(|| Variables::new(&surroundings(root)), Variables::new)
+pub(crate) fn variables_of(opened: &SessionOpened, root: &Path) -> Variables {
+    opened.surroundings.as_ref().map_or_else(|| Variables::new(&surroundings(root)), Variables::new)
 }
 
-fn state_of(events: &[Event]) -> Option<State> {
-    let (first, rest) = events.split_first()?;
-    let mut state = State::opened(first)?;
-    rest.iter().for_each(|event| state.apply(event));
-    Some(state)
+/// The opening of a session and the options it has now.
+fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostError> {
+    let mut opened = None;
+    let mut options = None;
+    for event in reader.settings()? {
+        match event.fact {
+            Fact::SessionOpened(found) => {
+                options = Some(found.options.clone());
+                opened = Some(found);
+            }
+            Fact::OptionsChanged(changed) => options = Some(changed.options),
+            _ => {}
+        }
+    }
+    Ok(opened.zip(options).ok_or(AgentError::NoBeginning)?)
 }
 
 fn ready(
@@ -426,5 +442,5 @@ fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
 pub(crate) fn new_id() -> SessionId {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let chance = RandomState::new().hash_one(std::process::id());
-    SessionId::new(format!("{now}-{:04x}", chance & 0xffff))
+    SessionId::new(format!("{now}-{:06x}", chance & 0xff_ffff))
 }

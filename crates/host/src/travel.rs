@@ -18,6 +18,9 @@ use crate::facts::SystemClock;
 use crate::home::Home;
 use crate::session::{Host, ModelSource, SessionPlan, new_id, variables_of};
 
+/// Events read at once.
+const BATCH: usize = 256;
+
 /// How often a watched journal is looked at.
 const LOOK: Duration = Duration::from_millis(40);
 
@@ -71,7 +74,7 @@ impl Host {
     pub fn watch(&self, id: &SessionId) -> Result<Box<dyn EventStream>, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (sessions, id) = (self.home().sessions(), id.clone());
-        Ok(Box::new(Tail { reader, sessions, id, last: Seq(0), backlog: VecDeque::new() }))
+        Ok(Box::new(Tail { reader, sessions, id, last: Seq(0), backlog: VecDeque::new(), version: None }))
     }
 
     /// Walks a session with its recorded answers and results; nothing is run.
@@ -203,7 +206,11 @@ fn upto(events: Vec<Event>, at: StepNo) -> Vec<Event> {
 }
 
 fn variables(events: &[Event]) -> Arc<Variables> {
-    Arc::new(variables_of(events, Path::new("/")))
+    let opened = events.first().and_then(|event| match &event.fact {
+        Fact::SessionOpened(opened) => Some(opened),
+        _ => None,
+    });
+    Arc::new(opened.map_or_else(Variables::none, |opened| variables_of(opened, Path::new("/"))))
 }
 
 /// A session as a cassette.
@@ -242,6 +249,8 @@ struct Tail {
     id: SessionId,
     last: Seq,
     backlog: VecDeque<Event>,
+    /// The version of the journal that was read to its end.
+    version: Option<i64>,
 }
 
 impl Tail {
@@ -253,7 +262,12 @@ impl Tail {
             }
             // Whether somebody writes is asked before reading, so that the last events are not missed.
             let held = is_held(&self.sessions, &self.id);
-            self.backlog.extend(self.reader.after(self.last, 256).ok()?);
+            let version = self.reader.data_version().ok();
+            if version.is_none() || version != self.version || !held {
+                self.backlog.extend(self.reader.after(self.last, BATCH).ok()?);
+                // A full batch has more behind it.
+                self.version = version.filter(|_| self.backlog.len() < BATCH);
+            }
             if self.backlog.is_empty() {
                 if !held {
                     return None;

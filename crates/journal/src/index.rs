@@ -8,6 +8,8 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
 use lathe_protocol::{SessionId, Timestamp};
@@ -45,7 +47,22 @@ pub struct Rebuilt {
 
 impl Index {
     /// Opens `<home>/index.db`, and makes it from `<home>/sessions` if it is not usable as it is.
+    ///
+    /// While another process makes it, SQLite may answer busy without waiting (a change of the journal mode does not
+    /// go through the busy handler), so that is tried again here.
     pub fn open(home: &Path) -> Result<Self, JournalError> {
+        let patience = Instant::now() + Duration::from_secs(3);
+        loop {
+            match Self::open_once(home) {
+                Err(JournalError::Busy { .. }) if Instant::now() < patience => {
+                    thread::sleep(Duration::from_millis(5))
+                }
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_once(home: &Path) -> Result<Self, JournalError> {
         let path = home.join("index.db");
         if let Some(index) = Self::open_usable(&path)? {
             return Ok(index);

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Event, Seq, SessionId};
+use lathe_protocol::{Digest, Event, Seq, SessionId};
 
 use crate::files::Files;
 use crate::store::Store;
+use crate::summary::{Summary, summarise};
 use crate::{JournalError, live};
 
 /// Reads events. Any number may be open; none takes the lock or writes the main file.
@@ -37,6 +38,36 @@ impl Reader {
     /// The current branch.
     pub fn live(&self) -> Result<Vec<Event>, JournalError> {
         Ok(live(self.all()?))
+    }
+
+    /// The current branch, one event at a time. Only a journal that was rewound is taken into memory for it.
+    pub fn live_each(&self, mut take: impl FnMut(Event)) -> Result<(), JournalError> {
+        if self.store.has_rewinds()? {
+            self.live()?.into_iter().for_each(take);
+            return Ok(());
+        }
+        self.store.each(&mut take)
+    }
+
+    /// The session in one line, without reading what a summary does not need.
+    pub fn summary(&self) -> Result<Option<Summary>, JournalError> {
+        let events = if self.store.has_rewinds()? { self.all()? } else { self.store.for_summary()? };
+        Ok(summarise(&events))
+    }
+
+    /// The opening and every change of options on the current branch.
+    pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
+        if self.store.has_rewinds()? { self.live() } else { self.store.settings() }
+    }
+
+    /// The opening and the last run of the current branch.
+    pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
+        if self.store.has_rewinds()? { self.live() } else { self.store.last_run() }
+    }
+
+    /// The blobs that bodies of events were put into because of their size.
+    pub fn body_blobs(&self) -> Result<Vec<Digest>, JournalError> {
+        self.store.body_blobs()
     }
 
     pub fn last(&self) -> Result<Seq, JournalError> {

@@ -154,15 +154,69 @@ impl Store {
         Ok(self.events(&sql, params![kind])?.pop())
     }
 
+    /// The blobs that hold bodies.
+    pub fn body_blobs(&self) -> Result<Vec<Digest>, JournalError> {
+        let failed = |error| self.fail("read", error);
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT blob FROM events WHERE blob IS NOT NULL")
+            .map_err(failed)?;
+        let names = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;
+        names.map(|name| Ok(Digest::parse(&name.map_err(failed)?))).filter_map(Result::transpose).collect()
+    }
+
+    /// Whether something was ever rewound.
+    pub fn has_rewinds(&self) -> Result<bool, JournalError> {
+        Ok(self.number("SELECT EXISTS(SELECT 1 FROM events WHERE kind = 'rewound')", "read")? != 0)
+    }
+
+    /// Every event in order, one at a time: a long journal is never in memory as a whole.
+    pub fn each(&self, take: &mut dyn FnMut(Event)) -> Result<(), JournalError> {
+        self.each_of(&format!("SELECT {COLUMNS} FROM events ORDER BY seq"), [], take)
+    }
+
+    /// The events a summary needs. Rows of other kinds are passed over without reading their bodies.
+    pub fn for_summary(&self) -> Result<Vec<Event>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events WHERE kind IN ('session_opened', 'options_changed', 'task_given', \
+             'model_answered', 'task_finished') OR seq = (SELECT max(seq) FROM events) ORDER BY seq"
+        );
+        self.events(&sql, [])
+    }
+
+    /// The events that say how a session is set.
+    pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
+        let kinds = "kind IN ('session_opened', 'options_changed')";
+        self.events(&format!("SELECT {COLUMNS} FROM events WHERE {kinds} ORDER BY seq"), [])
+    }
+
+    /// The opening and everything of the last run.
+    pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events WHERE seq = 1 OR run = (SELECT max(run) FROM events) ORDER BY seq"
+        );
+        self.events(&sql, [])
+    }
+
     fn events(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Event>, JournalError> {
+        let mut events = Vec::new();
+        self.each_of(sql, values, &mut |event| events.push(event))?;
+        Ok(events)
+    }
+
+    fn each_of(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        take: &mut dyn FnMut(Event),
+    ) -> Result<(), JournalError> {
         let failed = |error| self.fail("read", error);
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(values).map_err(failed)?;
-        let mut events = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
-            events.push(self.event(row)?);
+            take(self.event(row)?);
         }
-        Ok(events)
+        Ok(())
     }
 
     fn event(&self, row: &Row<'_>) -> Result<Event, JournalError> {
@@ -184,8 +238,8 @@ impl Store {
     }
 
     fn body_from_blob(&self, seq: Seq, blob: String) -> Result<String, JournalError> {
-        let digest: Digest = serde_json::from_value(serde_json::Value::String(blob))
-            .map_err(|error| self.damaged(&format!("event {seq}: {error}")))?;
+        let digest = Digest::parse(&blob)
+            .ok_or_else(|| self.damaged(&format!("event {seq} names no blob: {blob}")))?;
         match self.blobs.get(&digest)? {
             Some(bytes) => String::from_utf8(bytes)
                 .map_err(|error| self.damaged(&format!("the blob of event {seq}: {error}"))),

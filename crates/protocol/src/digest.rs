@@ -15,6 +15,12 @@ impl Digest {
         Self::from_hash(Sha256::digest(bytes).as_slice())
     }
 
+    /// Reads 64 hex digits.
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 64 && text.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+    }
+
     /// The next link of a chain: what came before, then `next`.
     pub fn then(&self, next: &Digest) -> Self {
         let mut hasher = Sha256::new();

@@ -29,6 +29,8 @@ fn script() -> Script {
         ))
         .answer(say("Nearly.").call("f1", "write", json!({ "path": "c.txt", "content": "new\n" })))
         .answer(done("finished"))
+        // Killed inside its last step, the run is asked for one more.
+        .answer(done("finished"))
 }
 
 fn repo() -> TempRepo {

@@ -13,6 +13,8 @@ mod replay;
 mod runs;
 mod shell;
 mod surface;
+mod trae_user;
+mod travel;
 
 use std::path::Path;
 

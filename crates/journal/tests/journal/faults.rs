@@ -92,7 +92,7 @@ fn a_hostile_digest_in_the_blob_column_reaches_no_file() {
         .execute_batch("UPDATE events SET body = NULL, blob = '../secret'")
         .unwrap();
     let error = home.reader("s").all().unwrap_err();
-    assert!(matches!(error, JournalError::Blob(_)), "{error}");
+    assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
 }
 
 #[test]

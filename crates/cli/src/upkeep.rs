@@ -1,0 +1,107 @@
+//! `cost` and `gc`.
+
+use std::time::Duration;
+
+use lathe_host::{By, CostRow, Host};
+use lathe_protocol::Usage;
+use serde_json::json;
+
+use crate::args::{ByArg, CostArgs, GcArgs};
+use crate::exit::Exit;
+use crate::term;
+
+pub(crate) fn cost(host: &Host, args: &CostArgs) -> Exit {
+    let report = match host.cost() {
+        Ok(report) => report,
+        Err(error) => return Exit::host(&error),
+    };
+    let by = match args.by {
+        ByArg::Day => By::Day,
+        ByArg::Model => By::Model,
+        ByArg::Repo => By::Repo,
+    };
+    let (rows, total) = (report.rows(by), report.total());
+    if args.json {
+        let rows: Vec<_> = rows.iter().map(row_json).collect();
+        term::out(&format!("{}\n", json!({ "rows": rows, "total": row_json(&total) })));
+        return Exit::Done;
+    }
+    let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0).max(5);
+    for row in rows.iter().chain([&CostRow { key: "total".to_owned(), ..total }]) {
+        term::out(&row_text(row, width));
+    }
+    Exit::Done
+}
+
+fn row_text(row: &CostRow, width: usize) -> String {
+    let unknown = if tokens(&row.unpriced) > 0 {
+        let models: Vec<&str> = row.unpriced_models.iter().map(String::as_str).collect();
+        format!(
+            "  and {} tokens of unknown price ({})",
+            tokens(&row.unpriced),
+            term::clean(&models.join(", "))
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{:<width$}  {:>4} sessions  {:>11} in  {:>9} out  {:>10}{unknown}\n",
+        term::clean(&row.key),
+        row.sessions,
+        row.usage.input_tokens,
+        row.usage.output_tokens,
+        row.cost.to_string(),
+    )
+}
+
+fn tokens(usage: &Usage) -> u64 {
+    usage.input_tokens + usage.output_tokens
+}
+
+fn row_json(row: &CostRow) -> serde_json::Value {
+    json!({
+        "key": row.key,
+        "sessions": row.sessions,
+        "answers": row.answers,
+        "usage": row.usage,
+        "micro_dollars": row.cost.micro_dollars(),
+        "unpriced": row.unpriced,
+        "unpriced_models": row.unpriced_models,
+    })
+}
+
+pub(crate) fn gc(host: &Host, args: &GcArgs) -> Exit {
+    let older = Duration::from_secs(args.days.saturating_mul(24 * 3600));
+    let garbage = match host.collect(older, !args.dry_run) {
+        Ok(garbage) => garbage,
+        Err(error) => return Exit::host(&error),
+    };
+    if args.json {
+        let value = json!({
+            "removed": !args.dry_run,
+            "sessions": garbage.sessions,
+            "blobs": garbage.blobs,
+            "other": garbage.other,
+            "bytes": garbage.bytes,
+            "kept_sessions": garbage.kept_sessions,
+            "kept_bytes": garbage.kept_bytes,
+        });
+        term::out(&format!("{value}\n"));
+        return Exit::Done;
+    }
+    let verb = if args.dry_run { "would remove" } else { "removed" };
+    term::out(&format!(
+        "{verb} {} sessions, {} blobs and {} leftovers: {}\nkept {} sessions: {}\n",
+        garbage.sessions.len(),
+        garbage.blobs,
+        garbage.other,
+        megabytes(garbage.bytes),
+        garbage.kept_sessions,
+        megabytes(garbage.kept_bytes)
+    ));
+    Exit::Done
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,94 @@
+//! The trajectory file, written beside a run by a task of its own.
+//!
+//! It follows the session like any other watcher, so the step's path does not know of it. While the run goes on it writes at
+//! most once a second, and never spends more than a twentieth of the time on it; at the end, and on a cancel, it always writes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lathe_protocol::{EventStream, Fact, RunNo, Seq, Timestamp, Update};
+use lathe_views::TrajectoryBuilder;
+use tokio::task::JoinHandle;
+
+use crate::session::Session;
+
+const BETWEEN: Duration = Duration::from_secs(1);
+
+/// The share of the time that writing may take is one in this many.
+const SHARE: u32 = 20;
+
+/// A trajectory that is being written.
+pub struct TrajectoryFile {
+    task: JoinHandle<std::io::Result<PathBuf>>,
+}
+
+impl TrajectoryFile {
+    /// Waits for the last writing, after the session was closed. Gives the file of the last run.
+    pub async fn finish(self) -> std::io::Result<PathBuf> {
+        self.task.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+    }
+}
+
+impl Session {
+    /// Writes a trajectory of each run from now on. The first goes to `path`; a later one has its number in the name.
+    pub fn write_trajectory(&self, path: PathBuf) -> TrajectoryFile {
+        let updates = self.handle().subscribe(Seq(0));
+        TrajectoryFile { task: tokio::spawn(follow(updates, path)) }
+    }
+}
+
+/// Trae's times are local, without a zone.
+pub(crate) fn builder(run: Option<RunNo>) -> TrajectoryBuilder {
+    TrajectoryBuilder::for_run(run).with_time(|at: Timestamp| {
+        at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string()
+    })
+}
+
+async fn follow(mut updates: Box<dyn EventStream>, path: PathBuf) -> std::io::Result<PathBuf> {
+    let mut builder = builder(None);
+    let mut next = Instant::now() + BETWEEN;
+    let mut first: Option<RunNo> = None;
+    let mut here = path.clone();
+    while let Some(update) = updates.next().await {
+        let Update::Event(event) = update else { continue };
+        if let Fact::TaskGiven(_) = &event.fact {
+            let first = *first.get_or_insert(event.place.run);
+            here = numbered(&path, event.place.run.0.saturating_sub(first.0));
+        }
+        builder.take(&event);
+        let ended = matches!(event.fact, Fact::TaskFinished(_));
+        if builder.run().is_some() && (ended || Instant::now() >= next) {
+            let began = Instant::now();
+            write(&builder, &here).await?;
+            next = Instant::now() + BETWEEN.max(began.elapsed() * (SHARE - 1));
+        }
+    }
+    if builder.run().is_some() && !builder.is_finished() {
+        write(&builder, &here).await?;
+    }
+    Ok(here)
+}
+
+fn numbered(path: &Path, later: u32) -> PathBuf {
+    if later == 0 {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    path.with_file_name(format!("{stem}-{}{ending}", later + 1))
+}
+
+/// The whole file under another name, then renamed: a reader never meets half of one.
+async fn write(builder: &TrajectoryBuilder, path: &Path) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    builder.write_json(&mut bytes);
+    let path = path.to_owned();
+    let written = tokio::task::spawn_blocking(move || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        std::io::Write::write_all(&mut file, &bytes)?;
+        file.persist(&path).map(|_| ()).map_err(|error| error.error)
+    });
+    written.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}

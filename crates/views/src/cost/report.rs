@@ -1,0 +1,178 @@
+//! Cost over many sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lathe_protocol::{Event, Fact, SessionId, StepNo, Timestamp, Usage};
+use serde::{Deserialize, Serialize};
+
+use super::{Money, Prices};
+use crate::time::utc_day;
+
+/// The provider whose answers come from a recording.
+const RECORDED: &str = "cassette";
+
+/// The answers a session paid for. Small, whatever the size of the journal, so it may be kept beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCost {
+    pub session: SessionId,
+    /// The folder worked in.
+    pub repo: String,
+    pub paid: Vec<Paid>,
+}
+
+/// Answers of one model on one day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paid {
+    pub day: String,
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// The model that was asked for; its price is taken where that of the answer's name is unknown.
+    pub asked: String,
+    pub answers: u32,
+    pub usage: Usage,
+}
+
+impl SessionCost {
+    /// Sums up **all** events of a journal, also those a rewind left behind: they were paid for. What a fork took over from
+    /// its origin was not, and is left out. None if the journal has no beginning.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Option<Self> {
+        Self::by_day(events, &utc_day)
+    }
+
+    /// The same, with the days of another zone.
+    pub fn by_day<'a>(
+        events: impl IntoIterator<Item = &'a Event>,
+        day: &dyn Fn(Timestamp) -> String,
+    ) -> Option<Self> {
+        let mut events = events.into_iter();
+        let Fact::SessionOpened(opened) = &events.next()?.fact else {
+            return None;
+        };
+        let taken_over = opened.forked.as_ref().map_or(StepNo(0), |forked| forked.at);
+        let mut asked = &opened.options.model;
+        let mut sums: BTreeMap<(String, &str, &str, &str), (u32, Usage)> = BTreeMap::new();
+        for event in events {
+            match &event.fact {
+                Fact::OptionsChanged(changed) => asked = &changed.options.model,
+                Fact::ModelAnswered(answered) if event.place.step.is_none_or(|step| step > taken_over) => {
+                    let key = (day(event.at), &*asked.provider, &*answered.model, &*asked.model);
+                    let sum = sums.entry(key).or_default();
+                    sum.0 += 1;
+                    sum.1 += answered.usage;
+                }
+                _ => {}
+            }
+        }
+        let paid = sums.into_iter().map(|((day, provider, model, asked), (answers, usage))| Paid {
+            day,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            asked: asked.to_owned(),
+            answers,
+            usage,
+        });
+        Some(Self { session: opened.session.clone(), repo: opened.workspace.clone(), paid: paid.collect() })
+    }
+}
+
+/// What the rows of a report stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Day,
+    Model,
+    Repo,
+}
+
+/// One row of a report.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CostRow {
+    /// The day, model or folder.
+    pub key: String,
+    pub sessions: usize,
+    pub answers: u32,
+    /// All tokens, those of the next fields included.
+    pub usage: Usage,
+    /// What the tokens with a known price cost.
+    pub cost: Money,
+    /// Tokens of answers that came from a recording and so cost nothing.
+    pub recorded: Usage,
+    /// Tokens whose price nobody knows. While there are some, `cost` is not the whole.
+    pub unpriced: Usage,
+    /// The models those are of.
+    pub unpriced_models: BTreeSet<String>,
+}
+
+/// Costs of sessions, to be read by day, model or folder.
+#[derive(Debug, Default)]
+pub struct CostReport {
+    prices: Prices,
+    sessions: Vec<SessionCost>,
+}
+
+impl CostReport {
+    pub fn new(prices: Prices) -> Self {
+        Self { prices, sessions: Vec::new() }
+    }
+
+    pub fn add(&mut self, session: SessionCost) {
+        self.sessions.push(session);
+    }
+
+    /// Days come in order, models and folders with the dearest first.
+    pub fn rows(&self, by: By) -> Vec<CostRow> {
+        let mut rows: BTreeMap<&str, (CostRow, BTreeSet<&SessionId>)> = BTreeMap::new();
+        for (session, paid) in self.all() {
+            let key = match by {
+                By::Day => &paid.day,
+                By::Model => &paid.model,
+                By::Repo => &session.repo,
+            };
+            let (row, sessions) = rows.entry(key).or_default();
+            row.key.clone_from(key);
+            sessions.insert(&session.session);
+            row.add(paid, &self.prices);
+        }
+        let mut rows: Vec<CostRow> =
+            rows.into_values().map(|(row, sessions)| CostRow { sessions: sessions.len(), ..row }).collect();
+        match by {
+            By::Day => {}
+            By::Model | By::Repo => rows.sort_by_key(|row| (std::cmp::Reverse(row.cost), row.key.clone())),
+        }
+        rows
+    }
+
+    /// Everything in one row.
+    pub fn total(&self) -> CostRow {
+        let mut row = CostRow::default();
+        let mut sessions = BTreeSet::new();
+        for (session, paid) in self.all() {
+            sessions.insert(&session.session);
+            row.add(paid, &self.prices);
+        }
+        row.sessions = sessions.len();
+        row
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&SessionCost, &Paid)> {
+        self.sessions.iter().flat_map(|session| session.paid.iter().map(move |paid| (session, paid)))
+    }
+}
+
+impl CostRow {
+    fn add(&mut self, paid: &Paid, prices: &Prices) {
+        self.answers += paid.answers;
+        self.usage += paid.usage;
+        if paid.provider == RECORDED {
+            self.recorded += paid.usage;
+            return;
+        }
+        match prices.cost_of_answer(&paid.model, &paid.asked, &paid.usage) {
+            Some(cost) => self.cost += cost,
+            None => {
+                self.unpriced += paid.usage;
+                self.unpriced_models.insert(paid.model.clone());
+            }
+        }
+    }
+}

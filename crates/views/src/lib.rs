@@ -1,0 +1,26 @@
+//! Views of a journal: pure functions of its events.
+//!
+//! A view reads events and returns text or numbers. It opens no file, asks no clock and keeps no record of its own, so it
+//! cannot disagree with the journal. The one thing it may need besides events is the content of a blob, which comes in
+//! through a function ([`ReadBlob`]).
+//!
+//! - [`TrajectoryBuilder`]: one run as Trae's trajectory JSON. It is fed event by event, because it is written again and
+//!   again while a run goes on: every finished step is serialised once and only joined afterwards.
+//! - [`html`] and [`Page`]: a session as one page that asks nothing of the network. What came from the journal is hostile
+//!   there: every piece of it passes through one of two escaping types.
+//! - [`Prices`], [`SessionCost`], [`CostReport`]: what sessions cost. An unknown price is said, never guessed.
+//! - [`SessionView`]: the projection that the page stands on: runs, their steps, their calls.
+//!
+//! Trajectory, page and projection want the **live branch**: what was rewound away is not part of them. Cost wants **all**
+//! events: a step that was rewound was paid for.
+
+mod cost;
+mod html;
+mod session;
+mod time;
+mod trajectory;
+
+pub use cost::{By, CostError, CostReport, CostRow, Money, Paid, Price, PriceOverrides, Prices, SessionCost};
+pub use html::{Language, Page, ReadBlob, html};
+pub use session::{CallView, RunView, SessionView, StepState, StepView};
+pub use trajectory::TrajectoryBuilder;

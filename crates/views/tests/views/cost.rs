@@ -1,0 +1,110 @@
+use lathe_protocol::{Event, Forked, OptionsChanged, Rewound, SessionId, StepNo};
+use lathe_views::{By, CostReport, Money, Prices, SessionCost};
+
+use crate::make::{Journal, options, text, usage};
+
+fn answers(journal: &mut Journal, count: usize) {
+    for _ in 0..count {
+        journal.asked().answered(vec![text("x")], usage(1_000_000, 0, 0));
+    }
+}
+
+fn report(journals: &[&Vec<Event>]) -> CostReport {
+    let mut report = CostReport::new(Prices::built_in());
+    for (at, events) in journals.iter().enumerate() {
+        let mut cost = SessionCost::of(events.iter()).unwrap();
+        cost.session = SessionId::new(format!("s{at}"));
+        report.add(cost);
+    }
+    report
+}
+
+#[test]
+fn sessions_are_summed_by_day_model_and_folder_and_what_has_no_price_is_told_apart() {
+    let mut one = Journal::new("claude-sonnet-4-5");
+    one.task("t");
+    answers(&mut one, 2);
+    one.pass(24 * 3_600_000);
+    answers(&mut one, 1);
+    let mut other = Journal::new("house-model");
+    other.task("t");
+    answers(&mut other, 1);
+    let report = report(&[&one.events, &other.events]);
+
+    let days = report.rows(By::Day);
+    let shown: Vec<_> =
+        days.iter().map(|row| (row.key.as_str(), row.sessions, row.answers, row.cost)).collect();
+    assert_eq!(shown, [("2026-11-15", 2, 3, Money(6_000_000)), ("2026-11-16", 1, 1, Money(3_000_000))]);
+    assert_eq!(days[0].usage.input_tokens, 3_000_000);
+    assert_eq!(days[0].unpriced.input_tokens, 1_000_000);
+    assert_eq!(days[0].unpriced_models.iter().collect::<Vec<_>>(), ["house-model"]);
+
+    let models = report.rows(By::Model);
+    let shown: Vec<_> = models.iter().map(|row| (row.key.as_str(), row.cost)).collect();
+    assert_eq!(shown, [("claude-sonnet-4-5", Money(9_000_000)), ("house-model", Money::ZERO)]);
+
+    let repos = report.rows(By::Repo);
+    assert_eq!((repos.len(), repos[0].sessions, repos[0].cost), (1, 2, Money(9_000_000)));
+    let total = report.total();
+    assert_eq!((total.sessions, total.answers, total.cost), (2, 4, Money(9_000_000)));
+}
+
+#[test]
+fn a_fork_does_not_pay_again_for_what_it_took_over() {
+    let forked = Forked { from: SessionId::new("origin"), at: StepNo(2) };
+    let mut fork = Journal::opened(options("claude-sonnet-4-5"), Some(forked));
+    fork.task("t");
+    answers(&mut fork, 3);
+    assert_eq!(report(&[&fork.events]).total().cost, Money(3_000_000));
+}
+
+#[test]
+fn what_was_rewound_was_paid_for() {
+    let mut journal = Journal::new("claude-sonnet-4-5");
+    journal.task("t");
+    answers(&mut journal, 2);
+    journal.add(None, Rewound { to: StepNo(1) });
+    answers(&mut journal, 1);
+    assert_eq!(report(&[&journal.events]).total().answers, 3);
+}
+
+#[test]
+fn a_recording_costs_nothing_and_is_no_unknown_price() {
+    let mut options = options("recorded");
+    options.model.provider = "cassette".into();
+    let mut journal = Journal::opened(options, None);
+    journal.model = "claude-sonnet-4-5".into();
+    journal.task("t");
+    answers(&mut journal, 1);
+    let total = report(&[&journal.events]).total();
+    assert_eq!(
+        (total.cost, total.recorded.input_tokens, total.unpriced.input_tokens),
+        (Money::ZERO, 1_000_000, 0)
+    );
+}
+
+#[test]
+fn the_price_of_the_model_asked_for_is_taken_where_the_answers_name_is_unknown() {
+    let mut journal = Journal::new("m");
+    journal.model = "deployment-7".into();
+    journal.task("t").add(None, OptionsChanged { options: options("claude-sonnet-4-5") });
+    answers(&mut journal, 1);
+    let total = report(&[&journal.events]).total();
+    assert_eq!((total.cost, total.unpriced.input_tokens), (Money(3_000_000), 0));
+}
+
+#[test]
+fn days_may_be_those_of_another_zone_and_a_summary_survives_writing_and_reading() {
+    let mut journal = Journal::new("m");
+    journal.task("t");
+    answers(&mut journal, 1);
+    let cost = SessionCost::by_day(&journal.events, &|_| "today".to_owned()).unwrap();
+    assert_eq!(cost.paid[0].day, "today");
+    let text = serde_json::to_string(&cost).unwrap();
+    assert_eq!(serde_json::from_str::<SessionCost>(&text).unwrap(), cost);
+}
+
+#[test]
+fn a_journal_without_a_beginning_has_no_cost() {
+    assert_eq!(SessionCost::of([]), None);
+}
