@@ -13,8 +13,8 @@ use lathe_protocol::{
     Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
     Command, CommandBody, Decision, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked,
     ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer, Reflected,
-    Reminded, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update,
-    calls_of,
+    Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp,
+    ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{LiveOutput, Prepared, RunContext, Toolbox};
@@ -252,6 +252,11 @@ impl Actor {
             }
             CommandBody::GoOn if self.state.is_unfinished() => {
                 self.waits_for_word = false;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::GoOn if self.state.can_go_on() => {
+                self.cancel = CancellationToken::new();
+                self.append(self.in_run(), RunResumed { command: command.id.clone(), actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::GoOn => refused("there is nothing to go on with: the last task was finished"),

@@ -61,6 +61,7 @@ impl History {
             Fact::Reflected(reflected) => self.rope.push(Message::user(&reflected.text)),
             Fact::Reminded(reminded) => self.rope.push(Message::user(&reminded.text)),
             Fact::BaselineTaken(_)
+            | Fact::RunResumed(_)
             | Fact::CancelAsked(_)
             | Fact::ModelAsked(_)
             | Fact::ModelFailed(_)

@@ -167,6 +167,10 @@ impl State {
                 self.taken.insert(given.command.clone(), event.seq);
                 self.begin_run(event.place.run);
             }
+            Fact::RunResumed(resumed) => {
+                self.taken.insert(resumed.command.clone(), event.seq);
+                self.go_on();
+            }
             Fact::CancelAsked(asked) => {
                 self.taken.insert(asked.command.clone(), event.seq);
                 self.cancelled = true;
@@ -207,6 +211,18 @@ impl State {
             }
             Fact::SessionOpened(_) | Fact::ReplayDrifted(_) | Fact::Rewound(_) | Fact::Unknown(_) => {}
         }
+    }
+
+    /// The run had ended without success; what stopped it is forgotten, all else stays.
+    fn go_on(&mut self) {
+        self.agent = AgentState::Running;
+        self.steps_in_run = 0;
+        self.phase = Phase::Ready;
+        self.reminded = false;
+        self.cancelled = false;
+        self.denied_steps = 0;
+        self.disk_full = None;
+        self.ending = None;
     }
 
     fn begin_run(&mut self, run: RunNo) {
@@ -289,7 +305,9 @@ impl State {
             CallStage::Decided { tool, verdict, .. } => (Some(tool.clone()), *verdict != Verdict::Allow),
             CallStage::Proposed | CallStage::Finished { .. } => (None, false),
         };
-        call.stage = CallStage::Finished { failed: finished.error.is_some(), denied };
+        // What an interruption closed is no failure of the model's.
+        let failed = finished.error.as_ref().is_some_and(|error| error.kind != ToolErrorKind::Interrupted);
+        call.stage = CallStage::Finished { failed, denied };
         if let Some(tool) = tool {
             if tool == DONE_TOOL && finished.error.is_none() {
                 self.phase = Phase::Done { summary: self.summary(finished) };
@@ -348,6 +366,11 @@ impl State {
             Phase::Failed(_) => StepState::Error,
             Phase::Ready | Phase::Spoke { .. } | Phase::Done { .. } => StepState::Completed,
         })
+    }
+
+    /// Whether the last run ended in a way that going on could mend.
+    pub fn can_go_on(&self) -> bool {
+        self.is_unfinished() || self.last_ending().is_some_and(|ending| !ending.is_success())
     }
 
     /// The step to be done now.

@@ -134,6 +134,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         Fact::SessionOpened(_)
         | Fact::OptionsChanged(_)
         | Fact::TaskGiven(_)
+        | Fact::RunResumed(_)
         | Fact::CancelAsked(_)
         | Fact::ModelAnswered(_)
         | Fact::ModelFailed(_)

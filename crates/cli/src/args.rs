@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Sessions(SessionsArgs),
     /// Show what a session did
     #[command(
-        after_help = "Examples:\n  lathe show                 the newest session\n  lathe show 20261115        by the beginning of its id\n  lathe show --format json   every event"
+        after_help = "Examples:\n  lathe show                 the newest session\n  lathe show 20261115-09     by the beginning of its id\n  lathe show --format json   every event"
     )]
     Show(ShowArgs),
     /// Go on with a session: an interrupted task, or a new one
@@ -357,7 +357,7 @@ pub(crate) enum ModeArg {
     Plan,
     /// Ask before every change; without a person, deny it
     Default,
-    /// Edit without asking; ask about the rest
+    /// Edit without asking; ask about the rest (nobody can be asked in this version: denied)
     AutoEdit,
     /// Do not ask
     FullAuto,

@@ -1,7 +1,7 @@
 //! The `simple` console: a session's updates as lines for people, as they happen. A pure view: it can be fed from a running
 //! session or from a journal.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
@@ -13,6 +13,9 @@ use crate::words::{Language, Say};
 
 /// Lines of a command's output that are shown.
 const OUTPUT_LINES: usize = 12;
+
+/// Bytes of one line that are looked at.
+const LINE_BYTES: usize = 4096;
 
 /// Lines of an edit's diff that are shown.
 const DIFF_LINES: usize = 24;
@@ -30,6 +33,9 @@ pub(crate) struct Console {
     shown: usize,
     hidden: usize,
     partial: String,
+    /// Whether the lines that are only counted end without a line break.
+    unended: bool,
+    started: HashSet<CallId>,
 }
 
 impl Console {
@@ -44,6 +50,8 @@ impl Console {
             shown: 0,
             hidden: 0,
             partial: String::new(),
+            unended: false,
+            started: HashSet::new(),
         }
     }
 
@@ -147,6 +155,7 @@ impl Console {
             | Fact::OptionsChanged(_)
             | Fact::EpochStarted(_)
             | Fact::BaselineTaken(_)
+            | Fact::RunResumed(_)
             | Fact::CancelAsked(_)
             | Fact::ModelAsked(_)
             | Fact::ModelFailed(_)
@@ -181,14 +190,17 @@ impl Console {
     }
 
     fn started(&mut self, event: &Event) -> String {
-        (self.shown, self.hidden) = (0, 0);
+        (self.shown, self.hidden, self.unended) = (0, 0, false);
         self.partial.clear();
+        self.started.extend(event.place.call.clone());
         let Some(decided) = event.place.call.as_ref().and_then(|call| self.calls.get(call)) else {
             return String::new();
         };
         let about = clean(&decided.about);
         let line = match decided.tool.as_str() {
-            "bash" => format!("{} {}", self.paint.green("$"), about.trim_end().replace('\n', "\n    ")),
+            "bash" => {
+                format!("{} {}", self.paint.green("$"), clipped(about.trim_end()).replace('\n', "\n    "))
+            }
             "think" => {
                 let thought = format!("{}: {}", self.say(Say::Thinking), about.trim().replace('\n', "\n  "));
                 self.paint.dim(&thought)
@@ -199,13 +211,25 @@ impl Console {
         format!("{}  {line}\n", self.close_line())
     }
 
-    /// Whole lines of output, up to a number; the rest is only counted.
+    /// Whole lines of output, up to a number; the rest is only counted, because a command may print gigabytes.
     fn live_output(&mut self, text: &str) -> String {
-        self.partial.push_str(&clean(text));
         let mut out = String::new();
-        while let Some(at) = self.partial.find('\n') {
-            let line: String = self.partial.drain(..=at).collect();
-            out.push_str(&self.output_line(line.trim_end_matches('\n')));
+        let mut rest = text;
+        while self.shown < OUTPUT_LINES && !rest.is_empty() {
+            let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+            let (piece, after) = rest.split_at(end);
+            if self.partial.len() < LINE_BYTES {
+                self.partial.push_str(piece);
+            }
+            if piece.ends_with('\n') {
+                let line = std::mem::take(&mut self.partial);
+                out.push_str(&self.output_line(line.trim_end_matches('\n')));
+            }
+            rest = after;
+        }
+        if !rest.is_empty() {
+            self.hidden += rest.bytes().filter(|byte| *byte == b'\n').count();
+            self.unended = !rest.ends_with('\n');
         }
         out
     }
@@ -216,7 +240,7 @@ impl Console {
             return String::new();
         }
         self.shown += 1;
-        let line: String = line.chars().take(200).collect();
+        let line: String = clean(line).chars().take(200).collect();
         format!("    {}\n", self.paint.dim(&line))
     }
 
@@ -234,6 +258,7 @@ impl Console {
             let rest = std::mem::take(&mut self.partial);
             out.push_str(&self.output_line(&rest));
         }
+        self.hidden += usize::from(std::mem::take(&mut self.unended));
         if self.hidden > 0 {
             out.push_str(&format!(
                 "    {}\n",
@@ -242,7 +267,8 @@ impl Console {
         }
         (self.shown, self.hidden) = (0, 0);
         out.push_str(&self.diff_lines(diff));
-        out.push_str(&self.verdict(decided.as_ref(), finished));
+        let started = event.place.call.as_ref().is_some_and(|call| self.started.contains(call));
+        out.push_str(&self.verdict(decided.as_ref(), finished, started));
         format!("{}{out}", self.close_line())
     }
 
@@ -261,7 +287,7 @@ impl Console {
     }
 
     /// A line only where something is to be said: a failure, a refusal, an exit code.
-    fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished) -> String {
+    fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished, started: bool) -> String {
         if let Some(decided) = decided.filter(|decided| decided.decision.verdict != Verdict::Allow) {
             let what = format!("✘ {}: {}", self.say(Say::Denied), clean(&decided.about));
             let why = format!("{} ({})", decided.decision.reason, decided.decision.rule);
@@ -269,6 +295,16 @@ impl Console {
         }
         if let Some(error) = &finished.error {
             let message = clean(&error.message).lines().next().unwrap_or_default().to_owned();
+            if !started {
+                // Its own line was never shown, so it is named here.
+                let about = decided.map_or(finished.name.as_str(), |decided| decided.about.as_str());
+                let about = clean(about).lines().next().unwrap_or_default().to_owned();
+                return format!(
+                    "  {}\n    {}\n",
+                    self.paint.red(&format!("✘ {about}")),
+                    self.paint.dim(&message)
+                );
+            }
             return format!("    {}\n", self.paint.red(&format!("✘ {}: {message}", self.say(Say::Failed))));
         }
         let data = finished.data.as_ref().and_then(|data| data.to_value().ok());
@@ -276,6 +312,19 @@ impl Console {
             Some(code) if code != 0 => format!("    {}\n", self.paint.yellow(&format!("exit {code}"))),
             Some(_) | None => String::new(),
         }
+    }
+}
+
+/// A command of reasonable length; the whole is in the journal.
+fn clipped(command: &str) -> String {
+    let lines: Vec<&str> = command.lines().collect();
+    let mut text: String = lines.iter().take(OUTPUT_LINES).copied().collect::<Vec<_>>().join("\n");
+    if lines.len() > OUTPUT_LINES {
+        text.push_str("\n…");
+    }
+    match text.char_indices().nth(2000) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
     }
 }
 

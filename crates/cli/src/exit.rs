@@ -68,6 +68,7 @@ impl Exit {
             | HostError::NoKey { .. }
             | HostError::UnknownProvider(_)
             | HostError::NoModelName
+            | HostError::BadModel(_)
             | HostError::Folder { .. }
             | HostError::OtherToolset { .. }
             | HostError::Cassette(_)

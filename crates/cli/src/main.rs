@@ -48,5 +48,10 @@ fn main() -> ExitCode {
         }
         Err(error) => Exit::failed(&format!("the runtime cannot be started: {error}")),
     };
-    code.into()
+    match (term::lost_output(), code) {
+        (Some(reason), Exit::Done) => {
+            Exit::failed(&format!("standard output cannot be written: {reason}")).into()
+        }
+        (_, code) => code.into(),
+    }
 }

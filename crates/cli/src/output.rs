@@ -63,14 +63,14 @@ impl Output {
     ) -> Result<(), HostError> {
         let diffs = host.diffs(report)?;
         match self.kind {
-            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs)),
+            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs, host.is_running(id))),
             OutputArg::Json => term::out(&format!("{}\n", closing_json(id, report, &diffs, exit))),
             OutputArg::StreamJson => {}
         }
         Ok(())
     }
 
-    fn closing_text(&self, id: &SessionId, report: &RunReport, diffs: &[FileDiff]) -> String {
+    fn closing_text(&self, id: &SessionId, report: &RunReport, diffs: &[FileDiff], running: bool) -> String {
         let mut out = String::from("\n");
         if diffs.is_empty() {
             out.push_str(&format!("{}\n", self.paint.dim(self.say(Say::NothingChanged))));
@@ -87,6 +87,10 @@ impl Output {
                 ));
             }
         }
+        if report.denied > 0 && !running {
+            let line = format!("{} {}", report.denied, self.say(Say::DeniedCalls));
+            out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
+        }
         let steps = if report.steps == 1 { Say::OneStep } else { Say::Steps };
         let line = format!(
             "{} {} · {} {}, {} {} · {:.1} s",
@@ -99,11 +103,17 @@ impl Output {
             report.seconds()
         );
         out.push_str(&format!("\n{}\n", self.paint.dim(&line)));
-        out.push_str(&self.where_to_look(id, report));
+        out.push_str(&self.where_to_look(id, report, running));
         out
     }
 
-    fn where_to_look(&self, id: &SessionId, report: &RunReport) -> String {
+    fn where_to_look(&self, id: &SessionId, report: &RunReport, running: bool) -> String {
+        if running {
+            return format!(
+                "{}\n",
+                self.paint.dim(&format!("{}: lathe watch {id}", self.say(Say::StillRunning)))
+            );
+        }
         let session = self.say(Say::Session);
         let again = format!("{session} {id} · {}: lathe show {id}", self.say(Say::LookAgain));
         let ended_well = report.finished.as_ref().is_some_and(|finished| finished.ending.is_success());

@@ -50,6 +50,16 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     if args.show_request {
         return show_request(host, &plan, &task);
     }
+    if let Some(path) = run.patch_path.as_deref() {
+        let folder = absolute(path).parent().map(Path::to_owned).unwrap_or_default();
+        if !folder.is_dir() {
+            return Exit::wrong_usage(&format!(
+                "{} cannot be written: there is no folder {}",
+                path.display(),
+                folder.display()
+            ));
+        }
+    }
     if let Some(name) = &args.base_commit
         && let Err(error) = host.check_commit(&plan.folder, name).await
     {
@@ -79,15 +89,20 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         max_steps: args.max_steps,
         record: args.model.record,
     };
+    // Words in the place of an id are a task for the newest session.
+    let (id, task) = match (args.id, args.task) {
+        (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
+        (id, task) => (id, task),
+    };
     let opened = async {
-        let id = host.find(args.id.as_deref())?;
+        let id = host.find(id.as_deref())?;
         host.resume(&id, overrides).await
     };
     let session = match opened.await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
-    let body = match (args.task, session.unfinished) {
+    let body = match (task, session.can_go_on) {
         (Some(text), _) => CommandBody::GiveTask { text },
         (None, true) => CommandBody::GoOn,
         (None, false) => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_host::{Host, HostError, Summary, run_report};
+use lathe_host::{Host, HostError, SessionState, Summary, run_report};
 use lathe_protocol::{Event, Fact};
 use serde_json::json;
 
@@ -51,7 +51,7 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
         return Ok(());
     };
     let output = Output::new(OutputArg::Text);
-    if report.finished.is_none() && !report.task.is_empty() {
+    if report.finished.is_none() && !report.task.is_empty() && !host.is_running(&opened.session) {
         term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
     }
     output.closing(host, &opened.session, &report, Exit::Done)
@@ -75,7 +75,10 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         term::out(&format!("{}\n", json!(sessions)));
         return Exit::Done;
     }
-    if sessions.is_empty() {
+    let filtered = args.search.is_some() || args.folder.is_some() || args.limit == Some(0);
+    if sessions.is_empty() && filtered {
+        term::out(&format!("{}\n", Say::NoneMatches.text(Language::find())));
+    } else if sessions.is_empty() {
         term::out(&format!("{}\n", Say::NoSessions.text(Language::find())));
     }
     for summary in &sessions {
@@ -84,13 +87,24 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     Exit::Done
 }
 
+fn state_word(state: SessionState) -> Say {
+    match state {
+        SessionState::New => Say::StateNew,
+        SessionState::Running => Say::StateRunning,
+        SessionState::Completed => Say::StateCompleted,
+        SessionState::Error => Say::StateError,
+        SessionState::Cancelled => Say::StateCancelled,
+        SessionState::Interrupted => Say::StateInterrupted,
+    }
+}
+
 fn line(summary: &Summary) -> String {
     format!(
         "{}  {:<11}  {:>3} {}  {}  {}\n",
         summary.id,
-        summary.state.as_str(),
+        state_word(summary.state).text(Language::find()),
         summary.steps,
-        Say::Steps.text(Language::find()),
+        if summary.steps == 1 { Say::OneStep } else { Say::Steps }.text(Language::find()),
         term::clean(&summary.workspace),
         term::clean(&summary.title)
     )

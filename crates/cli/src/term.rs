@@ -1,11 +1,24 @@
 //! The terminal: writing that survives a closed pipe, colours, and text made harmless.
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
+
+/// Set when standard output could not be written for another reason than a reader that went away.
+static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes to standard output. A reader that went away is no reason to fail: what it wanted, it has.
 pub(crate) fn out(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = LOST.set(error.to_string());
+    }
+}
+
+/// Why something that was printed is lost, if it is.
+pub(crate) fn lost_output() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
 }
 
 pub(crate) fn err(text: &str) {
@@ -14,7 +27,8 @@ pub(crate) fn err(text: &str) {
 }
 
 pub(crate) fn is_terminal() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    let set = |name: &str| std::env::var_os(name).unwrap_or_default();
+    std::io::stdout().is_terminal() && set("NO_COLOR").is_empty() && set("TERM") != "dumb"
 }
 
 /// Text of files, commands and models with every control character taken out but line breaks and tabs, so that it can

@@ -81,6 +81,15 @@ messages! {
     DemoNext: "With a model of your own", "使用你自己的模型";
     NoSessions: "No sessions yet. Begin with `lathe run` or `lathe demo`.", "还没有会话。请用 `lathe run` 或 `lathe demo` 开始。";
     NothingToResume: "The last task of this session is finished. Give it another one", "该会话的上一个任务已完成，可以给它一个新任务";
+    StillRunning: "still running; follow it", "仍在运行；查看进度";
+    DeniedCalls: "calls were denied by policy; see above for the rule, and --mode full-auto to allow changes", "次调用被策略拒绝；规则见上文，使用 --mode full-auto 允许改动";
+    NoneMatches: "No session matches.", "没有匹配的会话。";
+    StateNew: "new", "新建";
+    StateRunning: "running", "运行中";
+    StateCompleted: "completed", "已完成";
+    StateError: "error", "出错";
+    StateCancelled: "cancelled", "已取消";
+    StateInterrupted: "interrupted", "已中断";
     AskTask: "Task", "任务";
     Goodbye: "Goodbye!", "再见！";
     InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";

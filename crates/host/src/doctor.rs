@@ -37,7 +37,7 @@ impl Host {
         };
         match probe() {
             Ok(()) => good("home", format!("{} can be written", self.home().path().display())),
-            Err(reason) => broken("home", format!("{reason}. Set LATHE_HOME to a folder you can write.")),
+            Err(reason) => broken("home", reason),
         }
     }
 

@@ -17,6 +17,8 @@ pub enum HostError {
         "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"
     )]
     UnknownProvider(String),
+    #[error("the model cannot be asked: {0}")]
+    BadModel(String),
     #[error("no model name: give --model")]
     NoModelName,
     #[error("the folder {} cannot be worked in: {reason}", .path.display())]
@@ -31,7 +33,7 @@ pub enum HostError {
     NoSessions,
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
-    #[error("several sessions begin with `{prefix}`: {}", .found.join(", "))]
+    #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
     ManySessions { prefix: String, found: Vec<String> },
     #[error("there is no tool `{name}`; there are: {}", .known.join(", "))]
     NoSuchTool { name: String, known: Vec<String> },
@@ -65,6 +67,7 @@ impl HostError {
             Self::NoModel => "no-model",
             Self::NoKey { .. } => "no-key",
             Self::UnknownProvider(_) => "unknown-provider",
+            Self::BadModel(_) => "bad-model",
             Self::NoModelName => "no-model-name",
             Self::Folder { .. } => "folder",
             Self::OtherToolset { .. } => "other-toolset",

@@ -21,7 +21,7 @@ pub const PROVIDERS: [Provider; 5] = [
 ];
 
 /// Attempts for one answer.
-const ATTEMPTS: u32 = 4;
+const ATTEMPTS: u32 = 6;
 
 /// What the user said about the model.
 #[derive(Debug, Clone, Default)]
@@ -82,10 +82,12 @@ pub(crate) fn find(
     }
     let model = request.model.clone().ok_or(HostError::NoModelName)?;
     let choice = ModelChoice { provider: name, model, base_url };
-    Ok(FoundModel {
+    let found = FoundModel {
         choice,
         chat: ChatOptions { base_url: url, api_key, attempts: request.attempts.unwrap_or(ATTEMPTS) },
-    })
+    };
+    found.chat.check().map_err(HostError::BadModel)?;
+    Ok(found)
 }
 
 fn variable(provider: &str, suffix: &str) -> String {

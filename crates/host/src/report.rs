@@ -2,7 +2,9 @@
 
 use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
-use lathe_protocol::{Change, Digest, Event, Fact, RunNo, SessionHandle, TaskFinished, Timestamp, Usage};
+use lathe_protocol::{
+    Change, Digest, Event, Fact, RunNo, SessionHandle, TaskFinished, Timestamp, Usage, Verdict,
+};
 
 use crate::error::HostError;
 use crate::session::Host;
@@ -20,6 +22,8 @@ pub struct RunReport {
     pub task: String,
     pub steps: u32,
     pub calls: u32,
+    /// Calls the gate did not allow.
+    pub denied: u32,
     pub usage: Usage,
     pub began: Option<Timestamp>,
     pub ended: Option<Timestamp>,
@@ -37,6 +41,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         task: String::new(),
         steps: 0,
         calls: 0,
+        denied: 0,
         usage: Usage::default(),
         began: None,
         ended: None,
@@ -67,6 +72,7 @@ impl RunReport {
                 self.steps += 1;
                 self.usage += answered.usage;
             }
+            Fact::CallDecided(decided) if decided.decision.verdict != Verdict::Allow => self.denied += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
                 finished.changes.iter().for_each(|change| self.change(change));

@@ -81,6 +81,8 @@ pub struct Session {
     pub options: SessionOptions,
     /// Whether a task was left unfinished.
     pub unfinished: bool,
+    /// Whether there is something to go on with: an unfinished task, or one that ended without success.
+    pub can_go_on: bool,
     handle: LocalHandle,
     actor: JoinHandle<Result<(), AgentError>>,
 }
@@ -200,8 +202,10 @@ impl Host {
             facts: Box::new(move || facts(&place, &shell)),
         };
         let (actor, handle) = Actor::open(setup, options)?;
-        let (options, unfinished) = (actor.state().options.clone(), actor.state().is_unfinished());
-        Ok(Session { id, options, unfinished, handle, actor: tokio::spawn(actor.run()) })
+        let state = actor.state();
+        let (options, unfinished, can_go_on) =
+            (state.options.clone(), state.is_unfinished(), state.can_go_on());
+        Ok(Session { id, options, unfinished, can_go_on, handle, actor: tokio::spawn(actor.run()) })
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
@@ -293,6 +297,11 @@ impl Host {
         }
     }
 
+    /// Whether a living process works on a session.
+    pub fn is_running(&self, id: &SessionId) -> bool {
+        is_held(&self.home.sessions(), id)
+    }
+
     /// The session a user means: by id, by its beginning, or the newest.
     pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
         let sessions = self.sessions()?;
@@ -310,7 +319,8 @@ impl Host {
             (None, _) => Err(HostError::NoSuchSession(prefix.to_owned())),
             (Some(id), true) => Ok(id),
             (Some(id), false) => {
-                let found = found.into_iter().chain([id]).map(|id| id.to_string()).collect();
+                let mut found: Vec<String> = found.into_iter().chain([id]).map(|id| id.to_string()).collect();
+                found.sort();
                 Err(HostError::ManySessions { prefix: prefix.to_owned(), found })
             }
         }

@@ -106,7 +106,7 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
         steps = steps.max(event.place.step.unwrap_or_default());
         match &event.fact {
             Fact::OptionsChanged(changed) => model = &changed.options.model.model,
-            Fact::TaskGiven(_) => state = SessionState::Running,
+            Fact::TaskGiven(_) | Fact::RunResumed(_) => state = SessionState::Running,
             Fact::TaskFinished(TaskFinished { ending, .. }) => state = (*ending).into(),
             Fact::ModelAnswered(answer) => usage += answer.usage,
             _ => {}

@@ -33,7 +33,8 @@ impl RecordingClient {
         let shown = path.display().to_string();
         let write = |source| CassetteError::Write { path: shown.clone(), source };
         let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
+        // An earlier recording is never written over, least of all the one that is being replayed.
+        options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(write)?;

@@ -122,6 +122,7 @@ facts! {
     OptionsChanged = "options_changed" v 1;
     EpochStarted = "epoch_started" v 1;
     TaskGiven = "task_given" v 1;
+    RunResumed = "run_resumed" v 1;
     BaselineTaken = "baseline_taken" v 1;
     CancelAsked = "cancel_asked" v 1;
     ModelAsked = "model_asked" v 1;

@@ -77,6 +77,13 @@ pub struct TaskGiven {
     pub actor: Actor,
 }
 
+/// A run that had ended without success goes on, in the same conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RunResumed {
+    pub command: CommandId,
+    pub actor: Actor,
+}
+
 /// The work tree was noted down at the start of a run, for its patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineTaken {

@@ -21,8 +21,8 @@ pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause,
     EpochStarted, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged,
-    Reflected, Reminded, ReplayDrifted, Rewound, SessionOpened, Surroundings, TaskFinished, TaskGiven,
-    ToolError, ToolErrorKind, UnknownFact, interrupted,
+    Reflected, Reminded, ReplayDrifted, Rewound, RunResumed, SessionOpened, Surroundings, TaskFinished,
+    TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
 pub use gate::{Actor, Decision, Effects, Mode, Verdict};
 pub use ids::SessionId;

@@ -18,6 +18,7 @@ mod link;
 mod place;
 mod shell;
 mod spool;
+mod sweep;
 mod wire;
 
 pub use error::ShellError;

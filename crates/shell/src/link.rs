@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{Child, Processes, Spawn};
+use lathe_workspace::{Child, Ended, Processes, Spawn};
+use nix::sys::signal::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::sweep;
 use crate::wire::{self, Event};
 use crate::{ShellError, ShellOptions};
 
@@ -30,16 +32,18 @@ pub(crate) struct Link {
     /// `Child` kills when it is dropped, and a killed supervisor cannot end its tree. So it is never
     /// dropped before the supervisor has gone: the end of its stdin is what ends it.
     child: Option<ManuallyDrop<Box<dyn Child>>>,
+    /// What every process below the supervisor has in its environment.
+    mark: String,
 }
 
 impl Link {
     /// Starts a supervisor with its bash.
     pub(crate) async fn start(processes: &dyn Processes, options: &ShellOptions) -> Result<Self, ShellError> {
-        let what = Spawn {
-            argv: vec![options.ax.clone().into(), "supervise".into()],
-            cwd: options.cwd.clone(),
-            env: options.env.clone(),
-        };
+        let mark = sweep::mark();
+        let mut env = options.env.clone();
+        env.push((sweep::VARIABLE.into(), mark.clone().into()));
+        let argv = vec![options.ax.clone().into(), "supervise".into()];
+        let what = Spawn { argv, cwd: options.cwd.clone(), env };
         let mut child = processes.spawn(what).await?;
         let Some(pipes) = child.pipes() else {
             return Err(ShellError::SupervisorGone(": it has no pipes".to_owned()));
@@ -49,10 +53,15 @@ impl Link {
         // Owned by the pipe it reads: it ends when the supervisor does, which the drop of `stdin` brings about.
         tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted)));
         let mut link =
-            Self { stdin: Some(pipes.stdin), events, wanted, child: Some(ManuallyDrop::new(child)) };
+            Self { stdin: Some(pipes.stdin), events, wanted, child: Some(ManuallyDrop::new(child)), mark };
         link.send(&wire::start(&options.shell, &options.cwd)).await;
         link.ready().await?;
         Ok(link)
+    }
+
+    /// What every process below this supervisor has in its environment.
+    pub(crate) fn mark(&self) -> &str {
+        &self.mark
     }
 
     /// Waits until bash can take a line.
@@ -100,8 +109,10 @@ impl Link {
     /// Ends bash and everything below it, and waits for that.
     pub(crate) async fn close(mut self) {
         self.send(&wire::quit()).await;
-        if let Some(child) = self.let_go() {
-            end(child).await;
+        let Some(child) = self.let_go() else { return };
+        // One that was killed has ended nothing.
+        if let Some(Ended::Signal(_)) = end(child).await {
+            sweep::sweep(&self.mark).await;
         }
     }
 
@@ -117,17 +128,24 @@ impl Drop for Link {
         let Some(child) = self.let_go() else { return };
         // Where no runtime is left to reap it, the supervisor goes all the same.
         if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(end(child));
+            runtime.spawn(async move {
+                end(child).await;
+            });
         }
     }
 }
 
-async fn end(mut child: ManuallyDrop<Box<dyn Child>>) {
-    if timeout(END_LIMIT, child.wait()).await.is_err() {
-        // Bash dies with it; there is nobody left to tell about a failure.
-        let _ = child.kill_tree().await;
-    }
+async fn end(mut child: ManuallyDrop<Box<dyn Child>>) -> Option<Ended> {
+    let ended = match timeout(END_LIMIT, child.wait()).await {
+        Ok(ended) => ended.ok(),
+        Err(_) => {
+            // Bash dies with it; there is nobody left to tell about a failure.
+            let _ = child.kill_tree().await;
+            Some(Ended::Signal(Signal::SIGKILL as i32))
+        }
+    };
     drop(ManuallyDrop::into_inner(child));
+    ended
 }
 
 async fn forward(

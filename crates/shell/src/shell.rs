@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::link::Link;
+use crate::sweep::sweep;
 use crate::wire::{self, Done, Event, How};
 use crate::{LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream};
 
@@ -106,8 +107,11 @@ impl Shell {
         let id = self.last_id;
         let mut outputs = [Spool::new(limits.keep), Spool::new(limits.keep)];
         let result = self.run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs).await;
-        if result.is_err() {
-            self.link = None;
+        if let Err(error) = &result {
+            let mark = self.link.take().map(|link| link.mark().to_owned());
+            if let (ShellError::SupervisorGone(_), Some(mark)) = (error, mark) {
+                sweep(&mark).await;
+            }
             self.unfinished = None;
             self.replaced = true;
         }

@@ -71,9 +71,15 @@ fn used_up_steps_are_exit_4_and_more_can_be_given() {
     let finished = &bodies(&events, "task_finished")[0];
     assert_eq!(finished["result"], "Task execution exceeded maximum steps without completion.");
     assert_eq!(model.requests().len(), 2);
-    let more = lathe().env("LATHE_HOME", run.home()).args(["resume", "--max-steps", "5"]).with_model(&model);
-    let ran = more.run().expect_code(2);
-    assert!(ran.stderr.contains("Give it another one"), "{}", ran.stderr);
+    // What was printed as the way to go on is one.
+    let more =
+        lathe().env("LATHE_HOME", run.home()).args(["resume", "--max-steps", "5", "--output", "stream-json"]);
+    let events = more.with_model(&model).run().expect_code(0).events();
+    assert_eq!(bodies(&events, "task_finished").last().unwrap()["ending"], "done");
+    assert_eq!(bodies(&events, "run_resumed").len(), 1);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let done = lathe().env("LATHE_HOME", run.home()).arg("resume").with_model(&model).run().expect_code(2);
+    assert!(done.stderr.contains("Give it another one"), "{}", done.stderr);
 }
 
 #[test]
@@ -320,6 +326,61 @@ fn ctrl_c_ends_a_running_command_and_leaves_a_history_that_can_be_gone_on_with()
     let again = lathe().env("LATHE_HOME", run.home()).args(["resume", "", "go on"]).with_model(&model);
     again.in_dir(repo.path()).run().expect_code(0);
     assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn a_cancelled_run_and_a_model_that_was_gone_can_be_gone_on_with() {
+    let repo = TempRepo::new(&[]);
+    let script = Script::new()
+        .answer(call("c1", "bash", json!({ "command": "sleep 98470" })))
+        .answer(call("c2", "bash", json!({ "command": "echo on" })).fails(1, Fault::status(400, "not now")))
+        .answer(done("in the end"));
+    let model = FakeModel::serving(script);
+    let run = run_in(repo.path(), &model);
+    let running = run.spawn();
+    eventually(Duration::from_secs(20), "the command runs", || !no_process_with("sleep 98470"));
+    stop_and_check(&run, running);
+    let resume = || {
+        lathe().env("LATHE_HOME", run.home()).args(["resume", "--output", "stream-json"]).with_model(&model)
+    };
+    resume().run().expect_code(3);
+    let events = resume().run().expect_code(0).events();
+    assert_eq!(model.violations(), Vec::<String>::new());
+    assert_eq!(bodies(&events, "task_finished").last().unwrap()["result"], "in the end");
+    let replayed = lathe().env("LATHE_HOME", run.home()).arg("replay").run().expect_code(0);
+    assert!(replayed.stdout.ends_with("0 divergences\n"), "{}", replayed.stdout);
+}
+
+#[test]
+fn an_address_or_a_key_that_can_never_work_is_said_at_once() {
+    let repo = TempRepo::new(&[]);
+    for (url, key) in [("notaurl", "k"), ("ftp://x/y", "k"), ("http://127.0.0.1:9/v1", "k\nx")] {
+        let run = lathe().in_dir(repo.path()).args([
+            "run",
+            "x",
+            "--model",
+            "m",
+            "--model-base-url",
+            url,
+            "--api-key",
+            key,
+        ]);
+        let ran = run.run().expect_code(2);
+        assert!(ran.stderr.contains("error[bad-model]"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_not_a_success() {
+    let home = tempfile::tempdir().unwrap();
+    let line = format!("{} demo > /dev/full", env!("CARGO_BIN_EXE_lathe"));
+    let ran = std::process::Command::new("bash")
+        .args(["-c", &line])
+        .env("LATHE_HOME", home.path())
+        .output()
+        .unwrap();
+    assert_eq!(ran.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("standard output cannot be written"));
 }
 
 fn stop_and_check(_run: &lathe_testkit::Lathe, running: lathe_testkit::Running) -> Vec<Value> {

@@ -94,6 +94,16 @@ fn a_flood_of_output_is_cut_and_told_and_kept() {
     assert_eq!(finished["truncated"]["kept"], 64 << 20);
 }
 
+#[test]
+fn a_noisy_command_is_not_slowed_down_by_the_console() {
+    let repo = TempRepo::new(&[]);
+    let flood = json!({ "command": "yes | head -c 60000000; echo finished", "timeout": 20 });
+    let model = FakeModel::serving(Script::new().answer(call("c1", "bash", flood)).answer(done("ok")));
+    let run = crate::lathe().in_dir(repo.path()).args(["run", "x", "--mode", "full-auto"]).with_model(&model);
+    let ran = run.run().expect_code(0);
+    assert!(ran.stdout.contains("more lines") && !ran.stdout.contains("took longer"), "{}", ran.stdout);
+}
+
 fn resident(pid: u32) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0 kB");

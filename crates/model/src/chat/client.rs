@@ -28,6 +28,26 @@ pub struct ChatOptions {
     pub attempts: u32,
 }
 
+impl ChatOptions {
+    /// What could never work, said before anything is sent.
+    pub fn check(&self) -> Result<(), String> {
+        let url = reqwest::Url::parse(&self.base_url)
+            .map_err(|error| format!("`{}` is no address: {error}", self.base_url))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(format!(
+                "`{}` is no address of a server: it must begin with http:// or https://",
+                self.base_url
+            ));
+        }
+        match &self.api_key {
+            Some(key) if key.chars().any(|c| c.is_control() || !c.is_ascii()) => {
+                Err("the key holds characters that no key has (a line break, perhaps)".to_owned())
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
 pub struct ChatClient {
     options: ChatOptions,
     http: OnceLock<reqwest::Client>,

@@ -150,6 +150,9 @@ impl Line {
 fn problem(error: ShellError) -> Problem {
     let reason = error.to_string();
     match error {
+        ShellError::Place { path, source } if source.kind() == std::io::ErrorKind::StorageFull => {
+            Problem::NoSpace(path)
+        }
         ShellError::NoExec(_)
         | ShellError::Place { .. }
         | ShellError::Supervisor(_)

@@ -166,7 +166,9 @@ impl View {
             .into_iter()
             .map(|entry| {
                 let slash = if entry.kind == FileKind::Directory { "/" } else { "" };
-                format!("{}{slash}", entry.path.display())
+                // A line break in a name would look like two names.
+                let name: String = entry.path.display().to_string().chars().map(visible).collect();
+                format!("{name}{slash}")
             })
             .collect();
         Ok(Ok(Data::Folder(FolderData { path: self.path.display().to_string(), entries })).into())
@@ -186,6 +188,11 @@ pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> String {
         }
     }
     out
+}
+
+/// A character as it can stand in a list of names.
+fn visible(c: char) -> String {
+    if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
 }
 
 /// At most `cap` bytes, cut at the end of a line where there is one.
@@ -247,7 +254,7 @@ pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
     }
     let listed = folder.entries.join("\n");
     let shown = clip(&listed, cap);
-    let rest = folder.entries.len() - 1 - shown.matches('\n').count();
+    let rest = folder.entries.len().saturating_sub(1 + shown.matches('\n').count());
     let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}", folder.path)
 }
