@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
+use lathe_journal::{Index, Reader, session_ids};
+use lathe_protocol::SessionId;
 use tokio_util::sync::CancellationToken;
+
+use crate::error::HostError;
 
 use crate::models::PROVIDERS;
 use crate::session::Host;
@@ -25,7 +29,15 @@ pub enum CheckState {
 
 impl Host {
     pub async fn doctor(&self, folder: &Path) -> Vec<Check> {
-        vec![self.check_home(), self.check_shell(folder).await, check_git(), check_model(), check_sandbox()]
+        vec![
+            self.check_home(),
+            self.check_sessions(),
+            self.check_index(),
+            self.check_shell(folder).await,
+            check_git(),
+            check_model(),
+            check_sandbox(),
+        ]
     }
 
     fn check_home(&self) -> Check {
@@ -38,6 +50,52 @@ impl Host {
         match probe() {
             Ok(()) => good("home", format!("{} can be written", self.home().path().display())),
             Err(reason) => broken("home", reason),
+        }
+    }
+
+    /// Every journal is opened and read to its end. A damaged one is named; nothing is done to it.
+    fn check_sessions(&self) -> Check {
+        let ids = session_ids(&self.home().sessions()).unwrap_or_default();
+        let wrong: Vec<String> = ids
+            .iter()
+            .filter_map(|id| match self.read_through(id) {
+                Ok(()) => None,
+                Err(error) => Some(format!("{id}: {error}")),
+            })
+            .collect();
+        match wrong.as_slice() {
+            [] => good("sessions", format!("{} can be read", ids.len())),
+            wrong => broken(
+                "sessions",
+                format!("{} of {} cannot be read: {}", wrong.len(), ids.len(), wrong.join("; ")),
+            ),
+        }
+    }
+
+    fn read_through(&self, id: &SessionId) -> Result<(), HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        Ok(reader.live_each(drop)?)
+    }
+
+    /// The index can always be made again, so it is, where it does not fit the journals.
+    fn check_index(&self) -> Check {
+        let home = self.home().path();
+        if !home.join("sessions").exists() {
+            return good("index", "nothing to list yet".to_owned());
+        }
+        let mended = || -> Result<String, HostError> {
+            let journals = session_ids(&self.home().sessions())?.len();
+            let mut index = Index::open(home)?;
+            let listed = index.list(None)?.len();
+            if listed == journals {
+                return Ok(format!("{listed} sessions listed"));
+            }
+            let rebuilt = index.rebuild(&self.home().sessions(), &self.home().blobs()?)?;
+            Ok(format!("made again: it listed {listed} of {journals} sessions, now {}", rebuilt.sessions))
+        };
+        match mended() {
+            Ok(detail) => good("index", detail),
+            Err(error) => broken("index", error.to_string()),
         }
     }
 

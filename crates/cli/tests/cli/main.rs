@@ -7,11 +7,13 @@
 mod edits;
 mod ends;
 mod faults;
+mod guide;
 mod house;
 mod kills;
 mod replay;
 mod runs;
 mod shell;
+mod store;
 mod surface;
 mod trae_user;
 mod travel;

@@ -1,0 +1,62 @@
+//! The guide is true: every command in it is run.
+
+use std::path::Path;
+
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done, golden};
+use serde_json::{Value, json};
+
+use crate::lathe;
+
+fn docs(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
+}
+
+#[test]
+fn every_command_of_the_guide_works() {
+    let guide = std::fs::read_to_string(docs("guide.md")).unwrap();
+    let lines: Vec<&str> = guide.lines().filter_map(|line| line.strip_prefix("    $ ")).collect();
+    assert!(lines.len() > 25);
+    let repo = TempRepo::with_git(&[("README.md", "# sample\n"), ("task.md", "say hello\n")]);
+    // Stateless: the first answer of a conversation changes a file, the next ends it, and so on.
+    let model = FakeModel::serving(Script::repeat(60, |k| match k % 2 {
+        0 => call(&format!("c{k}"), "bash", json!({ "command": format!("date +%N%N > made-{k}") })),
+        _ => done("hello"),
+    }));
+    let lathe = lathe();
+    let binary = Path::new(env!("CARGO_BIN_EXE_lathe"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let _ = std::fs::remove_file("/tmp/lathe-guide.cassette");
+    for line in lines {
+        let newest = lathe.clone().args(["sessions", "--json", "--limit", "1"]).run();
+        let sessions: Value = serde_json::from_str(&newest.stdout).unwrap_or_default();
+        let id = sessions[0]["id"].as_str().unwrap_or_default().to_owned();
+        let output = std::process::Command::new("bash")
+            .args(["-c", line])
+            .current_dir(repo.path())
+            .env("PATH", &path)
+            .env("LATHE_HOME", lathe.home())
+            .env("OPENAI_API_KEY", model.key())
+            .env("OPENAI_BASE_URL", model.base_url())
+            .env("LATHE_MODEL", "fake")
+            .env("NO_COLOR", "1")
+            .env("ID", id)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // A replay with live tools is asked whether the world differs; here it may.
+        let fine =
+            output.status.success() || (line.contains("--tools live") && output.status.code() == Some(1));
+        assert!(fine, "{line}\n{}\n{}", text(&output.stdout), text(&output.stderr));
+    }
+    assert_eq!(model.violations(), Vec::<String>::new());
+    for left in ["patch", "json", "html", "cassette"] {
+        std::fs::remove_file(format!("/tmp/lathe-guide.{left}")).unwrap();
+    }
+}
+
+#[test]
+fn the_configuration_reference_is_what_the_program_says() {
+    let said = lathe().args(["config", "reference"]).run().expect_code(0).stdout;
+    golden(docs("configuration.md"), &said);
+}
