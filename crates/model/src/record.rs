@@ -70,7 +70,7 @@ pub fn cassette_line(request: &Request, answer: &Answer, variables: &Variables) 
         agent: &request.agent,
         purpose: request.purpose,
         digest: &request.digest,
-        asked: request.fresh.iter().map(Neutral::neutral).collect(),
+        asked: request.fresh.iter().map(|message| message.neutral().into_owned()).collect(),
     };
     let recorded = RecordedAnswer {
         blocks: answer.blocks.iter().filter_map(without_raw).collect(),
@@ -78,8 +78,10 @@ pub fn cassette_line(request: &Request, answer: &Answer, variables: &Variables) 
         usage: answer.usage,
         model: answer.model.clone(),
     };
-    let asked = variables.mask(&serde_json::to_string(&asked).unwrap_or_default());
-    let recorded = variables.mask_fillable(&serde_json::to_string(&recorded).unwrap_or_default());
+    let asked = serde_json::to_string(&asked).unwrap_or_default();
+    let asked = variables.mask(&asked);
+    let recorded = serde_json::to_string(&recorded).unwrap_or_default();
+    let recorded = variables.mask_fillable(&recorded);
     format!("{},\"answer\":{recorded}}}\n", asked.strip_suffix('}').unwrap_or(&asked))
 }
 

@@ -6,6 +6,7 @@
 //! chain of digests over the *neutral* form of the messages, with the variables of the machine masked: it is what a
 //! journal and a cassette compare, whatever the wire.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -101,21 +102,24 @@ impl Rope {
 pub(crate) fn neutral_json<T: Serialize + Neutral>(message: &T, variables: &Variables) -> String {
     // Serialising our own types to a string cannot fail: keys are strings and raw JSON was checked when made.
     let text = serde_json::to_string(&message.neutral()).unwrap_or_default();
-    variables.mask(&text)
+    match variables.mask(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(masked) => masked,
+    }
 }
 
 /// Leaves out the providers' raw forms.
-pub(crate) trait Neutral: Sized {
-    fn neutral(&self) -> Self;
+pub(crate) trait Neutral: Clone {
+    fn neutral(&self) -> Cow<'_, Self>;
 }
 
 impl Neutral for Message {
-    fn neutral(&self) -> Self {
+    fn neutral(&self) -> Cow<'_, Self> {
         match self {
             Message::Assistant(message) => {
-                Message::Assistant(AssistantMessage { blocks: neutral_blocks(&message.blocks) })
+                Cow::Owned(Message::Assistant(AssistantMessage { blocks: neutral_blocks(&message.blocks) }))
             }
-            Message::User(_) | Message::Tool(_) => self.clone(),
+            Message::User(_) | Message::Tool(_) => Cow::Borrowed(self),
         }
     }
 }

@@ -7,6 +7,8 @@
 //!
 //! Masking works on JSON text, so that one pass serves every field of a message; the values are JSON-escaped first.
 
+use std::borrow::Cow;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 use lathe_protocol::Surroundings;
 
@@ -42,14 +44,20 @@ impl Variables {
         Self { values, finder }
     }
 
-    /// Puts the variables' names where their values stand.
-    pub fn mask(&self, json: &str) -> String {
-        mask_numbers(&self.mask_fillable(json))
+    /// Puts the variables' names where their values stand. Most texts hold none, and are only looked through.
+    pub fn mask<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        match self.mask_fillable(json) {
+            Cow::Borrowed(text) => mask_numbers(text),
+            Cow::Owned(text) => Cow::Owned(mask_numbers(&text).into_owned()),
+        }
     }
 
     /// The same for the variables that can be filled in again: an answer's `sleep 5s` must stay what it is.
-    pub fn mask_fillable(&self, json: &str) -> String {
-        self.mask_values(&escape_words(json))
+    pub fn mask_fillable<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        match escape_words(json) {
+            Cow::Borrowed(text) => self.mask_values(text),
+            Cow::Owned(text) => Cow::Owned(self.mask_values(&text).into_owned()),
+        }
     }
 
     /// The way back, as far as there is one.
@@ -84,11 +92,9 @@ impl Variables {
         out
     }
 
-    fn mask_values(&self, text: &str) -> String {
-        let Some(finder) = &self.finder else {
-            return text.to_owned();
-        };
-        let mut out = String::with_capacity(text.len());
+    fn mask_values<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(finder) = &self.finder else { return Cow::Borrowed(text) };
+        let mut out = String::new();
         let mut done = 0;
         for found in finder.find_iter(text) {
             let (Some((_, name)), Some(between)) =
@@ -105,9 +111,17 @@ impl Variables {
             out.push('}');
             done = found.end();
         }
-        out.push_str(text.get(done..).unwrap_or_default());
-        out
+        changed(text, out, done)
     }
+}
+
+/// What was put together so far and the rest of the text; the text itself, if nothing was found in it.
+fn changed(text: &str, mut out: String, done: usize) -> Cow<'_, str> {
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    Cow::Owned(out)
 }
 
 /// `/root` is not part of `/rooted`, and `2026-11-15` not of `12026-11-159`.
@@ -126,48 +140,41 @@ fn word_at(text: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|name| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with('}')))
 }
 
-fn escape_words(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("${") {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        if word_at(from).is_some() {
-            out.push('$');
+fn escape_words(text: &str) -> Cow<'_, str> {
+    let mut out = String::new();
+    let mut done = 0;
+    for (at, _) in text.match_indices("${") {
+        if word_at(text.get(at..).unwrap_or_default()).is_some() {
+            out.push_str(text.get(done..at).unwrap_or_default());
+            out.push_str("$${");
+            done = at + 2;
         }
-        out.push_str("${");
-        rest = from.get(2..).unwrap_or_default();
     }
-    out.push_str(rest);
-    out
+    changed(text, out, done)
 }
 
 /// Durations (`0.12s`, `35 ms`) and process ids (`pid 123`, `[1] 123`).
-fn mask_numbers(text: &str) -> String {
+fn mask_numbers(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
     let (mut at, mut done) = (0, 0);
-    while let Some(&byte) = bytes.get(at) {
-        if !byte.is_ascii_digit() {
-            at += 1;
-            continue;
-        }
-        let start = at;
+    while let Some(skipped) = bytes.get(at..).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
+        let start = at + skipped;
+        at = start;
         while bytes.get(at).is_some_and(|b| b.is_ascii_digit() || *b == b'.') {
             at += 1;
         }
-        let word_before = start
-            .checked_sub(1)
-            .and_then(|i| bytes.get(i))
-            .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+        let before = start.checked_sub(1).and_then(|i| bytes.get(i));
+        let word_before = before.is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
         let after_escape = start >= 2 && bytes.get(start - 2) == Some(&b'\\');
         if word_before && !after_escape {
             continue;
         }
-        let before = text.get(..start).unwrap_or_default();
         let (name, end) = if let Some(unit) = unit_at(text.get(at..).unwrap_or_default()) {
             ("${duration}", at + unit)
-        } else if is_pid_place(before) && !text.get(start..at).unwrap_or_default().contains('.') {
+        } else if is_pid_place(text.get(..start).unwrap_or_default())
+            && !text.get(start..at).unwrap_or_default().contains('.')
+        {
             ("${pid}", at)
         } else {
             continue;
@@ -177,8 +184,7 @@ fn mask_numbers(text: &str) -> String {
         done = end;
         at = end;
     }
-    out.push_str(text.get(done..).unwrap_or_default());
-    out
+    changed(text, out, done)
 }
 
 /// Length of a unit of time at the beginning of `rest`, if there is one.
