@@ -11,7 +11,9 @@ use super::Effort;
 use super::samples::{Samples, time_program};
 use super::table::{Goal, Table, mb};
 
-const SIZE_GOAL: u64 = 12_000_000;
+/// Of the program with everything in it, some day.
+const SIZE_GOAL: u64 = 70_000_000;
+const PEAK_GOAL: u64 = 12_000_000;
 const RELOCATIONS_GOAL: u64 = 50_000;
 
 pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
@@ -28,13 +30,14 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
     }
     table.time("lathe --version", &version, ("an empty Rust program", bare.median()), &Goal::Ratio(2.0));
 
-    let peak = |command: &mut Command| peak_memory(command).map_or("unknown".to_owned(), mb);
+    let shown = |peak: Option<u64>| peak.map_or("unknown".to_owned(), mb);
+    let peak = peak_memory(&mut lathe.command());
     table.amount(
         "  its peak memory",
-        peak(&mut lathe.command()),
-        ("a Rust program that prints", peak(&mut Command::new(&printing))),
-        String::new(),
-        None,
+        shown(peak),
+        ("a Rust program that prints", shown(peak_memory(&mut Command::new(&printing)))),
+        mb(PEAK_GOAL),
+        peak.map(|peak| peak <= PEAK_GOAL),
     );
 
     let size = std::fs::metadata(binary).expect("the binary is there").len();
