@@ -196,6 +196,105 @@ fn a_hostile_repository_runs_nothing_when_its_patch_is_made() {
 }
 
 #[test]
+fn every_flag_of_traes_run_means_what_it_meant() {
+    let repo = TempRepo::with_git(&[("task.txt", "from a file\n")]);
+    let model = FakeModel::serving(Script::repeat(9, |k| match k {
+        0 => call("c", "bash", json!({ "command": "pwd; echo x >> changed.txt" })),
+        _ => done("ok"),
+    }));
+    let outside = TempRepo::new(&[]);
+    let (patch, trajectory) = (outside.join("p"), outside.join("t"));
+    let text = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+    let common = || lathe().env("LATHE_MODE", "full-auto").in_dir(outside.path()).arg("run");
+    let forms: [Vec<String>; 2] = [
+        [
+            "--file",
+            &text(&repo.join("task.txt")),
+            "--provider",
+            "openai",
+            "--model",
+            "fake",
+            "--model-base-url",
+            &model.base_url(),
+            "--api-key",
+            model.key(),
+            "--max-steps",
+            "3",
+            "--working-dir",
+            &text(repo.path()),
+            "--must-patch",
+            "--patch-path",
+            &text(&patch),
+            "--trajectory-file",
+            &text(&trajectory),
+            "--console-type",
+            "SIMPLE",
+            "--agent-type",
+            "trae_agent",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        [
+            "-f",
+            &text(&repo.join("task.txt")),
+            "-p",
+            "openai",
+            "-m",
+            "fake",
+            "--model-base-url",
+            &model.base_url(),
+            "-k",
+            model.key(),
+            "--max-steps",
+            "3",
+            "-w",
+            &text(repo.path()),
+            "-mp",
+            "-pp",
+            &text(&patch),
+            "-t",
+            &text(&trajectory),
+            "-ct",
+            "rich",
+            "-at",
+            "trae_agent",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for form in forms {
+        let ran = common().args(&form).run().expect_code(0);
+        assert!(
+            ran.stdout.contains("at most 3 steps") && ran.stdout.contains("from a file"),
+            "{}",
+            ran.stdout
+        );
+        assert!(ran.stdout.contains(text(&repo.path().canonicalize().unwrap()).as_str()), "{}", ran.stdout);
+        assert!(std::fs::read_to_string(&patch).unwrap().contains("changed.txt"));
+        let json: Value = serde_json::from_str(&std::fs::read_to_string(&trajectory).unwrap()).unwrap();
+        assert_eq!(
+            (&json["max_steps"], &json["provider"], &json["model"]),
+            (&json!(3), &json!("openai"), &json!("fake"))
+        );
+        std::fs::remove_file(&patch).unwrap();
+        std::fs::remove_file(&trajectory).unwrap();
+    }
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let shown = lathe()
+        .args(["show-config", "-p", "openai", "-m", "gpt", "-k", "sk-abcdefghijklmnop", "--max-steps", "8"])
+        .run();
+    let shown = shown.expect_code(0).stdout;
+    assert!(
+        shown.contains("gpt") && shown.contains('8') && !shown.contains("sk-abcdefghijklmnop"),
+        "{shown}"
+    );
+    let wrong = common().args(["x", "--agent-type", "other"]).run().expect_code(2);
+    assert!(wrong.stderr.contains("trae_agent"), "{}", wrong.stderr);
+    let both = common().args(["x", "-f", &text(&repo.join("task.txt"))]).run().expect_code(2);
+    assert!(both.stderr.contains("not both"), "{}", both.stderr);
+}
+
+#[test]
 fn configuration_shows_every_value_with_its_source_and_no_key() {
     let repo = TempRepo::new(&[(
         ".lathe/config.toml",

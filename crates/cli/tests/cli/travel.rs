@@ -251,6 +251,51 @@ fn interactive_works_on_one_task_after_the_other_in_a_terminal() {
 }
 
 #[test]
+fn interactive_in_a_real_terminal_shows_the_steps_of_each_task() {
+    let repo = TempRepo::new(&[]);
+    let script = Script::repeat(6, |k| match k % 2 {
+        0 => call(&format!("c{k}"), "bash", json!({ "command": format!("echo output-{k}; tty") })),
+        _ => say(&format!("Answer {k}.")),
+    });
+    let model = FakeModel::serving(script);
+    let home = tempfile::tempdir().unwrap();
+    let line = format!(
+        "{} interactive --mode full-auto --model-base-url {} --model fake --api-key {}",
+        env!("CARGO_BIN_EXE_lathe"),
+        model.base_url(),
+        model.key()
+    );
+    // `script` gives it a terminal; what is typed waits there until it is asked for.
+    let mut terminal = std::process::Command::new("script")
+        .args(["-qefc", &line, "/dev/null"])
+        .current_dir(repo.path())
+        .env("LATHE_HOME", home.path())
+        .env("TERM", "xterm")
+        .env("LANG", "C.UTF-8")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut typing = terminal.stdin.take().unwrap();
+    std::io::Write::write_all(&mut typing, b"task one\ntask two\ntask three\nexit\n").unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    drop(typing);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shown}");
+    assert_eq!(model.violations(), Vec::<String>::new());
+    for step in 1..=6 {
+        assert!(shown.contains(&format!("step {step}")), "{shown}");
+    }
+    for text in
+        ["output-0", "output-2", "output-4", "Answer 1.", "Answer 3.", "Answer 5.", "Goodbye!", "\u{1b}["]
+    {
+        assert!(shown.contains(text), "{text}\n{shown}");
+    }
+    // The shell of the session has no terminal, whatever Lathe itself has.
+    assert_eq!(shown.matches("not a tty").count(), 3, "{shown}");
+}
+
+#[test]
 fn interactive_says_goodbye_at_the_end_of_input() {
     let repo = TempRepo::new(&[]);
     let model = FakeModel::serving(Script::new());
