@@ -11,13 +11,14 @@ use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::Gate;
 use lathe_protocol::{
     Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
-    Command, CommandBody, Decision, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer, Reflected,
-    Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp,
-    ToolCall, Update, calls_of,
+    Command, CommandBody, Decision, Digest, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
+    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer,
+    Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven,
+    Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{LiveOutput, Prepared, RunContext, Toolbox};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -87,6 +88,14 @@ pub struct Actor {
     looking: bool,
 }
 
+/// What is saved now and then, so that a long session is opened quickly.
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    state: State,
+    /// Over the messages up to the state's last event.
+    chain: Digest,
+}
+
 /// The state of a journal that is read one event at a time, from a snapshot on where there is one.
 struct Fold {
     saved: Option<State>,
@@ -97,7 +106,8 @@ impl Fold {
     fn take(&mut self, event: &Event) {
         match (&mut self.state, &self.saved) {
             (None, _) => self.state = State::opened(event),
-            // What the snapshot holds need not be applied; one of a branch that was rewound away is never met.
+            // What the snapshot holds need not be applied again.
+            (Some(_), Some(saved)) if event.seq < saved.seq => {}
             (Some(state), Some(saved)) if event.seq == saved.seq => {
                 state.clone_from(saved);
                 self.saved = None;
@@ -111,11 +121,18 @@ impl Actor {
     /// Reads a journal that has at least its opening, closes what was left open, and stands ready. New options, if they
     /// differ from the session's, become an event.
     pub fn open(setup: Setup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
-        let saved =
-            setup.journal.snapshot()?.and_then(|(_, bytes)| serde_json::from_slice::<State>(&bytes).ok());
+        let reader = setup.journal.reader()?;
+        // A snapshot may be of a branch that was rewound away; then everything is read as if there were none.
+        let saved = if reader.has_rewinds()? { None } else { setup.journal.snapshot()? };
+        let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<Snapshot>(&bytes).ok());
         let mut history = History::new(setup.model.wire(), AgentId::main(), Arc::clone(&setup.variables));
+        if let Some(saved) = &saved {
+            history.trust(saved.state.seq, saved.chain.clone());
+        }
+        let snapshot = saved.as_ref().map_or(Seq(0), |saved| saved.state.seq);
+        let saved = saved.map(|saved| saved.state);
         let mut fold = Fold { saved, state: None };
-        setup.journal.reader()?.live_each(|event| {
+        reader.live_each(|event| {
             history.take(&event);
             fold.take(&event);
         })?;
@@ -132,7 +149,7 @@ impl Actor {
         let watchers = Watchers { updates, last: last_seen, agent: AgentId::main() };
         let mut actor = Self {
             syncer: Arc::new(Mutex::new(setup.journal.syncer()?)),
-            snapshot: state.seq,
+            snapshot,
             state,
             history,
             inbox,
@@ -322,8 +339,9 @@ impl Actor {
         // The step before is made safe while the model thinks.
         self.tasks.spawn(effects::sync(Arc::clone(&self.syncer), self.answers.clone()));
         if self.state.seq.0 - self.snapshot.0 >= SNAPSHOT_EVERY {
-            let state = serde_json::to_vec(&self.state).unwrap_or_default();
-            self.setup.journal.save_snapshot(self.state.seq, &state)?;
+            let snapshot = Snapshot { state: self.state.clone(), chain: self.history.chain().clone() };
+            let bytes = serde_json::to_vec(&snapshot).unwrap_or_default();
+            self.setup.journal.save_snapshot(self.state.seq, &bytes)?;
             self.snapshot = self.state.seq;
         }
         Ok(())

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lathe_model::{Head, Request, Rope, Variables, Wire};
 use lathe_protocol::{
-    AgentId, AssistantMessage, CallFinished, CallId, Event, Fact, Message, StepNo, ToolMessage, Toolset,
-    calls_of,
+    AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Message, Seq, StepNo, ToolMessage,
+    Toolset, calls_of,
 };
 
 pub struct History {
@@ -18,6 +18,8 @@ pub struct History {
     workspace: String,
     /// The calls of the last answer, with the results that are there.
     open: Vec<(CallId, Option<ToolMessage>)>,
+    /// Up to this event the chain is known, so messages need not be digested again.
+    known: Option<(Seq, Digest)>,
 }
 
 impl History {
@@ -28,10 +30,32 @@ impl History {
             model: String::new(),
             workspace: String::new(),
             open: Vec::new(),
+            known: None,
         }
     }
 
+    /// Spares digesting what was digested before a snapshot; `chain` is what it came to at event `upto`.
+    pub fn trust(&mut self, upto: Seq, chain: Digest) {
+        self.known = Some((upto, chain));
+    }
+
+    /// The chain over all messages so far.
+    pub fn chain(&self) -> &Digest {
+        self.rope.chain()
+    }
+
+    fn push(&mut self, message: Message) {
+        if self.known.is_some() { self.rope.push_known(message) } else { self.rope.push(message) }
+    }
+
     pub fn take(&mut self, event: &Event) {
+        self.take_fact(event);
+        if let Some((_, chain)) = self.known.take_if(|(upto, _)| *upto <= event.seq) {
+            self.rope.set_chain(chain);
+        }
+    }
+
+    fn take_fact(&mut self, event: &Event) {
         match &event.fact {
             Fact::SessionOpened(opened) => {
                 self.toolset = opened.options.toolset;
@@ -47,19 +71,19 @@ impl History {
                 system: epoch.system.clone(),
                 tools: epoch.tools.clone(),
             }),
-            Fact::TaskGiven(given) => self.rope.push(Message::user(self.task_text(&given.text))),
+            Fact::TaskGiven(given) => self.push(Message::user(self.task_text(&given.text))),
             Fact::ModelAnswered(answered) => {
                 self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
                 // A provider refuses an assistant message with nothing in it.
                 if answered.blocks.is_empty() {
                     self.rope.skip_turn();
                 } else {
-                    self.rope.push(Message::Assistant(AssistantMessage { blocks: answered.blocks.clone() }));
+                    self.push(Message::Assistant(AssistantMessage { blocks: answered.blocks.clone() }));
                 }
             }
             Fact::CallFinished(finished) => self.result(event.place.call.as_ref(), finished),
-            Fact::Reflected(reflected) => self.rope.push(Message::user(&reflected.text)),
-            Fact::Reminded(reminded) => self.rope.push(Message::user(&reminded.text)),
+            Fact::Reflected(reflected) => self.push(Message::user(&reflected.text)),
+            Fact::Reminded(reminded) => self.push(Message::user(&reminded.text)),
             Fact::BaselineTaken(_)
             | Fact::RunResumed(_)
             | Fact::CancelAsked(_)
@@ -90,8 +114,10 @@ impl History {
             error: finished.error.is_some(),
         });
         if self.open.iter().all(|(_, result)| result.is_some()) {
-            for message in self.open.drain(..).filter_map(|(_, result)| result) {
-                self.rope.push(Message::Tool(message));
+            for (_, result) in std::mem::take(&mut self.open) {
+                if let Some(message) = result {
+                    self.push(Message::Tool(message));
+                }
             }
         }
     }

@@ -249,7 +249,11 @@ impl Host {
         let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
         rope.set_head(&Head { model, system, tools });
         rope.push(Message::user(task));
-        Ok(ShownRequest { body: rope.request(StepNo(1)).parts.concat(), system_chars, tools_chars })
+        Ok(ShownRequest {
+            body: rope.request(StepNo(1)).body().unwrap_or_default(),
+            system_chars,
+            tools_chars,
+        })
     }
 
     /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.

@@ -40,6 +40,11 @@ impl Reader {
         Ok(live(self.all()?))
     }
 
+    /// Whether something was ever rewound: if not, every event is on the current branch.
+    pub fn has_rewinds(&self) -> Result<bool, JournalError> {
+        self.store.has_rewinds()
+    }
+
     /// The current branch, one event at a time. Only a journal that was rewound is taken into memory for it.
     pub fn live_each(&self, mut take: impl FnMut(Event)) -> Result<(), JournalError> {
         if self.store.has_rewinds()? {

@@ -3,20 +3,21 @@
 //! A stream body would be sent chunked, which some servers refuse; joining the parts would copy the history.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
+use crate::part::Part;
+
 pub(crate) struct ChainedBody {
-    parts: VecDeque<Bytes>,
+    parts: VecDeque<Part>,
     left: u64,
 }
 
 impl ChainedBody {
-    pub(crate) fn new(parts: Vec<Bytes>) -> Self {
+    pub(crate) fn new(parts: Vec<Part>) -> Self {
         let left = parts.iter().map(|part| part.len() as u64).sum();
         Self { parts: parts.into(), left }
     }
@@ -24,7 +25,7 @@ impl ChainedBody {
 
 impl Body for ChainedBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = std::io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
@@ -32,7 +33,7 @@ impl Body for ChainedBody {
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
         let part = self.parts.pop_front();
         self.left -= part.as_ref().map_or(0, |part| part.len() as u64);
-        Poll::Ready(part.map(|part| Ok(Frame::data(part))))
+        Poll::Ready(part.map(|part| part.bytes().map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -5,6 +5,7 @@
 mod body;
 mod cassette;
 mod chat;
+mod part;
 mod record;
 mod replay;
 mod request;
@@ -14,6 +15,7 @@ mod variables;
 
 pub use cassette::{Cassette, CassetteError};
 pub use chat::{ChatClient, ChatOptions};
+pub use part::Part;
 pub use record::{RecordingClient, cassette_header, cassette_line};
 pub use replay::{Pace, ReplayClient, Strictness};
 pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request, Wire};

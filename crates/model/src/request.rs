@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use lathe_protocol::{
     AgentId, Block, Boxed, Digest, Message, ReplayDrifted, StepNo, StopReason, ToolSpec, Usage,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+
+use crate::part::Part;
 
 /// The part of a prompt that changes only with an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ pub struct Request {
     pub purpose: Purpose,
     pub step: StepNo,
     /// The body in the client's wire; chained, never joined.
-    pub parts: Vec<Bytes>,
+    pub parts: Vec<Part>,
     /// Chain over the digests of all messages, head included.
     pub digest: Digest,
     pub messages: u32,
@@ -41,6 +42,17 @@ pub struct Request {
     pub turn: u32,
     /// The messages since the last answer.
     pub fresh: Arc<Vec<Message>>,
+}
+
+impl Request {
+    /// The whole body in one piece: for looking at it, not for sending.
+    pub fn body(&self) -> std::io::Result<Vec<u8>> {
+        let mut body = Vec::with_capacity(self.parts.iter().map(Part::len).sum());
+        for part in &self.parts {
+            body.extend_from_slice(&part.bytes()?);
+        }
+        Ok(body)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use lathe_protocol::{AgentId, AssistantMessage, Block, Digest, Message, StepNo, 
 use serde::Serialize;
 
 use crate::chat;
+use crate::part::{Part, Spill};
 use crate::request::{Head, Purpose, Request, Wire};
 use crate::variables::Variables;
 
@@ -21,7 +22,8 @@ pub struct Rope {
     wire: Wire,
     variables: Arc<Variables>,
     agent: AgentId,
-    parts: Vec<Bytes>,
+    parts: Vec<Part>,
+    spill: Spill,
     chain: Digest,
     messages: u32,
     turn: u32,
@@ -34,7 +36,8 @@ impl Rope {
         Self {
             wire,
             agent,
-            parts: vec![Bytes::new()],
+            parts: vec![Part::Held(Bytes::new())],
+            spill: Spill::new(),
             chain: Digest::of(b""),
             messages: 0,
             turn: 0,
@@ -50,15 +53,34 @@ impl Rope {
             Wire::Chat => chat::encode_head(head),
         };
         if let Some(first) = self.parts.first_mut() {
-            *first = bytes;
+            *first = Part::Held(bytes);
         }
     }
 
     pub fn push(&mut self, message: Message) {
         self.chain = self.chain.then(&self.digest(&message));
-        self.parts.push(match self.wire {
+        self.append(message);
+    }
+
+    /// Adds a message whose place in the chain is known already: see [`Rope::set_chain`].
+    pub fn push_known(&mut self, message: Message) {
+        self.append(message);
+    }
+
+    /// The chain over all messages so far, as it was noted down once.
+    pub fn set_chain(&mut self, chain: Digest) {
+        self.chain = chain;
+    }
+
+    pub fn chain(&self) -> &Digest {
+        &self.chain
+    }
+
+    fn append(&mut self, message: Message) {
+        let bytes = match self.wire {
             Wire::Chat => chat::encode_message(&message),
-        });
+        };
+        self.parts.push(self.spill.keep(bytes));
         self.messages += 1;
         match message {
             Message::Assistant(_) => {
@@ -78,9 +100,9 @@ impl Rope {
     pub fn request(&self, step: StepNo) -> Request {
         let mut parts = Vec::with_capacity(self.parts.len() + 1);
         parts.extend_from_slice(&self.parts);
-        parts.push(match self.wire {
+        parts.push(Part::Held(match self.wire {
             Wire::Chat => chat::TAIL,
-        });
+        }));
         Request {
             agent: self.agent.clone(),
             purpose: Purpose::Step,
@@ -148,7 +170,7 @@ mod tests {
     }
 
     fn joined(request: &Request) -> Vec<u8> {
-        request.parts.concat()
+        request.body().unwrap()
     }
 
     fn call(id: &str) -> Block {

@@ -13,7 +13,7 @@ use crate::conversation::Conversation;
 fn messages(conversation: &Conversation) -> Vec<Value> {
     let mut history = History::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
     conversation.events.iter().for_each(|event| history.take(event));
-    let body: Value = serde_json::from_slice(&history.request(StepNo(99)).parts.concat()).unwrap();
+    let body: Value = serde_json::from_slice(&history.request(StepNo(99)).body().unwrap()).unwrap();
     body["messages"].as_array().unwrap().clone()
 }
 

@@ -158,6 +158,33 @@ fn a_watcher_in_another_process_sees_every_event_also_when_it_comes_late() {
 }
 
 #[test]
+fn a_session_opened_from_a_snapshot_goes_on_as_if_it_had_been_read_whole() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let script = Script::repeat(45, |k| {
+        call(&format!("a{k}"), "bash", json!({ "command": format!("echo {k}") })).call(
+            &format!("b{k}"),
+            "view",
+            json!({ "path": "a.txt" }),
+        )
+    });
+    let model = FakeModel::serving(script.answer(done("ok")).answer(done("second")));
+    let run = run_in(repo.path(), &model);
+    let events = run.run().expect_code(0).events();
+    assert!(events.len() > 330, "{}: no snapshot was due", events.len());
+    let again = at_home(&run).args(["resume", "", "and more"]).with_model(&model).in_dir(repo.path());
+    again.run().expect_code(0);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    lathe_testkit::check_prefix(&model.bodies()).unwrap();
+    // The digests after the snapshot fit those before it.
+    let replayed = at_home(&run).arg("replay").run().expect_code(0);
+    assert!(
+        replayed.stdout.contains("47 requests") && replayed.stdout.ends_with("0 divergences\n"),
+        "{}",
+        replayed.stdout
+    );
+}
+
+#[test]
 fn killed_after_each_event_a_session_resumes_with_a_valid_request() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let steps = size(6, 24);

@@ -12,6 +12,7 @@ mod binary;
 mod samples;
 mod steps;
 mod table;
+mod upkeep;
 
 use std::path::PathBuf;
 
@@ -44,6 +45,7 @@ fn main() {
     let mut table = Table::default();
     binary::measure(&binary, &effort, &mut table);
     steps::measure(&binary, &effort, &mut table);
+    upkeep::measure(&binary, &effort, &mut table);
     table.print();
     println!();
     println!(
