@@ -13,7 +13,7 @@ use lathe_tools::{Prepared, RunContext, Toolbox};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::patch::{EMPTY_PATCH, Patcher, is_test_path};
+use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
 use crate::state::Baseline;
 
 /// What reaches the actor.
@@ -111,11 +111,15 @@ pub(crate) struct Look {
 impl Look {
     /// Whether something outside of tests has changed. If that cannot be found out, it counts as not.
     async fn has_patch(self, patcher: &dyn Patcher) -> Result<(), String> {
+        let without_git = !matches!(self.baseline, Some(Baseline::Tree(_)));
         let changed = match self.baseline {
             Some(Baseline::Tree(tree)) => patcher.changed(tree).await?,
             Some(Baseline::Recorded) | None => self.recorded,
         };
-        if changed.iter().any(|path| !is_test_path(path)) { Ok(()) } else { Err(EMPTY_PATCH.to_owned()) }
+        if changed.iter().any(|path| !is_test_path(path)) {
+            return Ok(());
+        }
+        Err(if without_git { format!("{EMPTY_PATCH} {ONLY_RECORDED}") } else { EMPTY_PATCH.to_owned() })
     }
 }
 

@@ -5,6 +5,10 @@ use lathe_protocol::Boxed;
 /// Trae's words for a task that was called done without a change.
 pub const EMPTY_PATCH: &str = "ERROR! Your Patch is empty. Please provide a patch that fixes the problem.";
 
+/// What is said beside it where nothing but the edit tools is recorded.
+pub(crate) const ONLY_RECORDED: &str =
+    "(There is no git repository here, so only changes made with the edit tools count.)";
+
 /// Compares the work tree with what it was.
 pub trait Patcher: Send + Sync {
     /// The tree as it is now, or the commit of this name; none where there is no git.

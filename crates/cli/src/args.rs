@@ -256,6 +256,12 @@ pub(crate) struct ResumeArgs {
     /// Model answers at most, for this task
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
+    /// Write the patch of the run here (short: -pp)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) patch_path: Option<PathBuf>,
+    /// Write a trajectory in Trae's form here
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) trajectory_file: Option<PathBuf>,
     /// What may be done without asking; as before if left out
     #[arg(long, value_enum)]
     pub(crate) mode: Option<ModeArg>,

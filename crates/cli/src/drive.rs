@@ -65,10 +65,12 @@ pub(crate) async fn work(
         Performed::Lost => Exit::Failed,
     };
     host.note(&id);
-    if let Some(path) = &files.patch
-        && let Err(exit) = write_patch(host, &id, path).await
-    {
-        return exit;
+    if let Some(path) = &files.patch {
+        match write_patch(host, &id, path).await {
+            Err(exit) => return exit,
+            Ok(()) if output.is_text() => term::out(&format!("Patch saved to: {}\n", path.display())),
+            Ok(()) => {}
+        }
     }
     let closed =
         host.last_run(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));

@@ -54,6 +54,17 @@ impl Output {
     }
 
     /// What the run came to.
+    /// The same for a session that may be another process's.
+    pub(crate) fn closing_of_any(
+        &self,
+        host: &Host,
+        id: &SessionId,
+        report: &RunReport,
+    ) -> Result<(), HostError> {
+        term::out(&self.closing_text(id, report, &host.diffs(report)?, host.is_running(id)));
+        Ok(())
+    }
+
     pub(crate) fn closing(
         &self,
         host: &Host,
@@ -63,7 +74,7 @@ impl Output {
     ) -> Result<(), HostError> {
         let diffs = host.diffs(report)?;
         match self.kind {
-            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs, host.is_running(id))),
+            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs, false)),
             OutputArg::Json => term::out(&format!("{}\n", closing_json(id, report, &diffs, exit))),
             OutputArg::StreamJson => {}
         }

@@ -89,6 +89,10 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         max_steps: args.max_steps,
         record: args.model.record,
     };
+    let files = Files {
+        patch: args.patch_path.as_deref().map(absolute),
+        trajectory: args.trajectory_file.as_deref().map(absolute),
+    };
     // Words in the place of an id are a task for the newest session.
     let (id, task) = match (args.id, args.task) {
         (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
@@ -112,7 +116,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
             return close(session).await.unwrap_or(Exit::Usage);
         }
     };
-    work(host, session, body, args.output, Files::default()).await
+    work(host, session, body, args.output, files).await
 }
 
 pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {

@@ -54,7 +54,7 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     if report.finished.is_none() && !report.task.is_empty() && !host.is_running(&opened.session) {
         term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
     }
-    output.closing(host, &opened.session, &report, Exit::Done)
+    output.closing_of_any(host, &opened.session, &report)
 }
 
 pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {

@@ -32,9 +32,13 @@ pub(crate) fn text(input: &TaskInput<'_>) -> Result<String, String> {
         return Err("the task is empty".to_owned());
     }
     let mut text = words.clone();
-    for name in named_files(&words) {
+    // Only the user's own line names files: the text of a file may be anybody's.
+    let names = input.task.map(named_files).unwrap_or_default();
+    for name in names {
         let path = input.folder.join(name);
-        if path.is_file() {
+        if !path.is_file() {
+            term::err(&format!("warning: @{name} is no file here; it is left as it stands\n"));
+        } else {
             text.push_str(&format!(
                 "\n\n<file path=\"{name}\">\n{}\n</file>",
                 read_file(&path)?.trim_end_matches('\n')

@@ -23,6 +23,9 @@ pub const PROVIDERS: [Provider; 5] = [
 /// Attempts for one answer.
 const ATTEMPTS: u32 = 6;
 
+/// The provider of a session that was answered from a cassette.
+pub(crate) const RECORDED: &str = "cassette";
+
 /// What the user said about the model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelRequest {
@@ -37,6 +40,10 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// The same request as an earlier session's, where nothing else is said now.
     pub(crate) fn or(self, choice: &ModelChoice) -> Self {
+        // A recorded model is nobody who could be asked again.
+        if choice.provider == RECORDED {
+            return self;
+        }
         let same = self.provider.is_none() && self.base_url.is_none();
         Self {
             provider: self.provider.or_else(|| Some(choice.provider.clone())),

@@ -389,7 +389,8 @@ fn ready(
             }
             Some(_) | None => cassette.toolset(),
         };
-        let choice = ModelChoice { provider: "cassette".into(), model: "recorded".into(), base_url: None };
+        let choice =
+            ModelChoice { provider: models::RECORDED.into(), model: "recorded".into(), base_url: None };
         let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
         Ok(Ready { client, choice, toolset, key: None })
     };

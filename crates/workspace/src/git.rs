@@ -98,7 +98,11 @@ impl Git {
         if self.real_index.exists() {
             std::fs::copy(&self.real_index, &index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
-        self.run(&["add", "--all"], true).await?;
+        // A repository inside this one that has no commit cannot be added; all the rest can.
+        match self.run(&["add", "--all", "--ignore-errors"], true).await {
+            Ok(_) | Err(GitError::Failed { .. }) => {}
+            Err(error) => return Err(error),
+        }
         let tree = self.run(&["write-tree"], true).await?;
         Ok(String::from_utf8_lossy(&tree).trim().to_owned())
     }
@@ -106,8 +110,18 @@ impl Git {
     /// What turns `from` (a tree or commit) into the work tree as it is now.
     pub async fn patch(&self, from: &str) -> Result<Vec<u8>, GitError> {
         let now = self.snapshot().await?;
-        let arguments =
-            ["diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", from, &now];
+        let arguments = [
+            "diff",
+            "--binary",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-renames",
+            from,
+            &now,
+        ];
         self.run(&arguments, true).await
     }
 
@@ -135,7 +149,17 @@ impl Git {
             "core.autocrlf=false",
             "core.pager=cat",
             "core.untrackedCache=false",
+            "core.fileMode=true",
             "diff.external=",
+            "diff.noprefix=false",
+            "diff.mnemonicPrefix=false",
+            "diff.context=3",
+            "diff.interHunkContext=0",
+            "diff.orderFile=/dev/null",
+            "diff.suppressBlankEmpty=false",
+            "diff.algorithm=default",
+            "diff.submodule=short",
+            "diff.relative=false",
             "protocol.allow=never",
             "submodule.recurse=false",
         ] {

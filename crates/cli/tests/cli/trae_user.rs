@@ -169,6 +169,41 @@ fn a_base_commit_is_compared_with_and_a_wrong_one_is_said() {
 }
 
 #[test]
+fn the_users_own_git_settings_do_not_spoil_the_patch() {
+    let repo = TempRepo::with_git(&[("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")]);
+    for (key, value) in [
+        ("diff.noprefix", "true"),
+        ("diff.context", "0"),
+        ("diff.orderFile", "/nope"),
+        ("diff.mnemonicPrefix", "true"),
+        ("core.fileMode", "false"),
+        ("color.ui", "always"),
+        ("diff.relative", "true"),
+    ] {
+        repo.git(&["config", key, value]);
+    }
+    let outside = TempRepo::new(&[]);
+    let patch = outside.join("p.patch");
+    // A repository without a commit inside this one is left out; everything else is in the patch.
+    let command = "sed -i s/5/five/ a.txt; printf x > run.sh; chmod 755 run.sh; mkdir inner; git -C inner init -q; echo z > inner/z";
+    let script = Script::new().answer(call("c1", "bash", json!({ "command": command }))).answer(done("ok"));
+    run(&repo, script, &["--must-patch", "--patch-path", patch.to_str().unwrap()]).1.expect_code(0);
+    let clone = outside.join("clone");
+    repo.git(&["clone", "-q", ".", clone.to_str().unwrap()]);
+    let applied =
+        std::process::Command::new("git").arg("-C").arg(&clone).arg("apply").arg(&patch).output().unwrap();
+    assert!(
+        applied.status.success(),
+        "{}\n{}",
+        String::from_utf8_lossy(&applied.stderr),
+        std::fs::read_to_string(&patch).unwrap()
+    );
+    assert!(std::fs::read_to_string(clone.join("a.txt")).unwrap().contains("five"));
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(clone.join("run.sh")).unwrap().permissions().mode() & 0o111, 0o111);
+}
+
+#[test]
 fn a_hostile_repository_runs_nothing_when_its_patch_is_made() {
     let repo = TempRepo::with_git(&[("a.txt", "one\n"), (".gitattributes", "*.txt filter=evil diff=evil\n")]);
     let marker = repo.join("../ran-by-git").with_file_name(format!("ran-{}", std::process::id()));
