@@ -267,11 +267,13 @@ impl Actor {
                 self.append(place, TaskGiven { text, command: command.id.clone(), actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
-            CommandBody::GoOn if self.state.is_unfinished() => {
+            CommandBody::GoOn if self.state.is_unfinished() && !self.state.cancelled => {
                 self.waits_for_word = false;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
+            // Also a run whose cancelling was cut short: whoever goes on does not want it any more.
             CommandBody::GoOn if self.state.can_go_on() => {
+                self.waits_for_word = false;
                 self.cancel = CancellationToken::new();
                 self.append(self.in_run(), RunResumed { command: command.id.clone(), actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })

@@ -404,8 +404,10 @@ fn ctrl_c_twice_ends_at_once_and_leaves_no_process() {
         "bash",
         json!({ "command": "trap '' TERM INT; sleep 98460; sleep 98461" }),
     ));
+    let script = script.answer(done("went on"));
     let model = FakeModel::serving(script);
-    let running = run_in(repo.path(), &model).spawn();
+    let run = run_in(repo.path(), &model);
+    let running = run.spawn();
     eventually(Duration::from_secs(20), "the command runs", || !no_process_with("sleep 98460"));
     running.kill(Signal::Interrupt);
     running.kill(Signal::Interrupt);
@@ -413,4 +415,10 @@ fn ctrl_c_twice_ends_at_once_and_leaves_no_process() {
     eventually(Duration::from_secs(5), "all is gone", || {
         no_process_with("sleep 98460") && no_process_with("sleep 98461")
     });
+    // However far the cancelling got, the run can be gone on with.
+    let resume =
+        lathe().env("LATHE_HOME", run.home()).args(["resume", "--output", "stream-json"]).with_model(&model);
+    let events = resume.run().expect_code(0).events();
+    assert_eq!(bodies(&events, "task_finished").last().unwrap()["result"], "went on");
+    assert_eq!(model.violations(), Vec::<String>::new());
 }
