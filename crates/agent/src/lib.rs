@@ -19,5 +19,5 @@ pub use history::History;
 pub use next::{Action, next};
 pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
 pub use prompt::{Facts, system_prompt};
-pub use state::{AgentState, Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State, StepState};
+pub use state::{Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State};
 pub use verify::{Divergence, Verified, verify};

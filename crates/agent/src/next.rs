@@ -8,7 +8,8 @@ use lathe_protocol::{
 };
 use lathe_tools::{Stage, startable};
 
-use crate::state::{AgentState, CallStage, HeadState, Phase, State};
+use crate::state::{CallStage, HeadState, Phase, State};
+use lathe_protocol::AgentState;
 
 /// Steps in a row that may be denied as a whole before the task counts as impossible.
 const DENIED_STEPS: u32 = 3;

@@ -6,35 +6,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
-    CallDecided, CallFinished, CallId, CommandId, Digest, Ending, EndingRule, Event, Fact, Lane,
-    ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StopReason,
+    AgentState, CallDecided, CallFinished, CallId, CommandId, Digest, Ending, EndingRule, Event, Fact, Lane,
+    ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StepState, StopReason,
     TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
 };
 use serde::{Deserialize, Serialize};
 
 /// The canonical name of the tool that ends a task.
 pub const DONE_TOOL: &str = "done";
-
-/// Where the agent is, in Trae's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentState {
-    Idle,
-    Running,
-    Completed,
-    Error,
-}
-
-/// Where a step is, in Trae's words. It never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepState {
-    Thinking,
-    CallingTool,
-    Reflecting,
-    Completed,
-    Error,
-}
 
 /// What a running session waits for or must do: the loop is a walk through these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

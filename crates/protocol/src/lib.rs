@@ -10,6 +10,7 @@ mod ids;
 mod message;
 mod options;
 mod raw;
+mod state;
 
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{
@@ -34,3 +35,4 @@ pub use message::{
 };
 pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, Toolset};
 pub use raw::Raw;
+pub use state::{AgentState, StepState};

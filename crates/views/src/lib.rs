@@ -22,5 +22,5 @@ mod trajectory;
 
 pub use cost::{By, CostError, CostReport, CostRow, Money, Paid, Price, PriceOverrides, Prices, SessionCost};
 pub use html::{Language, Page, ReadBlob, html};
-pub use session::{CallView, RunView, SessionView, StepState, StepView};
+pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;

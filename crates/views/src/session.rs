@@ -5,7 +5,8 @@
 
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Event, Fact, ModelAnswered, ModelFailed, RunNo, SessionId,
-    SessionOpened, SessionOptions, StepNo, TaskFinished, Timestamp, ToolCall, Usage, Verdict, calls_of,
+    SessionOpened, SessionOptions, StepNo, StepState, TaskFinished, Timestamp, ToolCall, Usage, Verdict,
+    calls_of,
 };
 
 use crate::time::between_ms;
@@ -57,28 +58,6 @@ pub struct CallView<'a> {
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub finished: Option<&'a CallFinished>,
-}
-
-/// Where a step is, in Trae's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepState {
-    Thinking,
-    CallingTool,
-    Reflecting,
-    Completed,
-    Error,
-}
-
-impl StepState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            StepState::Thinking => "thinking",
-            StepState::CallingTool => "calling_tool",
-            StepState::Reflecting => "reflecting",
-            StepState::Completed => "completed",
-            StepState::Error => "error",
-        }
-    }
 }
 
 /// How far a step has come: what its state is made of.

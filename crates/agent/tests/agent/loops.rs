@@ -1,4 +1,5 @@
-use lathe_agent::{Action, AgentState, StepState};
+use lathe_agent::Action;
+use lathe_protocol::{AgentState, StepState};
 use lathe_protocol::{
     CallId, Ending, EndingRule, EpochCause, Lane, ModelFailure, StepNo, ToolErrorKind, Verdict,
 };

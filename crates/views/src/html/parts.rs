@@ -8,7 +8,8 @@ use super::Page;
 use super::escape::Text;
 use super::words::Say;
 use crate::cost::Money;
-use crate::session::{StepState, StepView};
+use crate::session::StepView;
+use lathe_protocol::StepState;
 
 /// How much of a text is shown before it has to be asked for.
 const LINES_SHOWN: usize = 24;

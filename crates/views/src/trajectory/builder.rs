@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use super::layout::lay_out;
 use super::shapes::{Call, Interaction, Message, Response, Step, StepUsage, ToolResult, finish_reason};
-use crate::session::{Progress, StepState};
+use crate::session::Progress;
 use crate::time::iso_without_zone;
+use lathe_protocol::StepState;
 
 /// Depth of an interaction and of a step: root, list.
 const ITEM_DEPTH: usize = 2;

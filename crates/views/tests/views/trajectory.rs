@@ -1,6 +1,7 @@
+use lathe_protocol::StepState;
 use lathe_protocol::{CallFinished, Ending, Event, ModelFailure, RunNo, ToolErrorKind, Toolset, Verdict};
 use lathe_testkit::golden;
-use lathe_views::{SessionView, StepState, TrajectoryBuilder};
+use lathe_views::{SessionView, TrajectoryBuilder};
 use serde_json::{Value, json};
 
 use crate::make::{Journal, call, demo, exited, long, options, result, text, usage};
