@@ -1,41 +1,26 @@
 //! Which known word was probably meant.
 
+use lathe_protocol::edit_distance;
+
 /// The candidate that is fewest edits away, if that is few for a word of this length.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = plain(word);
-    let limit = match word.len() {
+    let limit = match word.chars().count() {
         0..=3 => 1,
         4..=7 => 2,
         _ => 3,
     };
     candidates
         .into_iter()
-        .map(|candidate| (distance(&word, &plain(candidate)), candidate))
+        .map(|candidate| (edit_distance(&word, &plain(candidate)), candidate))
         // A word that shares hardly anything with a short one is no suggestion for it.
         .filter(|(edits, candidate)| *edits <= limit && *edits < candidate.len())
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
 }
 
-fn plain(word: &str) -> Vec<char> {
-    word.to_lowercase().replace('-', "_").chars().collect()
-}
-
-/// Levenshtein's distance, one row at a time.
-fn distance(left: &[char], right: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut diagonal = i;
-        let mut before = i + 1;
-        row[0] = before;
-        for (j, b) in right.iter().enumerate() {
-            let cost = (diagonal + usize::from(a != b)).min(before + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = cost;
-            before = cost;
-        }
-    }
-    row[right.len()]
+fn plain(word: &str) -> String {
+    word.to_lowercase().replace('-', "_")
 }
 
 #[cfg(test)]
@@ -53,7 +38,7 @@ mod tests {
             ("modle", "model", 2),
             ("flaw", "lawn", 2),
         ] {
-            assert_eq!(distance(&plain(left), &plain(right)), edits, "{left} {right}");
+            assert_eq!(edit_distance(&plain(left), &plain(right)), edits, "{left} {right}");
         }
     }
 

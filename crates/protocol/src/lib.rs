@@ -3,6 +3,7 @@
 mod change;
 mod command;
 mod digest;
+mod distance;
 mod event;
 mod facts;
 mod gate;
@@ -18,6 +19,7 @@ pub use command::{
     SessionHandle, Update,
 };
 pub use digest::Digest;
+pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause,

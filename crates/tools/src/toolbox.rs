@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Arguments, CallFinished, Effects, Lane, ToolCall, ToolErrorKind, ToolSpec, Toolset};
+use lathe_protocol::{
+    Arguments, CallFinished, Effects, Lane, ToolCall, ToolErrorKind, ToolSpec, Toolset, edit_distance,
+};
 use serde_json::Value;
 
 use crate::face::{Face, faces};
@@ -133,7 +135,7 @@ impl Toolbox {
                 format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
             }
             Toolset::Lathe => {
-                names.sort_by_key(|known| distance(known, name));
+                names.sort_by_key(|known| edit_distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();
                 format!("Tool \"{name}\" not found. Did you mean one of: {}?", nearest.join(", "))
             }
@@ -161,43 +163,4 @@ fn object(arguments: &Arguments) -> Result<Value, String> {
 
 fn folded(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
-}
-
-/// Levenshtein distance.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (slot, y) in row.iter_mut().skip(1).zip(&b) {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = *slot;
-            left = substituted.min(*slot + 1).min(left + 1);
-            *slot = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances_are_levenshteins() {
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("bash", "bash", 0),
-            ("bash", "bsh", 1),
-            ("view", "veiw", 2),
-            ("", "abc", 3),
-            ("kitten", "sitting", 3),
-        ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 }
