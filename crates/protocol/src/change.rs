@@ -5,15 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallId, Digest};
 
-/// One changed path. `before` and `after` name blobs; none means that there was no file.
+/// One changed path. `before` and `after` name blobs; none means that there was nothing at the path.
+///
+/// Modes are whole `st_mode` values, as git keeps them: the type of what is there is part of it. The content of a link is
+/// its target, the content of a folder is empty. Records of older versions have permissions only, and mean files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
+    /// For people and the model. Where it is not the whole truth, `raw_path` is.
     pub path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Digest>,
+    /// The mode afterwards, or what was there if it is gone.
     pub mode: u32,
+    /// The mode before, where it was another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_before: Option<u32>,
+    /// The bytes of a path that is not UTF-8, in hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_path: Option<String>,
     pub by: CallId,
 }
 

@@ -90,7 +90,15 @@ fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
 async fn record(services: &Arc<Services>, applied: Applied, by: CallId) -> Result<Change, BlobError> {
     let Applied { path, before, after, mode } = applied;
     let (before, after) = (store(services, before).await?, store(services, after).await?);
-    Ok(Change { path: path.display().to_string(), before, after, mode, by })
+    Ok(Change {
+        path: path.display().to_string(),
+        before,
+        after,
+        mode,
+        mode_before: None,
+        raw_path: None,
+        by,
+    })
 }
 
 /// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:

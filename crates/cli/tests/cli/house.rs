@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 20] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -19,8 +19,11 @@ const MAY_USE: [(&str, &[&str]); 17] = [
     ("policy", &["protocol"]),
     ("workspace", &["protocol"]),
     ("shell", &["protocol", "workspace"]),
-    ("edit", &["protocol"]),
-    ("tools", &["protocol", "blobs", "redact", "policy", "workspace", "shell", "edit"]),
+    ("changes", &["protocol", "blobs", "workspace"]),
+    ("grammars", &[]),
+    ("search", &["protocol", "workspace"]),
+    ("edit", &["protocol", "grammars"]),
+    ("tools", &["protocol", "blobs", "redact", "policy", "workspace", "shell", "edit", "changes", "search"]),
     ("agent", &["protocol", "blobs", "redact", "journal", "model", "policy", "workspace", "tools"]),
     (
         "host",
@@ -34,6 +37,8 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "workspace",
             "shell",
             "edit",
+            "changes",
+            "search",
             "tools",
             "agent",
             "views",

@@ -206,6 +206,8 @@ impl Journal {
             before: keep(before),
             after: keep(after),
             mode: 0o644,
+            mode_before: None,
+            raw_path: None,
             by: CallId::new(by),
         }
     }

@@ -1,0 +1,1 @@
+//! Finding text and files in a tree.
