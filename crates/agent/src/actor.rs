@@ -12,12 +12,12 @@ use lathe_policy::Gate;
 use lathe_protocol::{
     Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
     Command, CommandBody, Decision, Digest, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
-    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, Receipt, ReceiptAnswer,
-    Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven,
-    Timestamp, ToolCall, Update, calls_of,
+    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt,
+    ReceiptAnswer, Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished,
+    TaskGiven, Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{LiveOutput, Prepared, RunContext, Toolbox};
+use lathe_tools::{Asker, LiveOutput, Prepared, RunContext, Toolbox};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
@@ -29,6 +29,7 @@ use crate::history::History;
 use crate::next::{Action, next};
 use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
+use crate::running::{InboxAsker, Running};
 use crate::state::{DONE_TOOL, Phase, State};
 
 /// Events between two snapshots of the state.
@@ -65,6 +66,8 @@ pub struct Setup {
     pub patcher: Arc<dyn Patcher>,
     /// Opens a reader on this session's journal, for subscriptions.
     pub readers: OpenReader,
+    /// Whether somebody is there to answer questions.
+    pub attended: bool,
 }
 
 pub struct Actor {
@@ -81,6 +84,7 @@ pub struct Actor {
     /// The calls of the last answer, as the model made them.
     calls: Vec<ToolCall>,
     prepared: HashMap<CallId, (Prepared, Decision)>,
+    running: Running,
     snapshot: Seq,
     /// A run that was interrupted goes on when somebody says so, not because the session was opened.
     waits_for_word: bool,
@@ -123,11 +127,20 @@ impl Actor {
     pub fn open(setup: Setup, options: Option<SessionOptions>) -> Result<(Self, LocalHandle), AgentError> {
         let reader = setup.journal.reader()?;
         // A snapshot may be of a branch that was rewound away; then everything is read as if there were none.
-        let saved = if reader.has_rewinds()? { None } else { setup.journal.snapshot()? };
+        let rewound = reader.has_rewinds()?;
+        let saved = if rewound { None } else { setup.journal.snapshot()? };
         let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<Snapshot>(&bytes).ok());
         let mut history = History::new(setup.model.wire(), AgentId::main(), Arc::clone(&setup.variables));
-        if let Some(saved) = &saved {
-            history.trust(saved.state.seq, saved.chain.clone());
+        // The last request was digested when it was made, so only what came after it is digested here.
+        let asked = if rewound { None } else { reader.last_asked()? };
+        match (asked.map(|event| (event.seq, event.fact)), &saved) {
+            (Some((seq, Fact::ModelAsked(asked))), saved)
+                if saved.as_ref().is_none_or(|saved| saved.state.seq < seq) =>
+            {
+                history.trust(seq, asked.digest);
+            }
+            (_, Some(saved)) => history.trust(saved.state.seq, saved.chain.clone()),
+            (_, None) => {}
         }
         let snapshot = saved.as_ref().map_or(Seq(0), |saved| saved.state.seq);
         let saved = saved.map(|saved| saved.state);
@@ -160,6 +173,7 @@ impl Actor {
             cancel: CancellationToken::new(),
             calls: Vec::new(),
             prepared: HashMap::new(),
+            running: Running::default(),
             setup,
             waits_for_word: false,
             looking: false,
@@ -233,7 +247,14 @@ impl Actor {
                 Ok(())
             }
             Inbox::Answered { step, result, took_ms } => self.answered(step, result, took_ms),
-            Inbox::Finished { call, result } => self.append(self.at_call(call), *result),
+            Inbox::Finished { call, result } => {
+                self.running.end(&call);
+                self.append(self.at_call(call), *result)
+            }
+            Inbox::Question { call, questions, reply } => {
+                self.running.asked(call.clone(), reply);
+                self.append(self.at_call(call), QuestionAsked { questions })
+            }
             Inbox::Baseline(tree) => {
                 self.looking = false;
                 self.append(self.in_run(), BaselineTaken { tree })
@@ -289,6 +310,17 @@ impl Actor {
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Cancel => refused("nothing is under way"),
+            CommandBody::CancelCall { call } if self.running.stop(call) => {
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::CancelCall { .. } => refused("no such call is running"),
+            CommandBody::Answer { call, answers } => {
+                if self.running.answer(call, answers.clone()) {
+                    Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+                } else {
+                    refused("the question was answered already, or is no longer asked")
+                }
+            }
         }
     }
 
@@ -297,7 +329,7 @@ impl Actor {
             Action::StartEpoch(cause) => {
                 let toolset = self.state.options.toolset;
                 let system = system_prompt(toolset, &(self.setup.facts)());
-                let tools = Toolbox::specs(toolset);
+                let tools = self.setup.toolbox.own_specs();
                 self.append(self.in_run(), EpochStarted { cause, system, tools })
             }
             Action::Ask(step) => self.ask(step),
@@ -410,11 +442,12 @@ impl Actor {
         let context = RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
             live: self.live(id.clone()),
+            cancel: self.running.begin(id.clone(), &self.cancel),
             call: id,
-            cancel: self.cancel.clone(),
             seen: seen.collect(),
             memory: self.state.memory.get(prepared.tool).cloned(),
             line_seconds: self.state.options.limits.line_seconds,
+            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
         };
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {

@@ -7,13 +7,15 @@ use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
-    CallFinished, CallId, Command, Ending, Frame, FrameBody, Receipt, Seq, StepNo, ToolErrorKind, Update,
+    CallFinished, CallId, Command, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo, ToolErrorKind,
+    Update,
 };
 use lathe_tools::{Prepared, RunContext, Toolbox};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
+use crate::running::Reply;
 use crate::state::Baseline;
 
 /// What reaches the actor.
@@ -27,6 +29,12 @@ pub(crate) enum Inbox {
     Finished {
         call: CallId,
         result: Box<CallFinished>,
+    },
+    /// A running call wants to know something of the user.
+    Question {
+        call: CallId,
+        questions: Vec<Question>,
+        reply: Reply,
     },
     Baseline(Option<String>),
     /// How a run that ended in text has ended, after a look at its patch.

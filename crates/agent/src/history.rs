@@ -94,6 +94,9 @@ impl History {
             | Fact::CallStarted(_)
             | Fact::TaskFinished(_)
             | Fact::Rewound(_)
+            | Fact::RewindUndone(_)
+            | Fact::FilesRestored(_)
+            | Fact::QuestionAsked(_)
             | Fact::Unknown(_) => {}
         }
     }
@@ -124,7 +127,7 @@ impl History {
 
     fn task_text(&self, task: &str) -> String {
         match self.toolset {
-            Toolset::Lathe => task.to_owned(),
+            Toolset::Lathe | Toolset::Gemini => task.to_owned(),
             Toolset::Trae => format!(
                 "[Project root path]:\n{}\n\n[Problem statement]: We're currently solving the following issue within our repository. Here's the issue text:\n{task}\n",
                 self.workspace

@@ -10,6 +10,7 @@ mod history;
 mod next;
 mod patch;
 mod prompt;
+mod running;
 mod state;
 mod verify;
 

@@ -166,7 +166,7 @@ fn all_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
 
 fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     let empty = text.trim().is_empty();
-    let ends_by_call = state.remind_rule() == EndingRule::Remind;
+    let ends_by_call = state.remind_rule() == EndingRule::Remind && ends_by_call(state.toolset());
     if !state.reminded && (ends_by_call || empty || cut) {
         return vec![Action::Remind(reminder(state.toolset(), empty, cut).to_owned())];
     }
@@ -183,11 +183,21 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     vec![finish(Ending::Answered, text)]
 }
 
+/// Whether the toolset has a call that ends the task. Where it has none, text ends it.
+fn ends_by_call(toolset: Toolset) -> bool {
+    match toolset {
+        Toolset::Lathe | Toolset::Trae => true,
+        Toolset::Gemini => false,
+    }
+}
+
 fn reminder(toolset: Toolset, empty: bool, cut: bool) -> &'static str {
     match (toolset, empty, cut) {
         (Toolset::Trae, _, false) => "It seems that you have not completed the task.",
         (_, _, true) => "Your last answer was cut off at the length limit. Go on in smaller pieces.",
-        (Toolset::Lathe, true, false) => "Your last answer was empty. Go on with the task.",
+        (Toolset::Gemini, _, false) | (Toolset::Lathe, true, false) => {
+            "Your last answer was empty. Go on with the task."
+        }
         (Toolset::Lathe, false, false) => {
             "It seems that you have not completed the task. If it is complete, call `task_done` with a summary; if not, go on."
         }

@@ -17,13 +17,18 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
     let tools = match toolset {
         Toolset::Lathe => include_str!("prompts/tools-lathe.md"),
         Toolset::Trae => include_str!("prompts/tools-trae.md"),
+        Toolset::Gemini => include_str!("prompts/tools-gemini.md"),
+    };
+    let finish = match toolset {
+        Toolset::Lathe | Toolset::Trae => include_str!("prompts/finish.md"),
+        Toolset::Gemini => include_str!("prompts/finish-gemini.md"),
     };
     let parts = [
         include_str!("prompts/role.md"),
         include_str!("prompts/method.md"),
         tools,
         include_str!("prompts/data.md"),
-        include_str!("prompts/finish.md"),
+        finish,
         &environment(facts),
     ];
     parts.map(str::trim_end).join("\n\n")

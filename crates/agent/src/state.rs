@@ -188,7 +188,16 @@ impl State {
                 self.phase = Phase::Ready;
                 self.calls.clear();
             }
-            Fact::SessionOpened(_) | Fact::ReplayDrifted(_) | Fact::Rewound(_) | Fact::Unknown(_) => {}
+            Fact::FilesRestored(restored) => {
+                // What the model has seen of these files is no longer what they are; the hash tells.
+                self.changed.extend(restored.changes.iter().map(|change| change.path.clone()));
+            }
+            Fact::SessionOpened(_)
+            | Fact::ReplayDrifted(_)
+            | Fact::Rewound(_)
+            | Fact::RewindUndone(_)
+            | Fact::QuestionAsked(_)
+            | Fact::Unknown(_) => {}
         }
     }
 

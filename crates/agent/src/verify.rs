@@ -140,6 +140,9 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::ModelFailed(_)
         | Fact::ReplayDrifted(_)
         | Fact::Rewound(_)
+        | Fact::RewindUndone(_)
+        | Fact::FilesRestored(_)
+        | Fact::QuestionAsked(_)
         | Fact::Unknown(_) => None,
     }
 }

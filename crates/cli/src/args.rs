@@ -44,7 +44,9 @@ pub(crate) enum Command {
     )]
     Interactive(InteractiveArgs),
     /// List sessions, newest first
-    #[command(after_help = "Examples:\n  lathe sessions\n  lathe sessions --json | jq '.[0].id'")]
+    #[command(
+        after_help = "Examples:\n  lathe sessions\n  lathe sessions --search parser --folder .\n  lathe sessions --json | jq '.[0].id'"
+    )]
     Sessions(SessionsArgs),
     /// Show what a session did
     #[command(
@@ -72,9 +74,12 @@ pub(crate) enum Command {
     )]
     Replay(ReplayArgs),
     /// List the tools the model is given
-    #[command(after_help = "Examples:\n  lathe tools\n  lathe tools --toolset trae --json")]
+    #[command(
+        after_help = "Examples:\n  lathe tools\n  lathe tools --config-file trae_config.yaml\n  lathe tools --toolset trae --json"
+    )]
     Tools(ToolsArgs),
     /// Run one tool without a model
+    #[command(after_help = "Examples:\n  lathe tool run view --json '{\"path\":\"README.md\"}'")]
     Tool(ToolArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
@@ -83,6 +88,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  lathe gc --dry-run\n  lathe gc --days 30")]
     Gc(GcArgs),
     /// Look at the configuration
+    #[command(
+        after_help = "Examples:\n  lathe config show        every value and where it comes from\n  lathe config check       only what is wrong\n  lathe config reference   every key there is"
+    )]
     Config(ConfigArgs),
     /// Trae's table of the configuration
     #[command(after_help = "Examples:\n  lathe show-config --config-file trae_config.yaml")]
@@ -155,7 +163,7 @@ pub(crate) struct RunArgs {
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
-    /// The task is not done without a change outside of tests (short: -mp)
+    /// The task is not done without a change outside of tests (short: -mp); the mode is then full-auto unless one is set
     #[arg(long)]
     pub(crate) must_patch: bool,
     /// Write the patch of the run here (short: -pp)
@@ -229,7 +237,7 @@ pub(crate) struct SessionsArgs {
     /// How many at most
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
-    /// Only sessions whose first task holds this text
+    /// Only sessions with a task that holds this text
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     /// Only sessions in this folder or below it
@@ -310,8 +318,12 @@ pub(crate) enum ReplayTools {
 
 #[derive(Args)]
 pub(crate) struct ToolsArgs {
-    #[arg(long, value_enum, default_value_t = ToolsetArg::Lathe)]
-    pub(crate) toolset: ToolsetArg,
+    /// Names and words of the tools; as a run here would have them if left out
+    #[arg(long, value_enum)]
+    pub(crate) toolset: Option<ToolsetArg>,
+    /// Configuration: a Trae file, or one of ours if it ends in .toml
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config_file: Option<PathBuf>,
     /// As the model is told, in JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -384,6 +396,7 @@ impl From<ModeArg> for Mode {
 pub(crate) enum ToolsetArg {
     Lathe,
     Trae,
+    Gemini,
 }
 
 impl From<ToolsetArg> for Toolset {
@@ -391,6 +404,7 @@ impl From<ToolsetArg> for Toolset {
         match toolset {
             ToolsetArg::Lathe => Toolset::Lathe,
             ToolsetArg::Trae => Toolset::Trae,
+            ToolsetArg::Gemini => Toolset::Gemini,
         }
     }
 }

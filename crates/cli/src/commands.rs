@@ -1,5 +1,7 @@
 //! Which command does what.
 
+use std::path::Path;
+
 use clap::CommandFactory;
 use lathe_host::{CheckState, Home, Host, ToolRun};
 use lathe_protocol::Toolset;
@@ -7,6 +9,7 @@ use serde_json::json;
 
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
+use crate::settings::Given;
 use crate::term::{self, Paint};
 use crate::{interactive, run, settings, show, travel, upkeep};
 
@@ -25,7 +28,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Fork(args) => travel::fork(&host, &args),
         Command::Watch(args) => travel::watch(&host, &args).await,
         Command::Replay(args) => travel::replay(&host, &args).await,
-        Command::Tools(args) => tools(&args),
+        Command::Tools(args) => tools(&host, &args),
         Command::Tool(args) => match args.command {
             ToolCommand::Run(args) => tool_run(&host, args).await,
         },
@@ -50,8 +53,13 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
     }
 }
 
-fn tools(args: &ToolsArgs) -> Exit {
-    let specs = Host::tools(Toolset::from(args.toolset));
+fn tools(host: &Host, args: &ToolsArgs) -> Exit {
+    let given = Given { toolset: args.toolset, ..Given::default() };
+    let config = match settings::settings(host, Path::new("."), args.config_file.as_deref(), &given) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    let specs = Host::tools(settings::toolset(&config).unwrap_or(Toolset::Lathe));
     if args.json {
         term::out(&format!("{}\n", json!(specs)));
         return Exit::Done;

@@ -20,9 +20,18 @@ const LINE_BYTES: usize = 4096;
 /// Lines of an edit's diff that are shown.
 const DIFF_LINES: usize = 24;
 
+/// Who chose the mode, where the options alone do not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModeFrom {
+    Settings,
+    /// Nobody named a mode, and `--must-patch` was on the command line.
+    MustPatch,
+}
+
 pub(crate) struct Console {
     paint: Paint,
     language: Language,
+    mode_from: ModeFrom,
     step: Option<StepNo>,
     /// Whether the text of this step was shown while it came.
     streamed: bool,
@@ -43,6 +52,7 @@ impl Console {
         Self {
             paint: Paint::new(color),
             language,
+            mode_from: ModeFrom::Settings,
             step: None,
             streamed: false,
             open_line: false,
@@ -55,20 +65,39 @@ impl Console {
         }
     }
 
+    pub(crate) fn mode_from(mut self, mode_from: ModeFrom) -> Self {
+        self.mode_from = mode_from;
+        self
+    }
+
     fn say(&self, say: Say) -> &'static str {
         say.text(self.language)
     }
 
+    /// The mode and its reason, where it is not one that somebody set or expects.
+    pub(crate) fn unusual_mode(&self, options: &SessionOptions) -> Option<String> {
+        match self.mode_from {
+            ModeFrom::Settings => None,
+            ModeFrom::MustPatch => Some(format!(
+                "{} {}{}",
+                self.say(Say::Mode),
+                options.mode.as_str(),
+                self.say(Say::ModeOfMustPatch)
+            )),
+        }
+    }
+
     /// The first line: what will happen and under which rules.
     pub(crate) fn opening(&self, options: &SessionOptions) -> String {
+        let mode = self
+            .unusual_mode(options)
+            .unwrap_or_else(|| format!("{} {}", self.say(Say::Mode), options.mode.as_str()));
         let line = format!(
-            "lathe {} · {} {} ({}) · {} {} · {} · {} {} {}",
+            "lathe {} · {} {} ({}) · {mode} · {} · {} {} {}",
             env!("CARGO_PKG_VERSION"),
             self.say(Say::Model),
             clean(&options.model.model),
             clean(&options.model.provider),
-            self.say(Say::Mode),
-            options.mode.as_str(),
             self.say(Say::Sandbox),
             self.say(Say::AtMost),
             options.limits.max_steps,
@@ -160,6 +189,9 @@ impl Console {
             | Fact::ModelAsked(_)
             | Fact::ModelFailed(_)
             | Fact::Rewound(_)
+            | Fact::RewindUndone(_)
+            | Fact::FilesRestored(_)
+            | Fact::QuestionAsked(_)
             | Fact::Unknown(_) => String::new(),
         }
     }

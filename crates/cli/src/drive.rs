@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use lathe_host::{Host, Session, TrajectoryFile, run_report};
 use lathe_protocol::{
-    Actor, Command, CommandBody, CommandId, EventStream, Fact, ReceiptAnswer, Seq, SessionId, Update,
+    Actor, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question, ReceiptAnswer, Seq,
+    SessionId, Update,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::OutputArg;
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::question::{Lines, ask};
 use crate::term;
 
 /// What became of a command.
@@ -34,15 +35,14 @@ pub(crate) async fn work(
     host: &Host,
     session: Session,
     body: CommandBody,
-    kind: OutputArg,
+    mut output: Output,
     files: Files,
 ) -> Exit {
-    let mut output = Output::new(kind);
     output.opening(&session.options);
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.
     let from = match (&body, host.last_seq(&id)) {
-        (CommandBody::GiveTask { .. }, Ok(last)) if kind != OutputArg::StreamJson => last,
+        (CommandBody::GiveTask { .. }, Ok(last)) if !output.is_stream() => last,
         _ => Seq(0),
     };
     let mut updates = session.handle().subscribe(from);
@@ -51,7 +51,7 @@ pub(crate) async fn work(
         // Another task for a session whose last one was interrupted: that one is closed first.
         session.handle().submit(command(CommandBody::Cancel)).await;
     }
-    let performed = perform(host, &session, &mut *updates, &mut output, body).await;
+    let performed = perform(host, &session, &mut *updates, &mut output, body, None).await;
     let closed = close(session).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
@@ -102,6 +102,7 @@ pub(crate) async fn perform(
     updates: &mut dyn EventStream,
     output: &mut Output,
     body: CommandBody,
+    mut person: Option<&mut Lines>,
 ) -> Performed {
     let accepted = match session.handle().submit(command(body)).await.answer {
         ReceiptAnswer::Accepted { seq } => seq,
@@ -114,6 +115,14 @@ pub(crate) async fn perform(
             update = updates.next() => {
                 let Some(update) = update else { return Performed::Lost };
                 output.update(&update, session).await;
+                if let (Some((call, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
+                    let answers = tokio::select! {
+                        answers = ask(questions, lines) => answers,
+                        _ = stops.next() => None,
+                    };
+                    let body = CommandBody::Answer { call: call.clone(), answers };
+                    session.handle().submit(command(body)).await;
+                }
                 if let Update::Event(event) = &update
                     && let Fact::TaskFinished(finished) = &event.fact
                     && event.seq > accepted
@@ -130,6 +139,17 @@ pub(crate) async fn perform(
                 session.handle().submit(command(CommandBody::Cancel)).await;
             }
         }
+    }
+}
+
+/// The questions of a call that waits for a person.
+fn question(update: &Update) -> Option<(&CallId, &[Question])> {
+    match update {
+        Update::Event(event) => match (&event.fact, &event.place.call) {
+            (Fact::QuestionAsked(asked), Some(call)) => Some((call, &asked.questions)),
+            _ => None,
+        },
+        Update::Frame(_) => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use lathe_host::{HostError, PROVIDERS};
 use lathe_protocol::Ending;
 
@@ -99,6 +100,12 @@ impl Exit {
 
 /// What clap has to say. Help and version are no errors.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    if let Some(flag) = container_flag(error) {
+        return Exit::wrong_usage(&format!(
+            "{flag} does not work yet: running in a container comes with a later version; without it the run is in the folder itself"
+        ))
+        .into();
+    }
     let text = error.render();
     let color = term::is_terminal();
     let text = if color { text.ansi().to_string() } else { text.to_string() };
@@ -108,6 +115,23 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     }
     term::out(&text);
     Exit::Done.into()
+}
+
+/// Trae's flags for containers, which nothing here takes so far. A Trae user should not be told they are misspelt.
+fn container_flag(error: &clap::Error) -> Option<&str> {
+    const FLAGS: [&str; 5] = [
+        "--docker-image",
+        "--docker-container-id",
+        "--dockerfile-path",
+        "--docker-image-file",
+        "--docker-keep",
+    ];
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(flag))) => {
+            Some(flag.as_str()).filter(|flag| FLAGS.contains(flag))
+        }
+        _ => None,
+    }
 }
 
 fn no_model() -> String {

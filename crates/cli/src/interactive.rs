@@ -1,16 +1,16 @@
 //! `interactive`: one task after the other in one session, with Trae's words at the prompt.
 
-use std::io::BufRead;
+use std::io::IsTerminal;
 
 use lathe_host::{Host, Session, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
-use tokio::sync::mpsc;
 
 use crate::args::{InteractiveArgs, OutputArg};
 use crate::drive::{Performed, close, finish_trajectory, perform};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, absolute, limits, settings, source, toolset};
+use crate::question::Lines;
+use crate::settings::{Given, absolute, limits, settings, source, tool_choice, toolset};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -37,6 +37,8 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         // A conversation: an answer without calls ends the turn.
         ending: EndingRule::EndTurn,
         record: args.model.record.clone(),
+        tools: tool_choice(&config.settings),
+        attended: true,
     };
     let session = match host.start(plan).await {
         Ok(session) => session,
@@ -67,12 +69,23 @@ async fn talk(
     lines: &mut Lines,
 ) -> Exit {
     let language = Language::find();
+    // The terminal throws a half-typed line away at Ctrl-C and does not tell whether there was one. So the first only
+    // asks anew, and a second with nothing in between leaves.
+    let mut may_leave = !std::io::stdin().is_terminal();
     loop {
         term::out(&format!("\n{}: ", Say::AskTask.text(language)));
         let line = tokio::select! {
             line = lines.next() => line,
-            _ = tokio::signal::ctrl_c() => None,
+            _ = tokio::signal::ctrl_c() => {
+                if !may_leave {
+                    may_leave = true;
+                    term::out(&format!("\n{}\n", Say::OnceMoreToLeave.text(language)));
+                    continue;
+                }
+                None
+            }
         };
+        may_leave = !std::io::stdin().is_terminal();
         let Some(line) = line else {
             term::out(&format!("{}\n", Say::Goodbye.text(language)));
             return Exit::Done;
@@ -88,7 +101,7 @@ async fn talk(
             "status" => status(host, session, language),
             _ => {
                 let body = CommandBody::GiveTask { text: line.trim().to_owned() };
-                match perform(host, session, updates, output, body).await {
+                match perform(host, session, updates, output, body, Some(lines)).await {
                     Performed::Ended(exit) => {
                         host.note(&session.id);
                         let shown = host.events(&session.id).and_then(|events| {
@@ -119,29 +132,5 @@ fn status(host: &Host, session: &Session, language: Language) {
     ];
     for (name, value) in rows {
         term::out(&format!("{}: {}\n", name.text(language), term::clean(&value)));
-    }
-}
-
-/// Lines of standard input, read by a thread of their own: reading blocks, and a run must not.
-struct Lines {
-    lines: mpsc::Receiver<String>,
-}
-
-impl Lines {
-    fn read() -> Self {
-        let (sender, lines) = mpsc::channel(16);
-        // The thread ends with the process; nothing it holds needs an end of its own.
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                if sender.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { lines }
-    }
-
-    async fn next(&mut self) -> Option<String> {
-        self.lines.recv().await
     }
 }

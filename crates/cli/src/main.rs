@@ -7,6 +7,7 @@ mod drive;
 mod exit;
 mod interactive;
 mod output;
+mod question;
 mod run;
 mod settings;
 mod show;

@@ -5,7 +5,7 @@ use lathe_protocol::{Event, SessionId, SessionOptions, Update};
 use serde_json::json;
 
 use crate::args::OutputArg;
-use crate::console::Console;
+use crate::console::{Console, ModeFrom};
 use crate::exit::Exit;
 use crate::term::{self, Paint};
 use crate::words::{Language, Say};
@@ -23,8 +23,17 @@ impl Output {
         Self { kind, console: Console::new(color, language), language, paint: Paint::new(color) }
     }
 
+    pub(crate) fn mode_from(self, mode_from: ModeFrom) -> Self {
+        Self { console: self.console.mode_from(mode_from), ..self }
+    }
+
     fn say(&self, say: Say) -> &'static str {
         say.text(self.language)
+    }
+
+    /// Whether events are printed as they are, so that all of a session must come.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.kind == OutputArg::StreamJson
     }
 
     pub(crate) fn is_text(&self) -> bool {
@@ -34,6 +43,8 @@ impl Output {
     pub(crate) fn opening(&self, options: &SessionOptions) {
         if self.is_text() {
             term::out(&self.console.opening(options));
+        } else if let Some(mode) = self.console.unusual_mode(options) {
+            term::err(&format!("{mode}\n"));
         }
     }
 

@@ -6,10 +6,11 @@ use lathe_host::{DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, run_report
 use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
+use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, absolute, limits, settings, source, toolset};
+use crate::settings::{Given, absolute, limits, settings, source, tool_choice, toolset};
 use crate::task::{self, TaskInput};
 use crate::term;
 use crate::words::Say;
@@ -36,16 +37,23 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     };
     let run = &config.settings.run;
     let wants_patch = run.must_patch || run.patch_path.is_some() || args.base_commit.is_some();
+    // Without a sandbox nothing is changed unless somebody said so. The flag says so; a file that asks for a patch does not.
+    let (mode, mode_from) = match run.mode {
+        Some(mode) => (mode, ModeFrom::Settings),
+        None if args.must_patch => (Mode::FullAuto, ModeFrom::MustPatch),
+        None => (Mode::Default, ModeFrom::Settings),
+    };
     let plan = SessionPlan {
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
-        // Without a sandbox nothing is changed unless somebody said so.
-        mode: run.mode.unwrap_or(Mode::Default),
+        mode,
         toolset: toolset(&config),
         limits: limits(&config.settings),
         ending: EndingRule::Remind,
         patch: wants_patch.then(|| PatchRule { must: run.must_patch, base: args.base_commit.clone() }),
         record: args.model.record.clone(),
+        tools: tool_choice(&config.settings),
+        attended: false,
     };
     if args.show_request {
         return show_request(host, &plan, &task);
@@ -69,8 +77,9 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         patch: run.patch_path.as_deref().map(absolute),
         trajectory: run.trajectory.as_deref().map(absolute),
     };
+    let output = Output::new(args.output).mode_from(mode_from);
     match host.start(plan).await {
-        Ok(session) => work(host, session, CommandBody::GiveTask { text: task }, args.output, files).await,
+        Ok(session) => work(host, session, CommandBody::GiveTask { text: task }, output, files).await,
         Err(error) => Exit::host(&error),
     }
 }
@@ -88,6 +97,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         mode: args.mode.map(Mode::from),
         max_steps: args.max_steps,
         record: args.model.record,
+        attended: false,
     };
     let files = Files {
         patch: args.patch_path.as_deref().map(absolute),
@@ -112,11 +122,13 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         (None, false) => {
             let output = Output::new(OutputArg::Text);
             let id = session.id.clone();
-            term::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(Say::NothingToResume)));
+            let has_task = host.last_run(&id).is_ok_and(|events| !run_report(&events, None).task.is_empty());
+            let word = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
+            term::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(word)));
             return close(session).await.unwrap_or(Exit::Usage);
         }
     };
-    work(host, session, body, args.output, files).await
+    work(host, session, body, Output::new(args.output), files).await
 }
 
 pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
@@ -140,7 +152,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     };
     let id = session.id.clone();
     let task = CommandBody::GiveTask { text: DEMO_TASK.to_owned() };
-    let exit = work(host, session, task, args.output, Files::default()).await;
+    let exit = work(host, session, task, Output::new(args.output), Files::default()).await;
     if exit != Exit::Done || !output.is_text() {
         return exit;
     }

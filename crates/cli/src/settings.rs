@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_config::{Config, Flag, Inputs, Settings, Source, load, trae_show_config};
 use lathe_host::{Host, ModelRequest, ModelSource, Pace, Strictness};
-use lathe_protocol::{Limits, Mode, Toolset};
+use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
 
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
@@ -95,6 +95,11 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
             attempts: settings.model.max_retries.map(|retries| retries.saturating_add(1)),
         }),
     }
+}
+
+/// The tools that were asked for.
+pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
+    ToolChoice { core: settings.run.tools.clone().unwrap_or_default(), exclude: Vec::new() }
 }
 
 /// The toolset that was asked for. A Trae file's user gets Trae's; nobody's word leaves the choice to a cassette.

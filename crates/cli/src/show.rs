@@ -64,7 +64,11 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     };
     if let Some(text) = &args.search {
         let text = text.to_lowercase();
-        sessions.retain(|summary| summary.title.to_lowercase().contains(&text));
+        sessions.retain(|summary| {
+            // The title is the beginning of the first task; most searches are answered by it, without a journal.
+            let holds = |task: &String| task.to_lowercase().contains(&text);
+            holds(&summary.title) || host.tasks(&summary.id).is_ok_and(|tasks| tasks.iter().any(holds))
+        });
     }
     if let Some(folder) = &args.folder {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());

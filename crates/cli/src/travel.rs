@@ -3,6 +3,7 @@
 use lathe_host::{Host, HostError};
 use lathe_protocol::{SessionId, StepNo, Update};
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools, WatchArgs};
 use crate::console::Console;
@@ -88,7 +89,17 @@ fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
 }
 
 async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
-    let replay = host.replay_live(id).await?;
+    // Listened for from the start: Ctrl-C while the workspace is copied must not leave the copy either.
+    let mut interrupt = signal(SignalKind::interrupt()).ok();
+    let stop = async {
+        match &mut interrupt {
+            Some(interrupt) => drop(interrupt.recv().await),
+            None => std::future::pending().await,
+        }
+    };
+    let Some(replay) = host.replay_live(id, stop).await? else {
+        return Ok(Exit::Cancelled);
+    };
     for difference in &replay.differences {
         term::out(&format!(
             "step {}: {} differs\n  recorded: {}\n  now:      {}\n",
@@ -102,11 +113,15 @@ async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
         term::out(&format!("{}\n", term::clean(stopped)));
     }
     term::out(&format!(
-        "{id}: {} steps run again in {}, {} differences\n",
+        "{id}: {} steps run again in a copy of the workspace, {} differences\n",
         replay.steps,
-        replay.folder.display(),
         replay.differences.len()
     ));
-    let same = replay.differences.is_empty() && replay.stopped.is_none();
-    Ok(if same { Exit::Done } else { Exit::Failed })
+    match &replay.kept {
+        Some(folder) => {
+            term::out(&format!("the copy is kept to be looked at: {}\n", folder.display()));
+            Ok(Exit::Failed)
+        }
+        None => Ok(Exit::Done),
+    }
 }

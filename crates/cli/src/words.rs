@@ -50,6 +50,8 @@ messages! {
     OneStep: "step", "步";
     ModeHint: "There is no sandbox in this version, so whatever may change something is denied in this mode; `--mode full-auto` lets it work.",
         "此版本还没有沙箱，因此该模式下一切可能产生改动的操作都会被拒绝；使用 `--mode full-auto` 允许执行。";
+    ModeOfMustPatch: " because of --must-patch: whatever the task needs is done without asking; `--mode default` holds it back",
+        "（因 --must-patch：任务所需的操作不经询问即执行；使用 `--mode default` 加以限制）";
     Thinking: "thinking", "思考";
     MoreLines: "more lines", "行未显示";
     Denied: "denied", "已拒绝";
@@ -81,6 +83,7 @@ messages! {
     DemoNext: "With a model of your own", "使用你自己的模型";
     NoSessions: "No sessions yet. Begin with `lathe run` or `lathe demo`.", "还没有会话。请用 `lathe run` 或 `lathe demo` 开始。";
     NothingToResume: "The last task of this session is finished. Give it another one", "该会话的上一个任务已完成，可以给它一个新任务";
+    NoTaskYet: "This session has no task yet. Give it one", "该会话还没有任务，请给它一个任务";
     StillRunning: "still running; follow it", "仍在运行；查看进度";
     DeniedCalls: "calls were denied by policy; see above for the rule, and --mode full-auto to allow changes", "次调用被策略拒绝；规则见上文，使用 --mode full-auto 允许改动";
     NoneMatches: "No session matches.", "没有匹配的会话。";
@@ -91,6 +94,10 @@ messages! {
     StateCancelled: "cancelled", "已取消";
     StateInterrupted: "interrupted", "已中断";
     AskTask: "Task", "任务";
+    AskChoice: "Number, or your own words", "编号，或用自己的话";
+    AskYesNo: "yes or no", "是或否";
+    AskText: "Answer", "回答";
+    OnceMoreToLeave: "Ctrl-C once more leaves; so does `exit`", "再按一次 Ctrl-C 退出，也可输入 exit";
     Goodbye: "Goodbye!", "再见！";
     InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";
     Provider: "provider", "提供方";

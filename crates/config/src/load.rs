@@ -159,8 +159,12 @@ impl Loader {
     /// The one foreign file: named by flag, named by variable, or found.
     fn trae_or_named(&mut self, inputs: &Inputs<'_>) {
         let variable = (inputs.env)(TRAE_VARIABLE).filter(|path| !path.is_empty());
-        match (inputs.config_file.clone().or(variable.map(PathBuf::from)), &inputs.trae_file) {
-            (Some(path), _) => {
+        let named = match &inputs.config_file {
+            Some(path) => Some((path.clone(), "--config-file")),
+            None => variable.map(|path| (PathBuf::from(path), TRAE_VARIABLE)),
+        };
+        match (named, &inputs.trae_file) {
+            (Some((path, named_by)), _) => {
                 let own = path.extension().is_some_and(|end| end == "toml");
                 let found = if own {
                     self.own_file(&path, Source::User(path.clone()), Speaker::User)
@@ -168,7 +172,7 @@ impl Loader {
                     self.trae_file(&path, Speaker::User)
                 };
                 if !found {
-                    self.error(&Source::Trae(path), None, Fault::ConfigFileNotFound);
+                    self.error(&Source::Trae(path), None, Fault::ConfigFileNotFound { named_by });
                 }
             }
             (None, Some(path)) => {

@@ -98,6 +98,23 @@ fn merge_model(merged: &mut Leaves, layer: &Layer, warnings: &mut Vec<Problem>) 
             own = entry;
         }
     }
+    if let Some(entry) = legacy_entry(merged, &own) {
+        let source = entry
+            .values()
+            .find_map(|leaf| is_legacy(&leaf.origin.source).then(|| leaf.origin.source.clone()));
+        merged.retain(|path, leaf| {
+            !(path.first().is_some_and(|table| table == "model")
+                && Some(&leaf.origin.source) == source.as_ref())
+        });
+        // What a variable says still comes before the file.
+        let is_said =
+            |key: &str| merged.get(&path(&["model", key])).is_some_and(|leaf| !leaf.origin.source.is_file());
+        for (key, leaf) in entry {
+            if !is_said(&key) {
+                own.entry(key).or_insert(leaf);
+            }
+        }
+    }
     if let Some(provider) = own.get("provider").and_then(|leaf| leaf.value.as_str())
         && text(merged, &["model", "provider"]).as_deref() != Some(provider)
     {
@@ -121,6 +138,22 @@ fn merge_model(merged: &mut Leaves, layer: &Layer, warnings: &mut Vec<Problem>) 
             merged.insert(path, leaf);
         }
     }
+}
+
+/// In the older Trae file a provider and its model are one entry: whoever chooses another provider means
+/// that entry, with its model and all its parameters.
+fn legacy_entry(merged: &Leaves, own: &BTreeMap<String, Leaf>) -> Option<BTreeMap<String, Leaf>> {
+    let provider = own.get("provider")?;
+    let name = provider.value.as_str()?;
+    if is_legacy(&provider.origin.source) || text(merged, &["model", "provider"]).as_deref() == Some(name) {
+        return None;
+    }
+    let entry = below(merged, &["models", name]);
+    entry.values().any(|leaf| is_legacy(&leaf.origin.source)).then_some(entry)
+}
+
+fn is_legacy(source: &Source) -> bool {
+    matches!(source, Source::Trae(path) if path.extension().is_some_and(|end| end == "json"))
 }
 
 /// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file.

@@ -88,7 +88,10 @@ pub enum Fault {
     #[error(
         "Config file not found. Please specify a valid config file in the command line option --config-file"
     )]
-    ConfigFileNotFound,
+    ConfigFileNotFound {
+        /// The flag or variable that named it.
+        named_by: &'static str,
+    },
 }
 
 fn did_you_mean(meant: &Option<String>) -> String {
@@ -108,9 +111,13 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // These two name their file themselves, in Trae's words.
-        if matches!(self.fault, Fault::JsonInstead(_) | Fault::ConfigFileNotFound) {
-            return write!(f, "{}", self.fault);
+        // These two begin with Trae's words, exactly; scripts may look for them.
+        match (&self.fault, &self.source) {
+            (Fault::JsonInstead(_), _) => return write!(f, "{}", self.fault),
+            (Fault::ConfigFileNotFound { named_by }, Source::Trae(path)) => {
+                return write!(f, "{}\n  {} is not there; {named_by} names it", self.fault, path.display());
+            }
+            _ => {}
         }
         match (&self.source, self.line) {
             (Source::User(path) | Source::Project(path) | Source::Trae(path), Some(line)) => {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_model::Pace;
-use lathe_protocol::{EndingRule, Limits, Mode};
+use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice};
 
 use crate::error::HostError;
 use crate::session::{ModelSource, SessionPlan};
@@ -48,6 +48,8 @@ impl Demo {
             ending: EndingRule::Remind,
             patch: None,
             record: None,
+            tools: ToolChoice::default(),
+            attended: false,
         }
     }
 

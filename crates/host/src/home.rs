@@ -38,6 +38,11 @@ impl Home {
         self.path.join("sessions")
     }
 
+    /// The user's remembered facts.
+    pub(crate) fn memory(&self) -> PathBuf {
+        self.path.join("memory.md")
+    }
+
     pub(crate) fn blobs(&self) -> Result<Blobs, HostError> {
         Blobs::open(self.path.join("blobs")).map_err(|error| self.broken(error.to_string()))
     }

@@ -14,7 +14,7 @@ use lathe_model::{
 use lathe_policy::Gate;
 use lathe_protocol::{
     AgentId, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place, RunNo,
-    Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, Toolset,
+    Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Services, ShellPlan, Toolbox};
@@ -58,8 +58,11 @@ pub struct SessionPlan {
     pub limits: Limits,
     pub ending: EndingRule,
     pub patch: Option<PatchRule>,
+    pub tools: ToolChoice,
     /// Where to write a cassette.
     pub record: Option<PathBuf>,
+    /// Whether somebody is there to answer questions.
+    pub attended: bool,
 }
 
 /// What a resumed session is to be otherwise than before.
@@ -69,6 +72,7 @@ pub struct Overrides {
     pub mode: Option<Mode>,
     pub max_steps: Option<u32>,
     pub record: Option<PathBuf>,
+    pub attended: bool,
 }
 
 pub struct Host {
@@ -109,6 +113,14 @@ pub struct ShownRequest {
     pub tools_chars: usize,
 }
 
+/// How a session is opened, beside its model.
+struct Opening {
+    tools: ToolChoice,
+    /// New options, if it is opened again.
+    options: Option<SessionOptions>,
+    attended: bool,
+}
+
 /// The model of a session, ready to be asked.
 struct Ready {
     client: Arc<dyn ModelClient>,
@@ -139,6 +151,7 @@ impl Host {
             limits: plan.limits,
             ending: plan.ending,
             patch: plan.patch,
+            tools: plan.tools,
         };
         self.home.make()?;
         let id = new_id();
@@ -153,7 +166,14 @@ impl Host {
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
         };
         journal.append(SystemClock.now(), Draft { place: Place::in_run(RunNo(0)), fact: opened.into() })?;
-        self.open(id, journal, &root, ready, variables, None)
+        self.open(
+            id,
+            journal,
+            &root,
+            ready,
+            variables,
+            Opening { tools: options.tools, options: None, attended: plan.attended },
+        )
     }
 
     /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
@@ -174,7 +194,9 @@ impl Host {
             limits,
             ..before
         };
-        self.open(id.clone(), journal, &root, ready, variables, Some(options))
+        let opening =
+            Opening { tools: options.tools.clone(), options: Some(options), attended: overrides.attended };
+        self.open(id.clone(), journal, &root, ready, variables, opening)
     }
 
     fn open(
@@ -184,8 +206,9 @@ impl Host {
         root: &Path,
         ready: Ready,
         variables: Arc<Variables>,
-        options: Option<SessionOptions>,
+        opening: Opening,
     ) -> Result<Session, HostError> {
+        let Opening { tools, options, attended } = opening;
         let redactor = Arc::new(secrets(ready.key));
         let services = self.services(root, Arc::clone(&redactor))?;
         let (place, shell) = (root.to_owned(), services.plan.shell.clone());
@@ -194,12 +217,13 @@ impl Host {
             patcher: Arc::new(self.patcher(&id, root)),
             journal,
             model: ready.client,
-            toolbox: Arc::new(Toolbox::new(ready.toolset, Arc::new(services))),
+            toolbox: Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, Vec::new())),
             gate: self.gate(),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
             facts: Box::new(move || facts(&place, &shell)),
+            attended,
         };
         let (actor, handle) = Actor::open(setup, options)?;
         let state = actor.state();
@@ -213,6 +237,7 @@ impl Host {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
             env: shell_env(),
+            memory: Some(self.home.memory()),
         };
         let files = Arc::new(LocalFiles::new(root.to_owned()));
         let processes = Arc::new(LocalProcesses);
@@ -333,6 +358,11 @@ impl Host {
     /// The opening and the last run of a session.
     pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last_run()?)
+    }
+
+    /// The text of every task a session was ever given.
+    pub fn tasks(&self, id: &SessionId) -> Result<Vec<String>, HostError> {
+        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.tasks()?)
     }
 
     /// Number of the last event of a session.

@@ -63,6 +63,7 @@ impl Host {
             seen: Vec::new(),
             memory: None,
             line_seconds: lathe_protocol::Limits::default().line_seconds,
+            asker: None,
         };
         let finished = toolbox.run(prepared, permit, context).await;
         services.close().await;

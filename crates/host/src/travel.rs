@@ -32,7 +32,8 @@ pub struct Difference {
 
 /// What a replay with live tools came to.
 pub struct LiveReplay {
-    pub folder: PathBuf,
+    /// The copy of the workspace, kept to be looked at because something differed. Else nothing of it is left.
+    pub kept: Option<PathBuf>,
     pub steps: u32,
     pub differences: Vec<Difference>,
     /// Why it could not go on, if it could not.
@@ -85,7 +86,12 @@ impl Host {
     }
 
     /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before.
-    pub async fn replay_live(&self, id: &SessionId) -> Result<LiveReplay, HostError> {
+    /// None if `stop` came first.
+    pub async fn replay_live(
+        &self,
+        id: &SessionId,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<LiveReplay>, HostError> {
         let events = self.events(id)?;
         let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
             return Err(lathe_agent::AgentError::NoBeginning.into());
@@ -93,11 +99,10 @@ impl Host {
         let scratch = tempfile::Builder::new()
             .prefix("lathe-replay-")
             .tempdir()
-            .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?
-            .keep();
-        let folder = scratch.join("workspace");
+            .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?;
+        let folder = scratch.path().join("workspace");
         self.copy_as_it_was(Path::new(&opened.workspace), &folder, &events)?;
-        let replaying = Host::new(Home::at(scratch.join("home")));
+        let replaying = Host::new(Home::at(scratch.path().join("home")));
         let plan = SessionPlan {
             folder: folder.clone(),
             source: ModelSource::Given { cassette: cassette_of(&events), strictness: Strictness::Lenient },
@@ -107,6 +112,8 @@ impl Host {
             ending: opened.options.ending,
             patch: None,
             record: None,
+            tools: opened.options.tools.clone(),
+            attended: false,
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {
             Fact::TaskGiven(given) => Some(given.text.clone()),
@@ -114,17 +121,28 @@ impl Host {
         });
         let session = replaying.start(plan).await?;
         let mut updates = session.handle().subscribe(Seq(0));
-        let mut replay = LiveReplay { folder, steps: 0, differences: Vec::new(), stopped: None };
-        for (number, text) in tasks.enumerate() {
-            let id = CommandId::new(format!("replay-{number}"));
-            let command = Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text } };
-            session.handle().submit(command).await;
-            if replay.watch(&mut *updates).await {
-                break;
+        let mut replay = LiveReplay { kept: None, steps: 0, differences: Vec::new(), stopped: None };
+        let replaying = async {
+            for (number, text) in tasks.enumerate() {
+                let id = CommandId::new(format!("replay-{number}"));
+                let command = Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text } };
+                session.handle().submit(command).await;
+                if replay.watch(&mut *updates).await {
+                    break;
+                }
             }
-        }
+        };
+        let ended = tokio::select! {
+            () = replaying => true,
+            () = stop => false,
+        };
+        // Nothing may write there any more before the copy is removed.
         session.close().await?;
-        Ok(replay)
+        if ended && !(replay.differences.is_empty() && replay.stopped.is_none()) {
+            drop(scratch.keep());
+            replay.kept = Some(folder);
+        }
+        Ok(ended.then_some(replay))
     }
 
     /// A copy of a folder with the recorded changes of these events taken back.

@@ -14,11 +14,13 @@
 //! - `TaskGiven` and `Rewound` belong to no step, whatever their place says: a task stands before its steps, a
 //!   rewind between two.
 //!
+//! - `RewindUndone` makes the branch again what it was before that rewind, and joins it.
+//!
 //! Applying it to its own result changes nothing.
 
 use std::borrow::Borrow;
 
-use lathe_protocol::{Event, Fact, Rewound, StepNo};
+use lathe_protocol::{Event, Fact, RewindUndone, Rewound, Seq, StepNo};
 
 /// The current branch: all events, except those that a later [`Rewound`] left behind.
 pub fn live(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
@@ -27,33 +29,45 @@ pub fn live(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
 
 /// The same for borrowed events.
 pub(crate) fn branch<E: Borrow<Event>>(events: impl IntoIterator<Item = E>) -> Vec<E> {
-    let mut branch: Vec<E> = Vec::new();
+    let mut all: Vec<Option<E>> = Vec::new();
+    let mut branch: Vec<usize> = Vec::new();
+    // What each rewind left, for the case that it is undone.
+    let mut before: Vec<(Seq, Vec<usize>)> = Vec::new();
     for event in events {
-        if let Fact::Rewound(Rewound { to }) = &event.borrow().fact {
-            branch.truncate(end_of_step(&branch, *to));
+        match &event.borrow().fact {
+            Fact::Rewound(Rewound { to }) => {
+                before.push((event.borrow().seq, branch.clone()));
+                branch.truncate(end_of_step(&all, &branch, *to));
+            }
+            Fact::RewindUndone(RewindUndone { rewind }) => {
+                if let Some((_, left)) = before.iter().find(|(seq, _)| seq == rewind) {
+                    branch.clone_from(left);
+                }
+            }
+            _ => {}
         }
-        branch.push(event);
+        branch.push(all.len());
+        all.push(Some(event));
     }
-    branch
+    branch.into_iter().filter_map(|at| all.get_mut(at).and_then(Option::take)).collect()
 }
 
 /// How many events of the branch come before the end of step `to`.
-fn end_of_step<E: Borrow<Event>>(branch: &[E], to: StepNo) -> usize {
-    let later_step = |event: &E| step_of(event.borrow()).is_some_and(|step| step > to);
+fn end_of_step<E: Borrow<Event>>(all: &[Option<E>], branch: &[usize], to: StepNo) -> usize {
+    let event = |at: &usize| all.get(*at).and_then(Option::as_ref).map(Borrow::borrow);
+    let step = |at: &usize| event(at).and_then(step_of);
+    let later_step = |at: &usize| step(at).is_some_and(|step| step > to);
     let before_later = branch.iter().position(later_step).unwrap_or(branch.len());
-    let worked = branch[..before_later]
-        .iter()
-        .rposition(|event| step_of(event.borrow()).is_some())
-        .map_or(0, |last| last + 1);
+    let worked = branch[..before_later].iter().rposition(|at| step(at).is_some()).map_or(0, |last| last + 1);
     branch[worked..before_later]
         .iter()
-        .position(|event| matches!(event.borrow().fact, Fact::TaskGiven(_)))
+        .position(|at| event(at).is_some_and(|event| matches!(event.fact, Fact::TaskGiven(_))))
         .map_or(before_later, |task| worked + task)
 }
 
 fn step_of(event: &Event) -> Option<StepNo> {
     match event.fact {
-        Fact::TaskGiven(_) | Fact::Rewound(_) => None,
+        Fact::TaskGiven(_) | Fact::Rewound(_) | Fact::RewindUndone(_) | Fact::FilesRestored(_) => None,
         _ => event.place.step,
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Digest, Event, Seq, SessionId};
+use lathe_protocol::{Digest, Event, Fact, Seq, SessionId};
 
 use crate::files::Files;
 use crate::store::Store;
@@ -68,6 +68,22 @@ impl Reader {
     /// The opening and the last run of the current branch.
     pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
         if self.store.has_rewinds()? { self.live() } else { self.store.last_run() }
+    }
+
+    /// The text of every task that was ever given, those that were rewound included.
+    pub fn tasks(&self) -> Result<Vec<String>, JournalError> {
+        let given = self.store.of_kind("task_given")?.into_iter();
+        Ok(given
+            .filter_map(|event| match event.fact {
+                Fact::TaskGiven(given) => Some(given.text),
+                _ => None,
+            })
+            .collect())
+    }
+
+    /// The last request on record. Its digest is that of every message before it.
+    pub fn last_asked(&self) -> Result<Option<Event>, JournalError> {
+        self.store.last_of("model_asked")
     }
 
     /// The blobs that bodies of events were put into because of their size.

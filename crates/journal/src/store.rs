@@ -154,6 +154,11 @@ impl Store {
         Ok(self.events(&sql, params![kind])?.pop())
     }
 
+    /// Every event of a kind. Rows of other kinds are passed over without reading their bodies.
+    pub fn of_kind(&self, kind: &str) -> Result<Vec<Event>, JournalError> {
+        self.events(&format!("SELECT {COLUMNS} FROM events WHERE kind = ?1 ORDER BY seq"), params![kind])
+    }
+
     /// The blobs that hold bodies.
     pub fn body_blobs(&self) -> Result<Vec<Digest>, JournalError> {
         let failed = |error| self.fail("read", error);

@@ -27,6 +27,15 @@ pub enum CommandBody {
     GoOn,
     /// Stop what is under way and close the history.
     Cancel,
+    /// Stop one call; the run goes on.
+    CancelCall {
+        call: CallId,
+    },
+    /// Answers to the questions of a call, in their order; none if they are dismissed.
+    Answer {
+        call: CallId,
+        answers: Option<Vec<String>>,
+    },
 }
 
 /// What became of a command.

@@ -136,6 +136,9 @@ facts! {
     Reminded = "reminded" v 1;
     TaskFinished = "task_finished" v 1;
     Rewound = "rewound" v 1;
+    RewindUndone = "rewind_undone" v 1;
+    FilesRestored = "files_restored" v 1;
+    QuestionAsked = "question_asked" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

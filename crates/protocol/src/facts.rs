@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, Block, CallId, Change, CommandId, Decision, Digest, Effects, Raw, SeenFile, SessionId,
-    SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
+    Actor, Block, CallId, Change, CommandId, Decision, Digest, Effects, Question, Raw, SeenFile, Seq,
+    SessionId, SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
 };
 
 /// The first event of a journal.
@@ -187,6 +187,9 @@ pub struct CallFinished {
     pub truncated: Option<Truncation>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// What changed and cannot be taken back, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_undoable: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
     /// What the tool wants to be given at its next call.
@@ -209,13 +212,28 @@ pub enum ToolErrorKind {
     ToolNotRegistered,
     PolicyViolation,
     ExecutionFailed,
+    /// The tool itself broke.
+    UnhandledException,
     FileNotFound,
     FileWriteFailure,
     ReadContentFailure,
     AttemptToCreateExistingFile,
+    FileTooLarge,
     PermissionDenied,
     NoSpaceLeft,
     TargetIsDirectory,
+    PathNotInWorkspace,
+    SearchPathNotFound,
+    SearchPathNotADirectory,
+    PathIsNotADirectory,
+    GlobExecutionError,
+    GrepExecutionError,
+    LsExecutionError,
+    ReadManyFilesSearchError,
+    MemoryToolExecutionError,
+    DiscoveredToolExecutionError,
+    /// A change could not be worked out: a patch that does not fit, a file in an encoding that cannot hold the text.
+    EditPreparationFailure,
     EditNoOccurrenceFound,
     EditExpectedOccurrenceMismatch,
     EditNoChange,
@@ -284,6 +302,34 @@ pub struct Rewound {
     pub to: StepNo,
 }
 
+/// The live branch is again what it was before that rewind; what came between is kept, but no longer live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RewindUndone {
+    /// The number of the rewind.
+    pub rewind: Seq,
+}
+
+/// Files were put back to what they were. This changes files like any call, and can be taken back like one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesRestored {
+    /// The state after this step was wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<StepNo>,
+    /// What that event changed was taken back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Seq>,
+    pub changes: Vec<Change>,
+    /// Paths that somebody had changed meanwhile, and that were left alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+}
+
+/// A call waits for the user's answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QuestionAsked {
+    pub questions: Vec<Question>,
+}
+
 /// A kind or version this program does not know. It is kept and skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFact {
@@ -313,6 +359,7 @@ impl CallFinished {
             data: None,
             truncated: None,
             changes: Vec::new(),
+            not_undoable: Vec::new(),
             seen: Vec::new(),
             memory: None,
             took_ms: 0,

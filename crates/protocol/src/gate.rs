@@ -39,6 +39,48 @@ impl Mode {
     }
 }
 
+/// What sort of act a tool is, in the words of Gemini CLI. For people and for rules in files; the gate itself looks at effects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Read,
+    Edit,
+    Delete,
+    Move,
+    Search,
+    Execute,
+    Think,
+    Fetch,
+    /// A question to the user.
+    Communicate,
+    Other,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Edit => "edit",
+            Kind::Delete => "delete",
+            Kind::Move => "move",
+            Kind::Search => "search",
+            Kind::Execute => "execute",
+            Kind::Think => "think",
+            Kind::Fetch => "fetch",
+            Kind::Communicate => "communicate",
+            Kind::Other => "other",
+        }
+    }
+
+    /// Kinds whose tools change something by their nature.
+    pub fn is_mutator(self) -> bool {
+        match self {
+            Kind::Edit | Kind::Delete | Kind::Move | Kind::Execute => true,
+            Kind::Read | Kind::Search | Kind::Think | Kind::Fetch | Kind::Communicate | Kind::Other => false,
+        }
+    }
+}
+
 /// What an invocation would touch. The gate and the scheduler look at this, never at a tool's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -10,6 +10,7 @@ mod gate;
 mod ids;
 mod message;
 mod options;
+mod question;
 mod raw;
 mod state;
 
@@ -23,11 +24,11 @@ pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause,
-    EpochStarted, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged,
-    Reflected, Reminded, ReplayDrifted, Rewound, RunResumed, SessionOpened, Surroundings, TaskFinished,
-    TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed, ModelFailure,
+    OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound, RunResumed,
+    SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
-pub use gate::{Actor, Decision, Effects, Mode, Verdict};
+pub use gate::{Actor, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
@@ -35,6 +36,7 @@ pub use message::{
     Arguments, AssistantMessage, Block, Message, StopReason, TextBlock, ToolCall, ToolMessage, ToolSpec,
     Usage, UserMessage, calls_of, text_of,
 };
-pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, Toolset};
+pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, ToolChoice, Toolset};
+pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;
-pub use state::{AgentState, StepState};
+pub use state::{AgentState, CallState, StepState};

@@ -16,6 +16,26 @@ pub struct SessionOptions {
     /// Set when a patch is wanted of each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchRule>,
+    /// Which tools of the toolset there are.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_all")]
+    pub tools: ToolChoice,
+}
+
+/// Lists of tools: names, or `Tool(arg)` for commands of the shell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolChoice {
+    /// If not empty: only these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub core: Vec<String>,
+    /// Never these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+}
+
+impl ToolChoice {
+    pub fn is_all(&self) -> bool {
+        self.core.is_empty() && self.exclude.is_empty()
+    }
 }
 
 /// What is wanted of a run's patch.
@@ -61,15 +81,17 @@ impl Sandbox {
 pub enum Toolset {
     Lathe,
     Trae,
+    Gemini,
 }
 
 impl Toolset {
-    pub const ALL: [Toolset; 2] = [Toolset::Lathe, Toolset::Trae];
+    pub const ALL: [Toolset; 3] = [Toolset::Lathe, Toolset::Trae, Toolset::Gemini];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Toolset::Lathe => "lathe",
             Toolset::Trae => "trae",
+            Toolset::Gemini => "gemini",
         }
     }
 }

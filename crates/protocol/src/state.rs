@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Fact, ToolErrorKind, Verdict};
+
 /// Where the agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -32,6 +34,54 @@ impl StepState {
             StepState::Reflecting => "reflecting",
             StepState::Completed => "completed",
             StepState::Error => "error",
+        }
+    }
+}
+
+/// Where a call is, in Gemini CLI's words. Derived from its events, never stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// The model made it; nothing has looked at it yet.
+    Validating,
+    AwaitingApproval,
+    /// Allowed, and waiting for its turn.
+    Scheduled,
+    Executing,
+    Success,
+    Error,
+    Cancelled,
+}
+
+impl CallState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CallState::Validating => "validating",
+            CallState::AwaitingApproval => "awaiting_approval",
+            CallState::Scheduled => "scheduled",
+            CallState::Executing => "executing",
+            CallState::Success => "success",
+            CallState::Error => "error",
+            CallState::Cancelled => "cancelled",
+        }
+    }
+
+    /// Where one of a call's own events leaves it; none if the event says nothing about that.
+    pub fn after(fact: &Fact) -> Option<Self> {
+        match fact {
+            Fact::CallDecided(decided) => Some(match decided.decision.verdict {
+                Verdict::Allow => CallState::Scheduled,
+                Verdict::Ask => CallState::AwaitingApproval,
+                // Its result follows at once.
+                Verdict::Deny => CallState::Validating,
+            }),
+            Fact::CallStarted(_) => Some(CallState::Executing),
+            Fact::CallFinished(finished) => Some(match finished.error.as_ref().map(|error| error.kind) {
+                None => CallState::Success,
+                Some(ToolErrorKind::Cancelled) => CallState::Cancelled,
+                Some(_) => CallState::Error,
+            }),
+            _ => None,
         }
     }
 }

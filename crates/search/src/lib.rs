@@ -1,1 +1,17 @@
-//! Finding text and files in a tree.
+//! Finding text and files in a tree, with ripgrep's own libraries.
+//!
+//! In process: no program is started, so a pattern that begins with a dash is a pattern, whatever it says, and a search costs
+//! no more than the files it reads. Results do not depend on the order in which threads finish.
+//!
+//! Links are never followed, and a file is searched only when the file that was opened lies beneath the root: a folder
+//! that is swapped for a link while it is walked leads nowhere.
+
+mod error;
+mod names;
+mod scope;
+mod text;
+
+pub use error::SearchError;
+pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
+pub use scope::{Ignored, Scope, ignored_names};
+pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};

@@ -1,24 +1,67 @@
 //! A face: the name, schema and words a tool has in one toolset.
 
-use lathe_protocol::{Raw, Toolset};
+use lathe_protocol::{Kind, Raw, ToolSpec, Toolset};
 use serde_json::Value;
 
 use crate::outcome::Data;
+use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::{bash, done, edit, think, trae, view, write};
+use crate::{ask, bash, done, edit, gemini, glob, list, memory, search, think, todo, trae, view, write};
 
 /// Arguments as the tool wants them, with the canonical name of the tool they are for.
 pub(crate) type Adapted = (&'static str, Value);
 
+/// From the arguments, what was shown, and the text a person made of it.
+pub(crate) type Modify = fn(Value, &Preview, &str) -> Option<Value>;
+
 pub(crate) struct Face {
     pub(crate) name: &'static str,
+    /// The name for people.
+    pub(crate) display: &'static str,
+    /// Other names it answers to: of older versions, and of the class behind it.
+    pub(crate) aliases: &'static [&'static str],
+    pub(crate) kind: Kind,
     pub(crate) description: &'static str,
     pub(crate) schema: fn() -> Raw,
+    pub(crate) checks: Checks,
     pub(crate) adapt: fn(Value) -> Result<Adapted, Problem>,
+    /// The arguments for what a person made of the proposed text.
+    pub(crate) modify: Option<Modify>,
+    pub(crate) voice: Voice,
+}
+
+impl Face {
+    pub(crate) fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: self.name.to_owned(),
+            description: self.description.trim_end().to_owned(),
+            schema: (self.schema)(),
+        }
+    }
+}
+
+/// Who says that arguments do not fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checks {
+    /// The schema, in the words of a schema validator.
+    Schema,
+    /// The face itself, in its own words.
+    Own,
+}
+
+/// The words of a toolset.
+#[derive(Clone, Copy)]
+pub(crate) struct Voice {
     /// Words for the model, at most about `cap` bytes of foreign text.
     pub(crate) render: fn(&Data, cap: usize) -> String,
     pub(crate) words: fn(&Problem) -> String,
     pub(crate) cap: usize,
+}
+
+impl Voice {
+    pub(crate) const fn lathe(cap: usize) -> Self {
+        Self { render: words, words: Problem::words, cap }
+    }
 }
 
 /// The faces of a toolset, in the order in which the model is told of them.
@@ -26,68 +69,147 @@ pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
     match toolset {
         Toolset::Lathe => &LATHE,
         Toolset::Trae => &trae::FACES,
+        Toolset::Gemini => &gemini::FACES,
     }
 }
 
-static LATHE: [Face; 6] = [
+static LATHE: [Face; 11] = [
     Face {
         name: "bash",
+        display: "Shell",
+        aliases: &[],
+        kind: Kind::Execute,
         description: include_str!("bash/lathe.md"),
         schema: crate::schema::schema_of::<bash::Arguments>,
+        checks: Checks::Own,
         adapt: |arguments| Ok((bash::ID, arguments)),
-        render: words,
-        words: Problem::words,
-        cap: 30_000,
+        modify: None,
+        voice: Voice::lathe(30_000),
     },
     Face {
         name: "view",
+        display: "View",
+        aliases: &[],
+        kind: Kind::Read,
         description: include_str!("view/lathe.md"),
         schema: crate::schema::schema_of::<view::LatheArguments>,
+        checks: Checks::Own,
         adapt: view::adapt_lathe,
-        render: words,
-        words: Problem::words,
-        cap: 48_000,
+        modify: None,
+        voice: Voice::lathe(48_000),
+    },
+    Face {
+        name: "search",
+        display: "Search",
+        aliases: &[],
+        kind: Kind::Search,
+        description: include_str!("search/lathe.md"),
+        schema: crate::schema::schema_of::<search::Arguments>,
+        checks: Checks::Own,
+        adapt: |arguments| Ok((search::ID, arguments)),
+        modify: None,
+        voice: Voice::lathe(24_000),
+    },
+    Face {
+        name: "glob",
+        display: "Glob",
+        aliases: &[],
+        kind: Kind::Search,
+        description: include_str!("glob/lathe.md"),
+        schema: crate::schema::schema_of::<glob::Arguments>,
+        checks: Checks::Own,
+        adapt: |arguments| Ok((glob::ID, arguments)),
+        modify: None,
+        voice: Voice::lathe(16_000),
     },
     Face {
         name: "edit",
+        display: "Edit",
+        aliases: &[],
+        kind: Kind::Edit,
         description: include_str!("edit/lathe.md"),
         schema: crate::schema::schema_of::<edit::Arguments>,
+        checks: Checks::Own,
         adapt: |arguments| Ok((edit::ID, arguments)),
-        render: words,
-        words: Problem::words,
-        cap: 16_000,
+        modify: None,
+        voice: Voice::lathe(16_000),
     },
     Face {
         name: "write",
+        display: "Write",
+        aliases: &[],
+        kind: Kind::Edit,
         description: include_str!("write/lathe.md"),
         schema: crate::schema::schema_of::<write::LatheArguments>,
+        checks: Checks::Own,
         adapt: write::adapt_lathe,
-        render: words,
-        words: Problem::words,
-        cap: 16_000,
+        modify: None,
+        voice: Voice::lathe(16_000),
     },
     Face {
         name: "think",
+        display: "Think",
+        aliases: &[],
+        kind: Kind::Think,
         description: include_str!("think/lathe.md"),
         schema: crate::schema::schema_of::<think::LatheArguments>,
+        checks: Checks::Own,
         adapt: think::adapt_lathe,
-        render: words,
-        words: Problem::words,
-        cap: 16_000,
+        modify: None,
+        voice: Voice::lathe(16_000),
+    },
+    Face {
+        name: "todo",
+        display: "Todo",
+        aliases: &[],
+        kind: Kind::Think,
+        description: include_str!("todo/lathe.md"),
+        schema: crate::schema::schema_of::<todo::Arguments>,
+        checks: Checks::Own,
+        adapt: |arguments| Ok((todo::ID, arguments)),
+        modify: None,
+        voice: Voice::lathe(16_000),
+    },
+    Face {
+        name: "remember",
+        display: "Remember",
+        aliases: &[],
+        kind: Kind::Think,
+        description: include_str!("memory/lathe.md"),
+        schema: crate::schema::schema_of::<memory::LatheArguments>,
+        checks: Checks::Own,
+        adapt: memory::adapt_lathe,
+        modify: None,
+        voice: Voice::lathe(16_000),
+    },
+    Face {
+        name: "ask_user",
+        display: "Ask",
+        aliases: &[],
+        kind: Kind::Communicate,
+        description: include_str!("ask/lathe.md"),
+        schema: crate::schema::schema_of::<ask::LatheArguments>,
+        checks: Checks::Own,
+        adapt: ask::adapt_lathe,
+        modify: None,
+        voice: Voice::lathe(16_000),
     },
     Face {
         name: "task_done",
+        display: "Done",
+        aliases: &[],
+        kind: Kind::Other,
         description: include_str!("done/lathe.md"),
         schema: crate::schema::schema_of::<done::Arguments>,
+        checks: Checks::Own,
         adapt: |arguments| Ok((done::ID, arguments)),
-        render: words,
-        words: Problem::words,
-        cap: 16_000,
+        modify: None,
+        voice: Voice::lathe(16_000),
     },
 ];
 
 /// Lathe's own words for what tools return. Foreign text stands between tags, so the model can tell it from ours.
-fn words(data: &Data, cap: usize) -> String {
+pub(crate) fn words(data: &Data, cap: usize) -> String {
     match data {
         Data::Shell(shell) => bash::words(shell, cap),
         Data::ShellRestarted => {
@@ -100,5 +222,25 @@ fn words(data: &Data, cap: usize) -> String {
         Data::Edited(edited) => edit::words(edited, cap),
         Data::Thought(_) => "Noted.".to_owned(),
         Data::Done { .. } => "Task done.".to_owned(),
+        Data::Text(text) => marked("result", text, cap),
+        Data::Found(found) => search::words(found, cap),
+        Data::Files(files) => glob::words(files, cap),
+        Data::Listing(listing) => list::words(listing, cap),
+        Data::Many(many) => {
+            let files: Vec<String> =
+                many.files.iter().map(|file| format!("--- {} ---\n\n{}", file.path, file.text)).collect();
+            marked("files", &files.join("\n"), cap)
+        }
+        Data::Todos(todos) => format!("The list is now:\n{}", todo::rows(todos)),
+        Data::Remembered(remembered) => format!("Remembered in {}.", remembered.path),
+        Data::Answers(answers) => answers.join("\n"),
     }
+}
+
+/// Foreign text between tags, cut where it is too long.
+fn marked(tag: &str, text: &str, cap: usize) -> String {
+    let shown = view::clip(text, cap);
+    let more = text.len() - shown.len();
+    let note = if more > 0 { format!("\n({more} more bytes are not shown)") } else { String::new() };
+    format!("<{tag}>\n{}\n</{tag}>{note}", shown.trim_end_matches('\n'))
 }

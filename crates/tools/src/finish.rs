@@ -8,7 +8,7 @@ use lathe_workspace::Applied;
 use serde_json::Value;
 
 use crate::bash::shares;
-use crate::face::Face;
+use crate::face::Voice;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::services::Services;
 
@@ -16,7 +16,7 @@ use crate::services::Services;
 pub(crate) async fn finish(
     services: &Arc<Services>,
     name: &str,
-    face: &Face,
+    voice: Voice,
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
@@ -28,11 +28,12 @@ pub(crate) async fn finish(
     let mut finished = match &data {
         Ok(data) => CallFinished {
             name: name.to_owned(),
-            text: redactor.text(&(face.render)(data, face.cap)).into_owned(),
+            text: redactor.text(&(voice.render)(data, voice.cap)).into_owned(),
             error: data.failure(),
             data: Raw::from_serialize(&clean(data.summary(), services)).ok(),
             truncated: None,
             changes: Vec::new(),
+            not_undoable: Vec::new(),
             seen,
             memory,
             took_ms: 0,
@@ -40,11 +41,11 @@ pub(crate) async fn finish(
         Err(problem) => CallFinished {
             seen,
             memory,
-            ..CallFinished::failed(name, problem.kind(), redactor.text(&(face.words)(problem)))
+            ..CallFinished::failed(name, problem.kind(), redactor.text(&(voice.words)(problem)))
         },
     };
     if let Ok(Data::Shell(shell)) = data {
-        finished.truncated = keep_whole(services, shell, face.cap).await;
+        finished.truncated = keep_whole(services, shell, voice.cap).await;
     }
     for applied in changes {
         match record(services, applied, by.clone()).await {

@@ -6,25 +6,39 @@
 //!
 //! Invariant: foreign text loses its secrets before it is cut, because half a secret is no longer recognised.
 
+mod ask;
 mod bash;
 mod done;
 mod edit;
 mod face;
 mod finish;
+mod gemini;
+mod glob;
+mod list;
+mod many;
+mod memory;
 mod outcome;
+mod outside;
 mod placeholder;
+mod preview;
 mod problem;
 mod schedule;
 mod schema;
+mod search;
+mod selection;
 mod services;
 mod think;
+mod todo;
 mod tool;
 mod toolbox;
 mod trae;
+mod validate;
 mod view;
 mod write;
 
+pub use outside::{OutsideTool, Provider};
+pub use preview::Preview;
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};
-pub use tool::RunContext;
-pub use toolbox::{Prepared, Toolbox};
+pub use tool::{Asker, RunContext};
+pub use toolbox::{Prepared, ToolAbout, Toolbox};

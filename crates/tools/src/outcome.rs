@@ -1,14 +1,18 @@
 //! What a run of a tool came to: data, from which each toolset makes its own words.
 
+use std::path::PathBuf;
+
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
+use lathe_search::{Found, FoundFiles, TextQuery};
 use lathe_shell::LineExit;
 use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
 use crate::bash::Printed;
 use crate::problem::Problem;
+use crate::todo::Todo;
 
 pub(crate) struct Outcome {
     pub(crate) data: Result<Data, Problem>,
@@ -31,10 +35,69 @@ pub(crate) enum Data {
     Written(WrittenData),
     Edited(EditedData),
     Thought(ThoughtData),
-    Done { summary: String },
+    Done {
+        summary: String,
+    },
+    /// What a tool that is not ours answered.
+    Text(String),
+    Found(FoundData),
+    Files(FilesData),
+    Listing(ListingData),
+    Many(ManyData),
+    Todos(Vec<Todo>),
+    Remembered(RememberedData),
+    /// In the order of the questions.
+    Answers(Vec<String>),
+}
+
+pub(crate) struct FoundData {
+    /// Where it was looked for, as the model said it.
+    pub(crate) start: String,
+    /// Names are shown from here on.
+    pub(crate) base: PathBuf,
+    pub(crate) filter: Option<String>,
+    pub(crate) query: TextQuery,
+    pub(crate) found: Found,
+}
+
+pub(crate) struct FilesData {
+    pub(crate) start: String,
+    pub(crate) base: PathBuf,
+    pub(crate) pattern: String,
+    pub(crate) found: FoundFiles,
+}
+
+pub(crate) struct ListingData {
+    pub(crate) path: String,
+    pub(crate) entries: Vec<Listed>,
+    /// Names that were to be ignored.
+    pub(crate) left_out: usize,
+}
+
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) folder: bool,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) struct ManyData {
+    pub(crate) files: Vec<ManyFile>,
+    /// Paths that were not read, with the reason.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+pub(crate) struct ManyFile {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+pub(crate) struct RememberedData {
+    pub(crate) fact: String,
+    pub(crate) path: String,
 }
 
 pub(crate) struct ShellData {
+    pub(crate) command: String,
     pub(crate) exit: LineExit,
     pub(crate) stdout: Printed,
     pub(crate) stderr: Printed,
@@ -114,11 +177,22 @@ impl Data {
         };
         match self {
             Data::File(file) => clean(&mut file.text),
+            Data::Text(text) => clean(text),
+            Data::Found(data) => {
+                let lines = data.found.files.iter_mut().flat_map(|file| &mut file.lines);
+                lines.for_each(|line| clean(&mut line.text));
+            }
+            Data::Many(many) => many.files.iter_mut().for_each(|file| clean(&mut file.text)),
+            Data::Listing(listing) => listing.entries.iter_mut().for_each(|entry| clean(&mut entry.name)),
+            Data::Answers(answers) => answers.iter_mut().for_each(clean),
             Data::Folder(folder) => folder.entries.iter_mut().for_each(clean),
             Data::Edited(edited) => edited.snippets.iter_mut().for_each(|snippet| clean(&mut snippet.text)),
             Data::Shell(_)
             | Data::ShellRestarted
             | Data::Written(_)
+            | Data::Files(_)
+            | Data::Todos(_)
+            | Data::Remembered(_)
             | Data::Thought(_)
             | Data::Done { .. } => {}
         }
@@ -149,6 +223,16 @@ impl Data {
                 json!({ "thought_number": thought.number, "total_thoughts": thought.total })
             }
             Data::Done { summary } => json!({ "summary": summary }),
+            Data::Text(text) => json!({ "bytes": text.len() }),
+            Data::Found(data) => {
+                json!({ "matches": data.found.matches, "files": data.found.matching_files, "left_out": data.found.left_out })
+            }
+            Data::Files(data) => json!({ "files": data.found.total }),
+            Data::Listing(listing) => json!({ "path": listing.path, "entries": listing.entries.len() }),
+            Data::Many(many) => json!({ "files": many.files.len(), "skipped": many.skipped.len() }),
+            Data::Todos(todos) => json!({ "todos": todos }),
+            Data::Remembered(remembered) => json!({ "path": remembered.path, "fact": remembered.fact }),
+            Data::Answers(answers) => json!({ "answers": answers }),
         }
     }
 

@@ -13,6 +13,8 @@ const PLACES: usize = 20;
 pub(crate) enum Problem {
     /// The arguments do not fit; the text says where.
     Arguments(String),
+    /// They do not fit the schema, in the words of a validator.
+    Schema(String),
     /// They hold this placeholder of a secret.
     Placeholder(String),
     NoCommand,
@@ -49,6 +51,8 @@ pub(crate) enum Problem {
         path: PathBuf,
         old: String,
         lines: Vec<usize>,
+        /// How often it was meant to be there.
+        expected: usize,
     },
     EmptyOld,
     NoChange(PathBuf),
@@ -72,6 +76,29 @@ pub(crate) enum Problem {
         reason: String,
     },
     Thinking(&'static str),
+    /// A tool that is not ours failed.
+    Foreign {
+        kind: ToolErrorKind,
+        message: String,
+    },
+    Cancelled(String),
+    /// The path leads out of the workspace.
+    Outside(PathBuf),
+    /// A path to look in does not exist.
+    SearchNotFound(PathBuf),
+    /// A path to look in is no folder.
+    SearchNotFolder(PathBuf),
+    /// A path to list is no folder.
+    NotFolder(PathBuf),
+    Pattern(String),
+    Search(String),
+    Glob(String),
+    List(String),
+    ManySearch(String),
+    Memory(String),
+    /// There is nobody to ask.
+    Nobody,
+    Dismissed,
     /// There is no shell.
     ShellStart(String),
     Shell(String),
@@ -93,6 +120,7 @@ impl Problem {
             WorkspaceError::Denied(path) => return Self::Denied { path, doing },
             WorkspaceError::Stale(path) => return Self::Stale(path),
             WorkspaceError::NoSpace(path) => return Self::NoSpace(path),
+            WorkspaceError::Outside(path) => return Self::Outside(path),
             WorkspaceError::Special(_) => return Self::special(path, doing),
             WorkspaceError::Spawn { .. } => error.to_string(),
             WorkspaceError::Io { source, .. } => source.to_string(),
@@ -117,6 +145,7 @@ impl Problem {
         use ToolErrorKind as K;
         match self {
             Self::Arguments(_)
+            | Self::Schema(_)
             | Self::Placeholder(_)
             | Self::NoCommand
             | Self::RangeOnFolder
@@ -125,6 +154,20 @@ impl Problem {
             | Self::EmptyOld
             | Self::Line { .. }
             | Self::Thinking(_) => K::InvalidToolParams,
+            Self::Foreign { kind, .. } => *kind,
+            Self::Cancelled(_) => K::Cancelled,
+            Self::Outside(_) => K::PathNotInWorkspace,
+            Self::SearchNotFound(_) => K::SearchPathNotFound,
+            Self::SearchNotFolder(_) => K::SearchPathNotADirectory,
+            Self::NotFolder(_) => K::PathIsNotADirectory,
+            Self::Pattern(_) => K::InvalidToolParams,
+            Self::Search(_) => K::GrepExecutionError,
+            Self::Glob(_) => K::GlobExecutionError,
+            Self::List(_) => K::LsExecutionError,
+            Self::ManySearch(_) => K::ReadManyFilesSearchError,
+            Self::Memory(_) => K::MemoryToolExecutionError,
+            Self::Nobody => K::PolicyViolation,
+            Self::Dismissed => K::ExecutionFailed,
             Self::NotFound(_) => K::FileNotFound,
             Self::Exists(_) => K::AttemptToCreateExistingFile,
             Self::NotSeen(_) | Self::Stale(_) => K::FileChanged,
@@ -143,7 +186,26 @@ impl Problem {
     /// In Lathe's own words: what happened, and what to do.
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Arguments(reason) => format!("The arguments are wrong: {reason}."),
+            Self::Arguments(reason) | Self::Schema(reason) => format!("The arguments are wrong: {reason}."),
+            Self::Foreign { message, .. } | Self::Cancelled(message) => message.clone(),
+            Self::Outside(path) => format!("{} is not in the workspace.", path.display()),
+            Self::SearchNotFound(path) => format!("{} does not exist.", path.display()),
+            Self::SearchNotFolder(path) | Self::NotFolder(path) => {
+                format!("{} is not a folder.", path.display())
+            }
+            Self::Pattern(reason) => {
+                format!("The pattern is not a regular expression: {reason}. For plain text set literal.")
+            }
+            Self::Search(reason) => format!("The search failed: {reason}."),
+            Self::Glob(reason) => format!("The files could not be looked for: {reason}."),
+            Self::List(reason) => format!("The folder could not be listed: {reason}."),
+            Self::ManySearch(reason) => format!("The files could not be found: {reason}."),
+            Self::Memory(reason) => format!("The fact could not be saved: {reason}."),
+            Self::Nobody => {
+                "Nobody is there to be asked. Decide yourself, and say in the end what you assumed."
+                    .to_owned()
+            }
+            Self::Dismissed => "The user dismissed the question without an answer.".to_owned(),
             Self::Placeholder(placeholder) => format!(
                 "The arguments hold {placeholder}, which stands for a secret you are not shown. Placeholders are never written to files or given to commands: leave that text as it is and change only what is around it; in bash use the environment variable."
             ),
@@ -180,6 +242,12 @@ impl Problem {
                     path.display()
                 ),
             },
+            Self::Ambiguous { path, lines, expected: 2.., .. } => format!(
+                "old_str stands {} times in {}, not as often as you said: at lines {}.",
+                lines.len(),
+                path.display(),
+                places(lines)
+            ),
             Self::Ambiguous { path, lines, .. } => format!(
                 "old_str is not unique in {}: it stands at lines {}. Add lines around it, or set replace_all.",
                 path.display(),

@@ -20,6 +20,8 @@ pub struct ShellPlan {
     pub home: PathBuf,
     pub shell: PathBuf,
     pub env: Vec<(OsString, OsString)>,
+    /// The file of the user's remembered facts.
+    pub memory: Option<PathBuf>,
 }
 
 pub struct Services {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, CallId, Effects, Lane, Raw, SeenFile};
+use lathe_protocol::{Boxed, CallId, Effects, Lane, Question, Raw, SeenFile};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::outcome::Outcome;
+use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::{LiveOutput, Services};
 
@@ -21,11 +22,16 @@ pub(crate) trait Tool: Send + Sync {
 }
 
 /// A call with good arguments.
-pub(crate) trait Invocation: Send {
+pub(crate) trait Invocation: Send + Sync {
     /// What it does, for people. A shell line or a thought is shown as it is, with all its lines.
     fn describe(&self) -> String;
 
     fn effects(&self) -> Effects;
+
+    /// What it would do, for whoever has to decide. Nothing is changed by looking.
+    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move { Preview::Info { text: self.describe() } })
+    }
 
     /// When it may run beside others. What only reads runs beside readers; the rest keeps the order of the calls.
     fn lane(&self) -> Lane {
@@ -47,6 +53,13 @@ pub struct RunContext {
     /// What this tool asked to be given again.
     pub memory: Option<Raw>,
     pub line_seconds: u32,
+    /// Whoever can put a question to the user; none where nobody is there.
+    pub asker: Option<Arc<dyn Asker>>,
+}
+
+/// Puts questions to the user and waits for the answers; none if they were dismissed.
+pub trait Asker: Send + Sync {
+    fn ask<'a>(&'a self, call: &'a CallId, questions: Vec<Question>) -> Boxed<'a, Option<Vec<String>>>;
 }
 
 impl RunContext {

@@ -4,24 +4,63 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use lathe_policy::Permit;
 use lathe_protocol::{
-    Arguments, CallFinished, Effects, Lane, ToolCall, ToolErrorKind, ToolSpec, Toolset, edit_distance,
+    Arguments, CallFinished, Effects, Kind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
+    Toolset, edit_distance,
 };
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::face::{Face, faces};
+use crate::face::{Checks, Face, Voice, faces};
 use crate::finish::finish;
-use crate::placeholder;
+use crate::outside::OutsideTool;
+use crate::preview::Preview;
 use crate::problem::Problem;
+use crate::selection::{Known, Selection};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, Tool};
-use crate::{bash, done, edit, think, trae, view, write};
+use crate::{ask, bash, done, edit, glob, list, many, memory, search, think, todo, trae, view, write};
+use crate::{placeholder, validate};
+
+/// Bytes the model sees of what a tool that is not ours answers.
+const OUTSIDE_CAP: usize = 40_000;
 
 pub struct Toolbox {
     toolset: Toolset,
     tools: HashMap<&'static str, Box<dyn Tool>>,
+    entries: Vec<Entry>,
+    selection: Selection,
     services: Arc<Services>,
+}
+
+/// A tool the model is told of.
+struct Entry {
+    name: String,
+    aliases: &'static [&'static str],
+    kind: Kind,
+    checks: Checks,
+    schema: Raw,
+    source: Source,
+}
+
+enum Source {
+    BuiltIn(&'static Face),
+    Outside(OutsideTool),
+}
+
+/// What people are told of a tool, beside what the model is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToolAbout {
+    #[serde(flatten)]
+    pub spec: ToolSpec,
+    pub display_name: String,
+    pub kind: Kind,
+    /// Whether its result is markdown; else it is to be shown as it is.
+    pub markdown: bool,
+    /// Whether it shows output while it runs.
+    pub live: bool,
 }
 
 /// A call that is ready to be decided on and run.
@@ -30,8 +69,10 @@ pub struct Prepared {
     pub about: String,
     pub effects: Effects,
     pub lane: Lane,
+    pub kind: Kind,
     name: String,
-    face: &'static Face,
+    voice: Voice,
+    notes: Vec<String>,
     invocation: Box<dyn Invocation>,
 }
 
@@ -40,11 +81,29 @@ impl Prepared {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// What would be changed or run, for whoever has to decide.
+    pub async fn preview(&self, context: &RunContext) -> Preview {
+        self.invocation.preview(context).await
+    }
 }
 
 impl Toolbox {
+    /// All tools of a toolset.
     pub fn new(toolset: Toolset, services: Arc<Services>) -> Self {
-        let all: [Box<dyn Tool>; 7] = [
+        Self::with(toolset, services, ToolChoice::default(), Vec::new())
+    }
+
+    /// The tools a session has: the built-in ones in their order, then the others in theirs. A name that is taken stays with
+    /// its first owner; whoever comes later must have been given another name by then.
+    pub fn with(
+        toolset: Toolset,
+        services: Arc<Services>,
+        choice: ToolChoice,
+        outside: Vec<OutsideTool>,
+    ) -> Self {
+        let selection = Selection(choice);
+        let all: [Box<dyn Tool>; 14] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
             Box::new(edit::EditTool),
@@ -52,41 +111,85 @@ impl Toolbox {
             Box::new(think::ThinkTool),
             Box::new(done::DoneTool),
             Box::new(trae::CheckTool),
+            Box::new(search::SearchTool),
+            Box::new(glob::GlobTool),
+            Box::new(list::ListTool),
+            Box::new(many::ManyTool),
+            Box::new(todo::TodoTool),
+            Box::new(memory::MemoryTool { user: services.plan.memory.clone() }),
+            Box::new(ask::AskTool),
         ];
-        Self { toolset, tools: all.into_iter().map(|tool| (tool.id(), tool)).collect(), services }
+        let built_in = faces(toolset).iter().map(|face| Entry {
+            name: face.name.to_owned(),
+            aliases: face.aliases,
+            kind: face.kind,
+            checks: face.checks,
+            schema: (face.schema)(),
+            source: Source::BuiltIn(face),
+        });
+        let joined = outside.into_iter().map(|tool| Entry {
+            name: tool.name.clone(),
+            aliases: &[],
+            kind: tool.kind,
+            checks: Checks::Schema,
+            schema: tool.schema.clone(),
+            source: Source::Outside(tool),
+        });
+        let mut entries: Vec<Entry> = Vec::new();
+        for entry in built_in.chain(joined) {
+            if selection.has(&entry.known()) && entries.iter().all(|known| known.name != entry.name) {
+                entries.push(entry);
+            }
+        }
+        let tools = all.into_iter().map(|tool| (tool.id(), tool)).collect();
+        Self { toolset, tools, entries, selection, services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
         &self.services
     }
 
-    /// What the model is told, always in the same order and bytes.
+    /// What the model is told of a toolset, always in the same order and bytes.
     pub fn specs(toolset: Toolset) -> Vec<ToolSpec> {
-        let spec = |face: &Face| ToolSpec {
-            name: face.name.to_owned(),
-            description: face.description.trim_end().to_owned(),
-            schema: (face.schema)(),
+        faces(toolset).iter().map(Face::spec).collect()
+    }
+
+    /// The same for people.
+    pub fn about(toolset: Toolset) -> Vec<ToolAbout> {
+        let about = |face: &Face| ToolAbout {
+            spec: face.spec(),
+            display_name: face.display.to_owned(),
+            kind: face.kind,
+            markdown: !matches!(face.kind, Kind::Execute | Kind::Read | Kind::Search),
+            live: face.kind == Kind::Execute,
         };
-        faces(toolset).iter().map(spec).collect()
+        faces(toolset).iter().map(about).collect()
+    }
+
+    /// What the model of this session is told.
+    pub fn own_specs(&self) -> Vec<ToolSpec> {
+        self.entries.iter().map(Entry::spec).collect()
     }
 
     /// Checks a call and says what it would do. A call that cannot be made comes back as its result.
     pub fn prepare(&self, call: &ToolCall) -> Result<Prepared, Box<CallFinished>> {
         let failed =
             |kind, message: String| Box::new(CallFinished::failed(&call.name, kind, self.clean(&message)));
-        let Some(face) = self.face(&call.name) else {
+        let Some(entry) = self.entry(&call.name) else {
             return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
         };
-        let value = object(&call.arguments).map_err(|reason| {
+        let mut value = object(&call.arguments).map_err(|reason| {
             failed(ToolErrorKind::InvalidToolParams, format!("The arguments of {} {reason}.", call.name))
         })?;
-        let problem = |problem: Problem| failed(problem.kind(), (face.words)(&problem));
+        let voice = entry.voice();
+        let problem = |problem: Problem| failed(problem.kind(), (voice.words)(&problem));
+        let notes = entry.check(&mut value).map_err(problem)?;
+        if let Some(reason) = self.refused(entry, &value) {
+            let message = format!("Tool execution denied by policy. {reason}.");
+            return Err(failed(ToolErrorKind::PolicyViolation, message));
+        }
         let placeholder = placeholder::find(&value);
-        let (id, arguments) = (face.adapt)(value).map_err(problem)?;
-        let Some(tool) = self.tools.get(id) else {
-            return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
-        };
-        let invocation = tool.build(arguments, &self.services.root).map_err(problem)?;
+        let (id, invocation) = self.build(entry, value).map_err(problem)?;
         let effects = invocation.effects();
         if let Some(placeholder) = placeholder.filter(|_| effects.change_something()) {
             return Err(problem(Problem::Placeholder(placeholder)));
@@ -96,50 +199,135 @@ impl Toolbox {
             about: self.clean(&invocation.describe()),
             effects,
             lane: invocation.lane(),
+            kind: entry.kind,
             name: call.name.clone(),
-            face,
+            voice,
+            notes,
             invocation,
         })
+    }
+
+    fn build(&self, entry: &Entry, value: Value) -> Result<(&'static str, Box<dyn Invocation>), Problem> {
+        let root = &self.services.root;
+        match &entry.source {
+            Source::Outside(tool) => Ok((tool.id(), tool.build(value, root)?)),
+            Source::BuiltIn(face) => {
+                let (id, arguments) = (face.adapt)(value)?;
+                match self.tools.get(id) {
+                    Some(tool) => Ok((id, tool.build(arguments, root)?)),
+                    None => Err(Problem::Arguments(format!("there is no tool {id}"))),
+                }
+            }
+        }
     }
 
     /// Runs a prepared call. Whatever happens, there is one result.
     pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
-        let Prepared { name, face, invocation, .. } = prepared;
+        let Prepared { name, voice, invocation, notes, .. } = prepared;
         let by = context.call.clone();
-        let outcome = invocation.run(permit, context).await;
-        let mut finished = finish(&self.services, &name, face, outcome, by).await;
+        // A tool that breaks takes its call with it, not the session.
+        let ran = std::panic::AssertUnwindSafe(invocation.run(permit, context)).catch_unwind().await;
+        let mut finished = match ran {
+            Ok(outcome) => finish(&self.services, &name, voice, outcome, by).await,
+            Err(_) => CallFinished::failed(
+                &name,
+                ToolErrorKind::UnhandledException,
+                "The tool broke down. This is a mistake in Lathe; try another way.",
+            ),
+        };
+        for note in notes {
+            finished.text = format!("{}\nNote: {note}", finished.text);
+        }
         finished.took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         finished
+    }
+
+    /// The arguments a call would have had if the model had proposed `proposed` itself: what a person made of a preview.
+    pub fn modified(&self, call: &ToolCall, preview: &Preview, proposed: &str) -> Option<Arguments> {
+        let entry = self.entry(&call.name)?;
+        let Source::BuiltIn(face) = entry.source else { return None };
+        let value = object(&call.arguments).ok()?;
+        let modified = (face.modify?)(value, preview, proposed)?;
+        Raw::from_serialize(&modified).ok().map(Arguments::Json)
     }
 
     fn clean(&self, text: &str) -> String {
         self.services.redactor.text(text).into_owned()
     }
 
-    fn face(&self, name: &str) -> Option<&'static Face> {
-        let faces = faces(self.toolset);
-        let exact = faces.iter().find(|face| face.name == name);
+    fn refused(&self, entry: &Entry, value: &Value) -> Option<String> {
+        let command = value.get("command").and_then(Value::as_str)?;
+        (entry.kind == Kind::Execute).then(|| self.selection.refuses(&entry.known(), command)).flatten()
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        let exact = self.entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
         match self.toolset {
-            Toolset::Lathe => exact,
+            Toolset::Lathe | Toolset::Gemini => exact,
             // Trae compares names without case and underscores.
-            Toolset::Trae => exact.or_else(|| faces.iter().find(|face| folded(face.name) == folded(name))),
+            Toolset::Trae => {
+                exact.or_else(|| self.entries.iter().find(|entry| folded(&entry.name) == folded(name)))
+            }
         }
     }
 
     fn unknown(&self, name: &str) -> String {
-        let mut names: Vec<&str> = faces(self.toolset).iter().map(|face| face.name).collect();
+        let mut names: Vec<&str> = self.entries.iter().map(|entry| entry.name.as_str()).collect();
         match self.toolset {
             Toolset::Trae => {
                 let known: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
                 format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
             }
-            Toolset::Lathe => {
+            Toolset::Lathe | Toolset::Gemini => {
                 names.sort_by_key(|known| edit_distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();
-                format!("Tool \"{name}\" not found. Did you mean one of: {}?", nearest.join(", "))
+                match nearest.as_slice() {
+                    [only] => format!("Tool \"{name}\" not found. Did you mean {only}?"),
+                    several => {
+                        format!("Tool \"{name}\" not found. Did you mean one of: {}?", several.join(", "))
+                    }
+                }
             }
         }
+    }
+}
+
+impl Entry {
+    fn known(&self) -> Known<'_> {
+        Known { name: &self.name, aliases: self.aliases, kind: self.kind }
+    }
+
+    fn spec(&self) -> ToolSpec {
+        match &self.source {
+            Source::BuiltIn(face) => face.spec(),
+            Source::Outside(tool) => ToolSpec {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                schema: tool.schema.clone(),
+            },
+        }
+    }
+
+    fn voice(&self) -> Voice {
+        match &self.source {
+            Source::BuiltIn(face) => face.voice,
+            Source::Outside(_) => Voice::lathe(OUTSIDE_CAP),
+        }
+    }
+
+    /// Looks at the arguments as the schema does. Gives what had to be read in another way than it was written.
+    fn check(&self, value: &mut Value) -> Result<Vec<String>, Problem> {
+        let schema = self.schema.to_value().unwrap_or_default();
+        let notes = validate::coerce(&schema, value);
+        match self.checks {
+            Checks::Own => {}
+            Checks::Schema => {
+                validate::drop_nulls(&schema, value);
+                validate::check(&schema, value).map_err(Problem::Schema)?;
+            }
+        }
+        Ok(notes)
     }
 }
 

@@ -9,6 +9,8 @@ pub enum WorkspaceError {
     Exists(PathBuf),
     #[error("{} is a folder", .0.display())]
     IsDirectory(PathBuf),
+    #[error("{} is not in the workspace", .0.display())]
+    Outside(PathBuf),
     #[error("{} is neither a file nor a folder", .0.display())]
     Special(PathBuf),
     #[error("no permission for {}", .0.display())]

@@ -4,6 +4,7 @@
 //! the hash it expects to find, done all or none. A tool that read a file can
 //! therefore never overwrite what somebody else wrote meanwhile.
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,15 @@ pub struct Stat {
 pub struct Entry {
     pub path: PathBuf,
     pub kind: FileKind,
+}
+
+/// One name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub name: OsString,
+    /// A link is what it leads to; one that leads nowhere, or outside, is special.
+    pub kind: FileKind,
+    pub bytes: u64,
 }
 
 /// What an operation expects to find before it acts.
@@ -77,8 +87,12 @@ pub trait Files: Send + Sync {
     ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>>;
     /// Entries below a folder down to `depth`, hidden names left out, sorted.
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>>;
+    /// All names in one folder, hidden ones too, sorted.
+    fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>>;
     /// All operations, or none.
     fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
+    /// Where a path leads when all links are followed; refused if that is outside.
+    fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
     /// The root as a folder of this machine, where it is one.
     fn local_root(&self) -> Option<&Path>;
 }

@@ -96,7 +96,7 @@ impl Git {
         let index = self.scratch.join("index");
         let _ = std::fs::remove_file(&index);
         if self.real_index.exists() {
-            std::fs::copy(&self.real_index, &index).map_err(|error| WorkspaceError::io(&index, error))?;
+            copy_with_time(&self.real_index, &index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
         // A repository inside this one that has no commit cannot be added; all the rest can.
         match self.run(&["add", "--all", "--ignore-errors"], true).await {
@@ -236,4 +236,12 @@ async fn capture(
 fn as_path(line: &[u8]) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     PathBuf::from(std::ffi::OsStr::from_bytes(line))
+}
+
+/// A copy as old as the original. Git takes files that are as new as its index for changed and looks at them again; a copy
+/// that is newer would hide a change made in the same moment as the commit before it.
+fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::copy(from, to)?;
+    let modified = std::fs::metadata(from)?.modified()?;
+    std::fs::File::options().write(true).open(to)?.set_modified(modified)
 }

@@ -11,7 +11,7 @@ mod local_process;
 mod process;
 
 pub use error::WorkspaceError;
-pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Stat};
+pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use git::{Git, GitError};
 pub use local_files::LocalFiles;
 pub use local_process::LocalProcesses;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::fcntl::OFlag;
 
-use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Stat, WorkspaceError};
+use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
 
 /// Up to this size a file is read where the caller is: handing the work to
 /// another thread would take longer than the work.
@@ -78,6 +78,14 @@ impl Files for LocalFiles {
         })
     }
 
+    fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
+        Box::pin(async move {
+            let folder = self.root.join(path);
+            let given = path.to_owned();
+            blocking(path, move || list(&folder).map_err(|error| WorkspaceError::io(given, error))).await
+        })
+    }
+
     /// Once begun it runs to its end, also when the caller stops waiting.
     fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
         Box::pin(async move {
@@ -87,6 +95,18 @@ impl Files for LocalFiles {
                 apply::apply(&root, ops)
             })
             .await
+        })
+    }
+
+    fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
+        Box::pin(async move {
+            let real =
+                self.root.join(path).canonicalize().map_err(|error| WorkspaceError::io(path, error))?;
+            if real.starts_with(&self.root) {
+                Ok(real)
+            } else {
+                Err(WorkspaceError::Outside(path.to_owned()))
+            }
         })
     }
 
@@ -172,6 +192,18 @@ fn read_range(mut file: &File, found: &Metadata, range: Range<u64>) -> io::Resul
     file.seek(SeekFrom::Start(range.start))?;
     file.take(wanted).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+fn list(folder: &Path) -> io::Result<Vec<Named>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = fs::metadata(entry.path());
+        let (kind, bytes) = found.map_or((FileKind::Special, 0), |found| (kind(&found), found.len()));
+        names.push(Named { name: entry.file_name(), kind, bytes });
+    }
+    names.sort_by(|a, b| a.name.as_encoded_bytes().cmp(b.name.as_encoded_bytes()));
+    Ok(names)
 }
 
 /// Entries in the order of a tree: names of a folder by their bytes, what a folder

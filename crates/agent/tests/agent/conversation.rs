@@ -23,6 +23,7 @@ pub(crate) fn options() -> SessionOptions {
         limits: Limits { max_steps: 5, line_seconds: 1 },
         ending: EndingRule::Remind,
         patch: None,
+        tools: Default::default(),
     }
 }
 

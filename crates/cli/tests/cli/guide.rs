@@ -22,6 +22,8 @@ fn every_command_of_the_guide_works() {
         0 => call(&format!("c{k}"), "bash", json!({ "command": format!("date +%N%N > made-{k}") })),
         _ => done("hello"),
     }));
+    // A live replay that differs keeps its copy.
+    let temporary = TempRepo::new(&[]);
     let lathe = lathe();
     let binary = Path::new(env!("CARGO_BIN_EXE_lathe"));
     let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
@@ -39,6 +41,7 @@ fn every_command_of_the_guide_works() {
             .env("OPENAI_BASE_URL", model.base_url())
             .env("LATHE_MODEL", "fake")
             .env("NO_COLOR", "1")
+            .env("TMPDIR", temporary.path())
             .env("ID", id)
             .stdin(std::process::Stdio::null())
             .output()

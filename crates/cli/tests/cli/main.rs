@@ -10,6 +10,7 @@ mod faults;
 mod guide;
 mod house;
 mod kills;
+mod page;
 mod replay;
 mod runs;
 mod shell;

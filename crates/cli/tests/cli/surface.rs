@@ -16,7 +16,25 @@ fn version_is_answered_first_thing() {
 #[test]
 fn every_command_has_help_with_examples() {
     let help = lathe().arg("--help").run().expect_code(0).stdout;
-    for command in ["run", "demo", "sessions", "show", "resume", "tools", "doctor", "completions"] {
+    for command in [
+        "run",
+        "demo",
+        "interactive",
+        "sessions",
+        "show",
+        "resume",
+        "fork",
+        "watch",
+        "replay",
+        "tools",
+        "tool",
+        "cost",
+        "gc",
+        "config",
+        "show-config",
+        "doctor",
+        "completions",
+    ] {
         assert!(help.contains(&format!("  {command} ")), "{command}\n{help}");
         let own = lathe().args([command, "--help"]).run().expect_code(0).stdout;
         assert!(own.contains("Examples:"), "{command}\n{own}");
@@ -50,6 +68,26 @@ fn tools_are_listed_for_people_and_as_the_model_sees_them() {
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bash", "str_replace_based_edit_tool", "sequentialthinking", "task_done"]);
+}
+
+#[test]
+fn the_tools_are_those_that_a_run_with_the_same_configuration_would_have() {
+    let agent = "agents:\n  trae_agent:\n    model: m\n    tools: [bash, task_done]\nmodel_providers:\n  p: {api_key: k, provider: openai}\nmodels:\n  m: {model_provider: p, model: x}\n";
+    let repo = TempRepo::new(&[("conf/trae.yaml", agent)]);
+    let names = |flags: &[&str]| {
+        let run = lathe().in_dir(repo.path()).args(["tools", "--json"]).args(flags.iter().copied());
+        let specs: Value = serde_json::from_str(&run.run().expect_code(0).stdout).unwrap();
+        specs
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|spec| spec["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--config-file", "conf/trae.yaml"]), names(&["--toolset", "trae"]));
+    assert_eq!(names(&["--config-file", "conf/trae.yaml", "--toolset", "lathe"]), names(&[]));
+    let ran = lathe().args(["tools", "--config-file", "none.yaml"]).run().expect_code(2);
+    assert!(ran.stderr.contains("Config file not found"), "{}", ran.stderr);
 }
 
 #[test]

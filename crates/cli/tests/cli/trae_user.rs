@@ -47,19 +47,15 @@ fn a_script_for_trae_works_with_only_the_name_changed() {
     repo.write("trae_config.yaml", trae_config(&model));
     let outside = TempRepo::new(&[]);
     let (patch, trajectory) = (outside.join("p.patch"), outside.join("t.json"));
-    // The mode is the user's own setting, made once; the line itself is Trae's.
-    let run = lathe().in_dir(repo.path()).env("LATHE_MODE", "full-auto").args([
-        "run",
-        "fix x",
-        "-mp",
-        "-ct",
-        "simple",
-        "-at",
-        "trae_agent",
-    ]);
+    let run = lathe().in_dir(repo.path()).args(["run", "fix x", "-mp", "-ct", "simple", "-at", "trae_agent"]);
     let run = run.args(["--config-file", "trae_config.yaml", "--working-dir"]).arg(repo.path());
     let ran = run.arg("-pp").arg(&patch).arg("-t").arg(&trajectory).run().expect_code(0);
     assert_eq!(model.violations(), Vec::<String>::new());
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(
+        first.contains("mode full-auto because of --must-patch") && first.contains("`--mode default`"),
+        "{first}"
+    );
     assert!(
         ran.stdout.contains("at most 7 steps") && ran.stdout.contains("Trajectory saved to: "),
         "{}",
@@ -78,6 +74,68 @@ fn a_script_for_trae_works_with_only_the_name_changed() {
     assert_eq!((&trajectory["success"], &trajectory["final_result"]), (&json!(true), &json!("Fixed.")));
     assert_eq!(trajectory["agent_steps"].as_array().unwrap().len(), 3);
     assert_eq!(trajectory["agent_steps"][1]["tool_results"][0]["name"], "str_replace_based_edit_tool");
+}
+
+/// `run TASK --must-patch --patch-path p --trajectory-file t` is the whole line; the model is in the environment.
+#[test]
+fn must_patch_on_the_command_line_is_an_order_to_change_files_and_nothing_else_is() {
+    let line = |flags: &[&str], config: &str| {
+        let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+        let outside = TempRepo::new(&[]);
+        let model = FakeModel::serving(Script::repeat(9, |k| match k {
+            0 => call("c", "bash", json!({ "command": "echo two >> a.txt" })),
+            _ => done("ok"),
+        }));
+        let run = lathe().in_dir(repo.path()).args(["run", "fix it"]).args(flags.iter().copied());
+        let run =
+            run.arg("--patch-path").arg(outside.join("p")).arg("--trajectory-file").arg(outside.join("t"));
+        std::fs::create_dir_all(run.home()).unwrap();
+        std::fs::write(run.home().join("config.toml"), config).unwrap();
+        let ran = run
+            .env("OPENAI_API_KEY", model.key())
+            .env("OPENAI_BASE_URL", model.base_url())
+            .env("LATHE_MODEL", "fake")
+            .run();
+        let patch = std::fs::read_to_string(outside.join("p")).unwrap_or_default();
+        assert!(outside.join("t").exists());
+        (ran, repo.read("a.txt"), patch)
+    };
+    let (ran, file, patch) = line(&["--must-patch"], "");
+    assert!(ran.stdout.contains("mode full-auto because of --must-patch"), "{}", ran.stdout);
+    assert_eq!((ran.code, file.as_str(), patch.contains("+two")), (0, "one\ntwo\n", true));
+    // Programs that read the output are not in the way of being told.
+    let (ran, file, _) = line(&["--must-patch", "--output", "json"], "");
+    assert!(ran.stderr.starts_with("mode full-auto because of --must-patch"), "{}", ran.stderr);
+    assert_eq!((ran.code, file.as_str()), (0, "one\ntwo\n"));
+    for (flags, config, first) in [
+        (&["--mode", "default", "--must-patch"] as &[&str], "", "mode default · "),
+        (&["--must-patch"], "[run]\nmode = \"default\"\n", "mode default · "),
+        (&[], "", "mode default · "),
+        // A file may ask for a patch, but it does not give leave.
+        (&[], "[run]\nmust_patch = true\n", "mode default · "),
+    ] {
+        let (ran, file, patch) = line(flags, config);
+        assert!(ran.stdout.lines().next().unwrap().contains(first), "{}", ran.stdout);
+        assert!(ran.stdout.contains("✘ denied"), "{}", ran.stdout);
+        assert_eq!((file.as_str(), patch.as_str()), ("one\n", ""), "{flags:?} {config}");
+    }
+}
+
+#[test]
+fn traes_flags_for_containers_are_said_to_come_later() {
+    for flag in [
+        "--docker-image",
+        "--docker-container-id",
+        "--dockerfile-path",
+        "--docker-image-file",
+        "--docker-keep",
+    ] {
+        let ran = lathe().args(["run", "fix it", flag, "x"]).run().expect_code(2);
+        let said = format!(
+            "error[usage]: {flag} does not work yet: running in a container comes with a later version"
+        );
+        assert!(ran.stderr.starts_with(&said) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    }
 }
 
 fn run(repo: &TempRepo, script: Script, flags: &[&str]) -> (Lathe, lathe_testkit::Ran) {
@@ -361,6 +419,39 @@ fn configuration_shows_every_value_with_its_source_and_no_key() {
         "{}",
         shown.stderr
     );
+}
+
+#[test]
+fn another_provider_of_an_old_trae_file_brings_its_own_model_and_parameters() {
+    let old = r#"{"default_provider": "openai", "model_providers": {
+        "openai": {"model": "gpt", "api_key": "key-of-openai", "max_tokens": 111, "top_p": 0.25, "base_url": "http://o"},
+        "doubao": {"model": "seed", "api_key": "key-of-doubao", "max_tokens": 222, "base_url": "http://d"}}}"#;
+    let repo = TempRepo::new(&[("old.json", old)]);
+    let rows = |flags: &[&str], variables: &[(&str, &str)]| {
+        let run = lathe().in_dir(repo.path()).args(["show-config", "--config-file", "old.json"]);
+        let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
+        let shown = run.args(flags.iter().copied()).run().expect_code(0).stdout;
+        ["Model", "Base URL", "Max Tokens", "Top P"].map(|row| {
+            let line = shown
+                .lines()
+                .find(|line| line.trim_start().starts_with(row) && !line.contains("Configuration"));
+            line.unwrap_or_else(|| panic!("{row}\n{shown}")).split_whitespace().last().unwrap().to_owned()
+        })
+    };
+    assert_eq!(rows(&[], &[]), ["gpt", "http://o", "111", "0.25"]);
+    assert_eq!(rows(&["-p", "doubao"], &[]), ["seed", "http://d", "222", "1"]);
+    assert_eq!(rows(&["-p", "doubao", "-m", "other"], &[]), ["other", "http://d", "222", "1"]);
+    assert_eq!(rows(&[], &[("LATHE_PROVIDER", "doubao")]), ["seed", "http://d", "222", "1"]);
+    assert_eq!(rows(&["-p", "doubao"], &[("LATHE_MODEL", "mine")]), ["mine", "http://d", "222", "1"]);
+}
+
+#[test]
+fn a_config_file_that_is_not_there_is_named_and_so_is_who_named_it() {
+    let traes = "Error: Config file not found. Please specify a valid config file in the command line option --config-file\n";
+    let ran = lathe().args(["run", "x", "--config-file", "none/a.yaml"]).run().expect_code(2);
+    assert_eq!(ran.stderr, format!("{traes}  none/a.yaml is not there; --config-file names it\n"));
+    let ran = lathe().args(["config", "show"]).env("TRAE_CONFIG_FILE", "none/b.yaml").run().expect_code(2);
+    assert_eq!(ran.stderr, format!("{traes}  none/b.yaml is not there; TRAE_CONFIG_FILE names it\n"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done, say};
+use lathe_testkit::{FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually, say};
 use serde_json::{Value, json};
 
 use crate::{bodies, lathe, run_in, size};
@@ -78,16 +78,17 @@ fn a_replay_with_live_tools_says_where_the_world_differs() {
     let model = FakeModel::serving(script);
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
-    let same = at_home(&run).args(["replay", "--tools", "live"]).run().expect_code(0);
-    assert!(
-        same.stdout.ends_with("3 steps run again in ") || same.stdout.contains("0 differences"),
-        "{}",
-        same.stdout
-    );
+    let temporary = TempRepo::new(&[]);
+    let copies = || std::fs::read_dir(temporary.path()).unwrap().count();
+    let replay =
+        |run: &Lathe| at_home(run).args(["replay", "--tools", "live"]).env("TMPDIR", temporary.path());
+    let same = replay(&run).run().expect_code(0);
+    let end = "3 steps run again in a copy of the workspace, 0 differences\n";
+    assert!(same.stdout.ends_with(end) && copies() == 0, "{}", same.stdout);
     // The workspace itself was not touched, and the copy begins where the run began.
     assert_eq!(repo.read("a.txt"), "beta\n");
     repo.write("a.txt", "beta\nand more\n");
-    let other = at_home(&run).args(["replay", "--tools", "live"]).run().expect_code(0);
+    let other = replay(&run).run().expect_code(0);
     // What the user added later is not part of the run: the recorded content is put back first.
     assert!(other.stdout.contains("0 differences"), "{}", other.stdout);
     repo.write("b.txt", "new\n");
@@ -96,13 +97,70 @@ fn a_replay_with_live_tools_says_where_the_world_differs() {
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
     repo.write("c.txt", "newer\n");
-    let differs = at_home(&run).args(["replay", "--tools", "live"]).run().expect_code(1);
+    assert_eq!(copies(), 0);
+    let differs = replay(&run).run().expect_code(1);
     assert!(differs.stdout.contains("step 2: result of call c1 (bash) differs"), "{}", differs.stdout);
     assert!(
         differs.stdout.contains("c.txt") && differs.stdout.contains("1 differences"),
         "{}",
         differs.stdout
     );
+    // What differs can be looked at.
+    let kept =
+        differs.stdout.lines().last().unwrap().strip_prefix("the copy is kept to be looked at: ").unwrap();
+    assert!(std::path::Path::new(kept).join("c.txt").exists() && copies() == 1);
+}
+
+#[test]
+fn a_replay_that_is_stopped_leaves_no_copy() {
+    let (repo, outside, temporary) =
+        (TempRepo::new(&[]), TempRepo::new(&[("quick", "")]), TempRepo::new(&[]));
+    let (began, quick) = (outside.join("began"), outside.join("quick"));
+    let command = format!("touch {}; test -e {} || sleep 60", began.display(), quick.display());
+    let model = FakeModel::serving(
+        Script::new().answer(call("c1", "bash", json!({ "command": command }))).answer(done("ok")),
+    );
+    // The same temporary folder both times: a path below it is another one in another.
+    let run = run_in(repo.path(), &model).env("TMPDIR", temporary.path());
+    run.run().expect_code(0);
+    for file in [&began, &quick] {
+        std::fs::remove_file(file).unwrap();
+    }
+    let replaying = at_home(&run).args(["replay", "--tools", "live"]).env("TMPDIR", temporary.path()).spawn();
+    eventually(Duration::from_secs(20), "the command runs again", || began.exists());
+    replaying.kill(Signal::Interrupt);
+    replaying.wait().expect_code(130);
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_session_without_a_task_is_told_from_one_that_is_finished() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(Script::new().answer(done("ok")));
+    let talk = lathe().in_dir(repo.path()).arg("interactive").with_model(&model);
+    talk.run().expect_code(0);
+    let id = newest(&talk);
+    let resume = || at_home(&talk).arg("resume").with_model(&model).run().expect_code(2);
+    assert_eq!(
+        resume().stderr,
+        format!("This session has no task yet. Give it one: lathe resume {id} \"...\"\n")
+    );
+    at_home(&talk).args(["resume", &id, "do it"]).with_model(&model).run().expect_code(0);
+    assert!(resume().stderr.starts_with("The last task of this session is finished. "));
+}
+
+#[test]
+fn a_search_finds_every_task_of_a_session() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(Script::repeat(3, |_| say("Well.")));
+    let long = format!("begin {} needle", "and go on ".repeat(20));
+    let talk = lathe().in_dir(repo.path()).arg("interactive").with_model(&model);
+    talk.clone().stdin(format!("{long}\nThe Second task\nexit\n")).run().expect_code(0);
+    let found = |text: &str| {
+        let listed = at_home(&talk).args(["sessions", "--json", "--search", text]).run().expect_code(0);
+        serde_json::from_str::<Value>(&listed.stdout).unwrap().as_array().unwrap().len()
+    };
+    assert_eq!(["begin", "NEEDLE", "second", "Well", "third"].map(found), [1, 1, 1, 0, 0]);
 }
 
 #[test]
@@ -320,6 +378,58 @@ fn interactive_in_a_real_terminal_shows_the_steps_of_each_task() {
     }
     // The shell of the session has no terminal, whatever Lathe itself has.
     assert_eq!(shown.matches("not a tty").count(), 3, "{shown}");
+}
+
+#[test]
+fn ctrl_c_clears_a_half_typed_line_and_twice_leaves() {
+    use std::io::{Read, Write};
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(Script::new());
+    let home = tempfile::tempdir().unwrap();
+    let line = format!(
+        "{} interactive --model-base-url {} --model fake --api-key {}",
+        env!("CARGO_BIN_EXE_lathe"),
+        model.base_url(),
+        model.key()
+    );
+    let mut terminal = std::process::Command::new("script")
+        .args(["-qefc", &line, "/dev/null"])
+        .current_dir(repo.path())
+        .env("LATHE_HOME", home.path())
+        .env("LANG", "C.UTF-8")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut typing, mut output) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let shown = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
+    let screen = std::sync::Arc::clone(&shown);
+    let reading = std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = output.read(&mut bytes) {
+            screen.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    });
+    let see = |text: &str, times: usize| {
+        let seen = || shown.lock().unwrap().matches(text).count() >= times;
+        eventually(Duration::from_secs(20), text, seen);
+    };
+    see("Task: ", 1);
+    typing.write_all(b"half a li\x03").unwrap();
+    see("Ctrl-C once more leaves", 1);
+    see("Task: ", 2);
+    // A line in between, and it takes two again; what was half typed is gone.
+    typing.write_all(b"status\n").unwrap();
+    see("provider: ", 1);
+    see("Task: ", 3);
+    typing.write_all(b"\x03").unwrap();
+    see("Ctrl-C once more leaves", 2);
+    see("Task: ", 4);
+    typing.write_all(b"\x03").unwrap();
+    see("Goodbye!", 1);
+    assert!(terminal.wait().unwrap().success());
+    reading.join().unwrap();
+    assert_eq!(model.requests().len(), 0);
 }
 
 #[test]

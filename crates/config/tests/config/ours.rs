@@ -143,7 +143,7 @@ fn a_file_of_ours_may_be_named_on_the_command_line() {
     assert_eq!(
         missing.errors(),
         [
-            "Config file not found. Please specify a valid config file in the command line option --config-file"
+            "Config file not found. Please specify a valid config file in the command line option --config-file\n  missing.toml is not there; --config-file names it"
         ]
     );
 }

@@ -275,7 +275,8 @@ fn a_missing_yaml_file_gives_way_to_json_and_then_to_traes_message() {
     let message =
         "Config file not found. Please specify a valid config file in the command line option --config-file";
     for name in ["missing.yaml", "missing.yml", "missing.json", "missing"] {
-        assert_eq!(Setup::new().named(name).errors(), [message], "{name}");
+        let said = format!("{message}\n  {name} is not there; --config-file names it");
+        assert_eq!(Setup::new().named(name).errors(), [said]);
     }
     // A file that nobody named need not be there.
     assert_eq!(Setup::new().warnings(), [] as [String; 0]);

@@ -53,7 +53,7 @@ fn a_journal_of_format_1_is_read_for_ever() {
     fs::copy(golden("v1.db"), home.file("golden.db")).unwrap();
     assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
     let mut journal = home.open("golden");
-    assert_eq!(journal.last(), Seq(20));
+    assert_eq!(journal.last(), Seq(23));
     append_all(&mut journal, [note("it can be gone on with")]);
 }
 
@@ -80,8 +80,11 @@ fn the_golden_lines_hold_every_kind() {
         Fact::Unknown(_) => 16,
         Fact::BaselineTaken(_) => 17,
         Fact::RunResumed(_) => 18,
+        Fact::RewindUndone(_) => 19,
+        Fact::FilesRestored(_) => 20,
+        Fact::QuestionAsked(_) => 21,
     };
     let seen: BTreeSet<i32> =
         lines().iter().map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact)).collect();
-    assert_eq!(seen, (0..=18).collect());
+    assert_eq!(seen, (0..=21).collect());
 }

@@ -88,6 +88,7 @@ pub fn opened(id: &str) -> SessionOpened {
             limits: Limits::default(),
             ending: EndingRule::Remind,
             patch: None,
+            tools: Default::default(),
         },
         parent: None,
         forked: None,

@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use crate::outcome::{Data, Outcome, ShellData};
+use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext, Tool, arguments};
 
@@ -42,6 +43,10 @@ pub(crate) struct Arguments {
     /// Start a fresh shell instead of running a command.
     #[serde(default)]
     restart: Option<bool>,
+    /// The folder to run it in, without going there for good. Only other toolsets speak of it.
+    #[serde(default)]
+    #[schemars(skip)]
+    folder: Option<String>,
 }
 
 pub(crate) struct BashTool;
@@ -52,12 +57,16 @@ impl Tool for BashTool {
     }
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { command, timeout, restart } = arguments(value)?;
+        let Arguments { command, timeout, restart, folder } = arguments(value)?;
         if restart.unwrap_or(false) {
             return Ok(Box::new(Restart));
         }
         let command = command.filter(|command| !command.trim().is_empty()).ok_or(Problem::NoCommand)?;
-        Ok(Box::new(Line { command, timeout: timeout.map(|seconds| seconds.clamp(1, LONGEST)) }))
+        let line = match folder {
+            Some(folder) => format!("(cd -- {} || exit\n{command}\n)", quoted(&folder)),
+            None => command.clone(),
+        };
+        Ok(Box::new(Line { command, line, timeout: timeout.map(|seconds| seconds.clamp(1, LONGEST)) }))
     }
 }
 
@@ -86,7 +95,10 @@ impl Invocation for Restart {
 }
 
 struct Line {
+    /// As the model gave it.
     command: String,
+    /// As it is run.
+    line: String,
     timeout: Option<u32>,
 }
 
@@ -97,6 +109,10 @@ impl Invocation for Line {
 
     fn effects(&self) -> Effects {
         opaque()
+    }
+
+    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move { Preview::Exec { command: self.command.clone() } })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -122,6 +138,7 @@ impl Line {
             .await
             .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
         Ok(ShellData {
+            command: self.command.clone(),
             moved: end.cwd != before,
             cwd: end.cwd.display().to_string(),
             exit: end.exit,
@@ -142,9 +159,14 @@ impl Line {
         context: &RunContext,
     ) -> (Shell, Result<LineEnd, ShellError>) {
         let limits = LineLimits { timeout: Duration::from_secs(seconds.into()), keep: KEEP };
-        let ended = shell.run(self.command.as_bytes(), limits, Some(&live), &context.cancel).await;
+        let ended = shell.run(self.line.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
     }
+}
+
+/// One word for bash, whatever is in it.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn problem(error: ShellError) -> Problem {

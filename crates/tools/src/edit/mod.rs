@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
+use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 use crate::view::{LARGEST, clip, lines_of};
@@ -40,6 +41,10 @@ pub(crate) struct Arguments {
     /// Instead of old_str: insert new_str after this line; 0 is the beginning of the file.
     #[serde(default)]
     insert_line: Option<i64>,
+    /// How often old_str must stand in the file. Only other toolsets speak of it.
+    #[serde(default)]
+    #[schemars(skip)]
+    expected: Option<usize>,
 }
 
 pub(crate) struct EditTool;
@@ -50,11 +55,14 @@ impl Tool for EditTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, old_str, new_str, replace_all, insert_line } = arguments(value)?;
+        let Arguments { path, old_str, new_str, replace_all, insert_line, expected } = arguments(value)?;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
-                let how = if replace_all.unwrap_or(false) { Occurrence::All } else { Occurrence::Unique };
-                Change::Replace { old, how }
+                let how = match (replace_all.unwrap_or(false), expected) {
+                    (true, _) | (false, Some(2..)) => Occurrence::All,
+                    (false, Some(_) | None) => Occurrence::Unique,
+                };
+                Change::Replace { old, how, expected }
             }
             (None, Some(line)) => Change::Insert { line },
             (Some(_), Some(_)) | (None, None) => {
@@ -75,7 +83,7 @@ struct Edit {
 }
 
 enum Change {
-    Replace { old: String, how: Occurrence },
+    Replace { old: String, how: Occurrence, expected: Option<usize> },
     Insert { line: i64 },
 }
 
@@ -90,6 +98,20 @@ impl Invocation for Edit {
     fn effects(&self) -> Effects {
         let path = self.path.display().to_string();
         Effects { reads: vec![path.clone()], ..Effects::writing(path) }
+    }
+
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move {
+            let Ok(current) = context.services.files.read(&self.path, None).await else {
+                return Preview::Info { text: self.describe() };
+            };
+            match self.change(&current) {
+                Ok(edited) => {
+                    Preview::edit(&self.path.display().to_string(), Some(&current), &edited.content)
+                }
+                Err(problem) => Preview::Info { text: problem.words() },
+            }
+        })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -132,7 +154,7 @@ impl Edit {
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {
         let edited = match &self.change {
-            Change::Replace { old, how } => replace(before, old, &self.new, *how),
+            Change::Replace { old, how, .. } => replace(before, old, &self.new, *how),
             Change::Insert { line } => match usize::try_from(*line) {
                 Ok(line) => insert(before, line, &self.new),
                 Err(_) => {
@@ -141,7 +163,15 @@ impl Edit {
                 }
             },
         };
-        edited.map_err(|error| self.problem(error))
+        let edited = edited.map_err(|error| self.problem(error))?;
+        match &self.change {
+            Change::Replace { old, expected: Some(expected), .. } if edited.replaced != *expected => {
+                let lines = edited.regions.iter().map(|region| region.start).collect();
+                let (path, old) = (self.path.clone(), old.clone());
+                Err(Problem::Ambiguous { path, old, lines, expected: *expected })
+            }
+            Change::Replace { .. } | Change::Insert { .. } => Ok(edited),
+        }
     }
 
     fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: Doing) -> Problem {
@@ -159,7 +189,7 @@ impl Edit {
             EditError::EmptyOld => Problem::EmptyOld,
             EditError::NoChange => Problem::NoChange(path),
             EditError::NoMatch { nearest } => Problem::NoMatch { path, old, nearest },
-            EditError::Ambiguous { lines } => Problem::Ambiguous { path, old, lines },
+            EditError::Ambiguous { lines } => Problem::Ambiguous { path, old, lines, expected: 1 },
             EditError::LineOutOfRange { line, lines } => {
                 Problem::Line { line: i64::try_from(line).unwrap_or(i64::MAX), lines }
             }

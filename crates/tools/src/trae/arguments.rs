@@ -107,7 +107,7 @@ fn adapt_command(command: &str, path: &str, given: &Map<String, Value>) -> Resul
             let Some(content) = text("file_text") else {
                 return wrong("Parameter `file_text` is required and must be a string for command: create");
             };
-            Ok((write::ID, json!({ "path": path, "content": content, "overwrite": false })))
+            Ok((write::ID, json!({ "path": path, "content": content, "overwrite": "never" })))
         }
         "str_replace" => {
             let Some(old) = text("old_str") else {

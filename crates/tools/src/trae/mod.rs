@@ -7,10 +7,10 @@ mod arguments;
 mod check;
 mod words;
 
-use lathe_protocol::Raw;
+use lathe_protocol::{Kind, Raw};
 
 use crate::bash;
-use crate::face::Face;
+use crate::face::{Checks, Face, Voice};
 use crate::schema::schema_of;
 
 pub(crate) use check::CheckTool;
@@ -20,42 +20,56 @@ const CLIP: usize = 16_000;
 
 pub(crate) const EDIT_TOOL: &str = "str_replace_based_edit_tool";
 
+const VOICE: Voice = Voice { render: words::data, words: words::problem, cap: CLIP };
+
 pub(crate) static FACES: [Face; 4] = [
     Face {
         name: "bash",
+        display: "Bash",
+        aliases: &[],
+        kind: Kind::Execute,
         description: include_str!("../bash/trae.md"),
         schema: schema_of::<arguments::Bash>,
+        checks: Checks::Own,
         adapt: |value| Ok((bash::ID, value)),
-        render: words::data,
-        words: words::problem,
-        cap: CLIP,
+        modify: None,
+        voice: VOICE,
     },
     Face {
         name: EDIT_TOOL,
+        display: "Edit",
+        aliases: &[],
+        kind: Kind::Edit,
         description: include_str!("edit.md"),
         schema: schema_of::<arguments::Edit>,
+        checks: Checks::Own,
         adapt: arguments::adapt_edit,
-        render: words::data,
-        words: words::problem,
-        cap: CLIP,
+        modify: None,
+        voice: VOICE,
     },
     Face {
         name: "sequentialthinking",
+        display: "Think",
+        aliases: &[],
+        kind: Kind::Think,
         description: include_str!("../think/trae.md"),
         schema: schema_of::<arguments::Thinking>,
+        checks: Checks::Own,
         adapt: arguments::adapt_thinking,
-        render: words::data,
-        words: words::problem,
-        cap: CLIP,
+        modify: None,
+        voice: VOICE,
     },
     Face {
         name: "task_done",
+        display: "Done",
+        aliases: &[],
+        kind: Kind::Other,
         description: include_str!("../done/trae.md"),
         schema: no_parameters,
+        checks: Checks::Own,
         adapt: |_| Ok((crate::done::ID, serde_json::json!({}))),
-        render: words::data,
-        words: words::problem,
-        cap: CLIP,
+        modify: None,
+        voice: VOICE,
     },
 ];
 

@@ -24,6 +24,14 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         Data::Edited(edited) => edited_words(edited, cap),
         Data::Thought(thought) => thought_words(thought),
         Data::Done { .. } => "Task done.".to_owned(),
+        Data::Text(text) => clipped(text, cap),
+        Data::Found(_)
+        | Data::Files(_)
+        | Data::Listing(_)
+        | Data::Many(_)
+        | Data::Todos(_)
+        | Data::Remembered(_)
+        | Data::Answers(_) => crate::face::words(data, cap),
     }
 }
 
@@ -131,7 +139,8 @@ fn thought_words(thought: &ThoughtData) -> String {
 
 pub(super) fn problem(problem: &Problem) -> String {
     match problem {
-        Problem::Arguments(text) => text.clone(),
+        Problem::Arguments(text) | Problem::Schema(text) => text.clone(),
+        Problem::Foreign { message, .. } | Problem::Cancelled(message) => message.clone(),
         Problem::NotFound(path) => {
             format!("The path {} does not exist. Please provide a valid path.", path.display())
         }
@@ -187,7 +196,19 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::TooLarge { .. }
         | Problem::EmptyOld
         | Problem::NoChange(_)
-        | Problem::Stale(_) => problem.words(),
+        | Problem::Stale(_)
+        | Problem::Outside(_)
+        | Problem::SearchNotFound(_)
+        | Problem::SearchNotFolder(_)
+        | Problem::NotFolder(_)
+        | Problem::Pattern(_)
+        | Problem::Search(_)
+        | Problem::Glob(_)
+        | Problem::List(_)
+        | Problem::ManySearch(_)
+        | Problem::Memory(_)
+        | Problem::Nobody
+        | Problem::Dismissed => problem.words(),
     }
 }
 

@@ -191,7 +191,7 @@ pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> String {
 }
 
 /// A character as it can stand in a list of names.
-fn visible(c: char) -> String {
+pub(crate) fn visible(c: char) -> String {
     if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
 }
 

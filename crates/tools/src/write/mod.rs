@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::face::Adapted;
 use crate::outcome::{Data, Outcome, WrittenData};
+use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 
@@ -27,7 +28,7 @@ pub(crate) struct LatheArguments {
 
 pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
     let LatheArguments { path, content } = arguments(value)?;
-    Ok((ID, json!({ "path": path, "content": content, "overwrite": true })))
+    Ok((ID, json!({ "path": path, "content": content, "overwrite": "seen" })))
 }
 
 /// Canonical arguments, made by the face.
@@ -35,8 +36,18 @@ pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
 struct Arguments {
     path: String,
     content: String,
-    /// Whether a file that was seen may be replaced.
-    overwrite: bool,
+    overwrite: Overwrite,
+}
+
+/// Which existing files may be replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Overwrite {
+    Never,
+    /// Those whose content the model has seen.
+    Seen,
+    /// All of them; one that was seen must still be what it was.
+    Unseen,
 }
 
 pub(crate) struct WriteTool;
@@ -58,7 +69,7 @@ struct Write {
     /// The path for people.
     shown: String,
     content: String,
-    overwrite: bool,
+    overwrite: Overwrite,
 }
 
 impl Invocation for Write {
@@ -68,6 +79,13 @@ impl Invocation for Write {
 
     fn effects(&self) -> Effects {
         Effects::writing(self.path.display().to_string())
+    }
+
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move {
+            let current = context.services.files.read(&self.path, None).await.ok();
+            Preview::edit(&self.path.display().to_string(), current.as_deref(), self.content.as_bytes())
+        })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -87,13 +105,21 @@ impl Write {
         let expect = match files.stat(&self.path).await {
             Err(WorkspaceError::NotFound(_)) => Expect::Absent,
             Err(error) => return Err(Problem::from_workspace(error, &self.path, Doing::Writing)),
-            Ok(_) if !self.overwrite => return Err(Problem::Exists(self.path.clone())),
+            Ok(_) if self.overwrite == Overwrite::Never => return Err(Problem::Exists(self.path.clone())),
             Ok(stat) => match stat.kind {
                 FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
                 FileKind::Special => return Err(Problem::special(&self.path, Doing::Writing)),
-                FileKind::File => match context.seen_hash(&path) {
-                    Some(hash) => Expect::Hash(hash.clone()),
-                    None => return Err(Problem::NotSeen(self.path.clone())),
+                FileKind::File => match (context.seen_hash(&path), self.overwrite) {
+                    (Some(hash), _) => Expect::Hash(hash.clone()),
+                    (None, Overwrite::Unseen) => {
+                        let now = files.read(&self.path, None).await;
+                        let now =
+                            now.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Reading))?;
+                        Expect::Hash(Digest::of(&now))
+                    }
+                    (None, Overwrite::Seen | Overwrite::Never) => {
+                        return Err(Problem::NotSeen(self.path.clone()));
+                    }
                 },
             },
         };

@@ -44,6 +44,7 @@ async fn a_result_is_data_words_and_nothing_else() {
             data: None,
             truncated: None,
             changes: Vec::new(),
+            not_undoable: Vec::new(),
             seen: Vec::new(),
             memory: None,
             took_ms: 0,

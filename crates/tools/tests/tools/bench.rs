@@ -71,6 +71,7 @@ impl Bench {
                 home: home.clone(),
                 shell: "/bin/bash".into(),
                 env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
+                memory: Some(folder.path().join("memory.md")),
             },
         );
         Self {
@@ -141,6 +142,7 @@ impl Bench {
             seen: seen.collect(),
             memory: self.memory.get(tool).cloned(),
             line_seconds: self.line_seconds,
+            asker: None,
         };
         let running = self.toolbox.run(prepared, permit, context);
         let mut finished =

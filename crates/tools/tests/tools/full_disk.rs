@@ -68,6 +68,12 @@ async fn a_full_disk_is_told_and_the_old_file_stays() {
                 ),
                 "Ran into no space left on the disk while trying to write to /W/",
             ),
+            Toolset::Gemini => (
+                "replace",
+                json!({ "file_path": path, "old_string": "first", "new_string": "1st" }),
+                ("write_file", json!({ "file_path": "b", "content": old })),
+                "No space left on",
+            ),
         };
         let (kind, text) = bench.refused(tool, edit).await;
         assert_eq!(kind, ToolErrorKind::NoSpaceLeft, "{text}");

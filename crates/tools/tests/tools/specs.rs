@@ -12,7 +12,7 @@ fn pretty(toolset: Toolset) -> String {
 }
 
 #[test]
-fn both_toolsets_are_told_as_the_golden_files_say() {
+fn all_toolsets_are_told_as_the_golden_files_say() {
     for toolset in Toolset::ALL {
         let path = format!("{}/tests/golden/{}.json", env!("CARGO_MANIFEST_DIR"), toolset.as_str());
         golden(path, &pretty(toolset));
@@ -89,9 +89,14 @@ fn only_what_a_call_cannot_do_without_is_required() {
         expect(&[
             ("bash", &[]),
             ("view", &["path"]),
+            ("search", &["pattern"]),
+            ("glob", &["pattern"]),
             ("edit", &["path", "new_str"]),
             ("write", &["path", "content"]),
             ("think", &["thought"]),
+            ("todo", &["todos"]),
+            ("remember", &["fact"]),
+            ("ask_user", &["question"]),
             ("task_done", &[]),
         ])
     );
@@ -107,9 +112,9 @@ fn only_what_a_call_cannot_do_without_is_required() {
 }
 
 #[test]
-fn lathes_own_tools_cost_well_under_1500_tokens() {
+fn lathes_own_tools_cost_under_2000_tokens() {
     let specs = Toolbox::specs(Toolset::Lathe);
     let chars: usize =
         specs.iter().map(|spec| spec.name.len() + spec.description.len() + spec.schema.get().len()).sum();
-    assert!(chars / 4 < 1300, "about {} tokens", chars / 4);
+    assert!(chars / 4 < 2000, "about {} tokens", chars / 4);
 }

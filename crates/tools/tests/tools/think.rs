@@ -60,7 +60,7 @@ async fn wrong_thoughts_are_refused_and_not_counted() {
     let mut bench = trae();
     for (key, value, reason) in [
         ("thought", json!(1), "Invalid thought: must be a string"),
-        ("thought_number", json!("1"), "Invalid thought_number: must be a number"),
+        ("thought_number", json!("one"), "Invalid thought_number: must be a number"),
         ("total_thoughts", json!(null), "Invalid total_thoughts: must be a number"),
         ("next_thought_needed", json!("yes"), "Invalid next_thought_needed: must be a boolean"),
         ("thought_number", json!(0), "thought_number must be at least 1"),
@@ -97,6 +97,7 @@ async fn lathes_thought_is_noted_and_counted() {
                     .ok(),
                 truncated: None,
                 changes: Vec::new(),
+                not_undoable: Vec::new(),
                 seen: Vec::new(),
                 memory: Raw::from_serialize(&json!({ "thoughts": number, "branches": [] })).ok(),
                 took_ms: 0,

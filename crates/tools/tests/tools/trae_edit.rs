@@ -166,7 +166,7 @@ async fn parameters_that_are_missing_or_wrong_are_named() {
             "Parameter `insert_line` is required and should be integer for command: insert",
         ),
         (
-            json!({ "command": "insert", "path": path, "insert_line": "1", "new_str": "b" }),
+            json!({ "command": "insert", "path": path, "insert_line": "one", "new_str": "b" }),
             "Parameter `insert_line` is required and should be integer for command: insert",
         ),
         (

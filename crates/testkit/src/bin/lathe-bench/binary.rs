@@ -31,11 +31,12 @@ pub fn measure(binary: &Path, effort: &Effort, table: &mut Table) {
     table.time("lathe --version", &version, ("an empty Rust program", bare.median()), &Goal::Ratio(2.0));
 
     let shown = |peak: Option<u64>| peak.map_or("unknown".to_owned(), mb);
-    let peak = peak_memory(&mut lathe.command());
+    let soon = Duration::from_millis(100);
+    let peak = peak_memory(&mut lathe.command(), soon);
     table.amount(
         "  its peak memory",
         shown(peak),
-        ("a Rust program that prints", shown(peak_memory(&mut Command::new(&printing)))),
+        ("a Rust program that prints", shown(peak_memory(&mut Command::new(&printing), soon))),
         mb(PEAK_GOAL),
         peak.map(|peak| peak <= PEAK_GOAL),
     );
@@ -67,20 +68,21 @@ fn compile(folder: &Path, name: &str, text: &str) -> PathBuf {
     program
 }
 
-/// The peak resident memory of a program that prints and ends.
+/// The peak resident memory of a program that prints, at the latest after `busy`, and ends.
 ///
 /// The kernel's figure for a dead child would need `wait4`, and would count this process's own pages too (the child
-/// shares them until it execs). So the program is held alive: its stdout is a pipe that is already full.
-fn peak_memory(command: &mut Command) -> Option<u64> {
+/// shares them until it execs). So the program is held alive: where it prints is a pipe that is already full.
+pub fn peak_memory(command: &mut Command, busy: Duration) -> Option<u64> {
     let (mut reader, writer): (PipeReader, PipeWriter) = std::io::pipe().ok()?;
     let mut filler = writer.try_clone().ok()?;
     // The size of a pipe is not known here; whatever does not fit stays with this thread until the pipe is read.
     let fill = std::thread::spawn(move || filler.write_all(&[b'.'; 64 * 1024]));
     std::thread::sleep(Duration::from_millis(20));
-    let mut child = command.stdout(Stdio::from(writer)).spawn().ok()?;
+    let errors = writer.try_clone().ok()?;
+    let mut child = command.stdout(Stdio::from(writer)).stderr(Stdio::from(errors)).spawn().ok()?;
     // `command` keeps a copy of the writing end, which would keep the reader below from ever seeing the end.
-    command.stdout(Stdio::null());
-    std::thread::sleep(Duration::from_millis(100));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    std::thread::sleep(busy);
     let peak = status_bytes(child.id(), "VmHWM:");
     reader.read_to_end(&mut Vec::new()).ok()?;
     child.wait().ok()?;

@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod binary;
+mod resume;
 mod samples;
 mod steps;
 mod table;
@@ -46,6 +47,7 @@ fn main() {
     binary::measure(&binary, &effort, &mut table);
     steps::measure(&binary, &effort, &mut table);
     upkeep::measure(&binary, &effort, &mut table);
+    resume::measure(&binary, &effort, &mut table);
     table.print();
     println!();
     println!(

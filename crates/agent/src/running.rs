@@ -1,0 +1,62 @@
+//! The calls that are running: how each is stopped alone, and how it asks the user.
+
+use std::collections::HashMap;
+
+use lathe_protocol::{Boxed, CallId, Question};
+use lathe_tools::Asker;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::effects::Inbox;
+
+/// Where the answers to a question go; none if they are dismissed.
+pub(crate) type Reply = oneshot::Sender<Option<Vec<String>>>;
+
+/// What the actor holds of running calls.
+#[derive(Default)]
+pub(crate) struct Running {
+    stops: HashMap<CallId, CancellationToken>,
+    questions: HashMap<CallId, Reply>,
+}
+
+impl Running {
+    /// The token of a call that begins; it is cancelled with the run, or alone.
+    pub(crate) fn begin(&mut self, call: CallId, run: &CancellationToken) -> CancellationToken {
+        let stop = run.child_token();
+        self.stops.insert(call, stop.clone());
+        stop
+    }
+
+    pub(crate) fn end(&mut self, call: &CallId) {
+        self.stops.remove(call);
+        self.questions.remove(call);
+    }
+
+    /// Whether there was such a call to stop.
+    pub(crate) fn stop(&mut self, call: &CallId) -> bool {
+        self.stops.get(call).inspect(|stop| stop.cancel()).is_some()
+    }
+
+    pub(crate) fn asked(&mut self, call: CallId, reply: Reply) {
+        self.questions.insert(call, reply);
+    }
+
+    /// Whether the call was waiting for answers.
+    pub(crate) fn answer(&mut self, call: &CallId, answers: Option<Vec<String>>) -> bool {
+        self.questions.remove(call).is_some_and(|reply| reply.send(answers).is_ok())
+    }
+}
+
+/// Puts a tool's questions before the actor, which writes them down.
+pub(crate) struct InboxAsker(pub(crate) mpsc::Sender<Inbox>);
+
+impl Asker for InboxAsker {
+    fn ask<'a>(&'a self, call: &'a CallId, questions: Vec<Question>) -> Boxed<'a, Option<Vec<String>>> {
+        Box::pin(async move {
+            let (reply, answers) = oneshot::channel();
+            let asked = Inbox::Question { call: call.clone(), questions, reply };
+            self.0.send(asked).await.ok()?;
+            answers.await.ok().flatten()
+        })
+    }
+}

@@ -1,0 +1,18 @@
+use std::path::PathBuf;
+
+/// Why nothing could be looked for.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    #[error("the pattern is not a regular expression: {0}")]
+    Pattern(String),
+    #[error("the glob {glob} is wrong: {reason}")]
+    Glob { glob: String, reason: String },
+    #[error("there is no file type {0}")]
+    Type(String),
+    #[error("{} does not exist", .0.display())]
+    NotFound(PathBuf),
+    #[error("{}: {reason}", .path.display())]
+    Walk { path: PathBuf, reason: String },
+    #[error("cancelled")]
+    Cancelled,
+}

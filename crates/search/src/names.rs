@@ -1,0 +1,129 @@
+//! Files by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use globset::{GlobBuilder, GlobMatcher};
+use ignore::WalkState;
+
+use crate::SearchError;
+use crate::scope::{Ignored, Scope};
+
+/// Files changed within this time come first.
+const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[derive(Debug, Clone)]
+pub struct NameQuery {
+    pub glob: String,
+    pub case_sensitive: bool,
+    pub most: usize,
+    /// Whether what matches and is ignored is counted, which costs a second walk.
+    pub count_ignored: bool,
+    /// The time to count from; injected.
+    pub now: SystemTime,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFile {
+    pub path: PathBuf,
+    pub modified: SystemTime,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundFiles {
+    /// What was changed within a day, newest first, then the rest by name.
+    pub files: Vec<FoundFile>,
+    /// All that match, kept or not.
+    pub total: usize,
+    /// Files that match and are ignored, if they were to be counted.
+    pub ignored: usize,
+}
+
+/// Files below the start of the scope whose path from there matches. A pattern without a slash looks at every depth only if
+/// it says so (`**/`), as in shells.
+pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Result<FoundFiles, SearchError> {
+    let glob = glob(query)?;
+    let mut found = collect(scope, &glob, cancel)?;
+    let ignored = match scope.ignored {
+        Ignored::Respected if query.count_ignored => {
+            let all = Scope { ignored: Ignored::Included, ..scope.clone() };
+            collect(&all, &glob, cancel)?.len().saturating_sub(found.len())
+        }
+        Ignored::Respected | Ignored::Included => 0,
+    };
+    let total = found.len();
+    let recent = |file: &FoundFile| query.now.duration_since(file.modified).is_ok_and(|age| age < RECENT);
+    found.sort_by(|a, b| match (recent(a), recent(b)) {
+        (true, true) => b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)),
+        (true, false) => std::cmp::Ordering::Less,
+        (false, true) => std::cmp::Ordering::Greater,
+        (false, false) => a.path.cmp(&b.path),
+    });
+    found.truncate(query.most);
+    Ok(FoundFiles { files: found, total, ignored })
+}
+
+fn glob(query: &NameQuery) -> Result<GlobMatcher, SearchError> {
+    let built = GlobBuilder::new(query.glob.trim_start_matches("./"))
+        .literal_separator(true)
+        .case_insensitive(!query.case_sensitive)
+        .build();
+    let wrong = |error: globset::Error| SearchError::Glob {
+        glob: query.glob.clone(),
+        reason: error.kind().to_string(),
+    };
+    Ok(built.map_err(wrong)?.compile_matcher())
+}
+
+fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec<FoundFile>, SearchError> {
+    let found = Mutex::new(Vec::new());
+    scope.walk()?.run(|| {
+        let found = &found;
+        let mut folders = RealFolders { root: &scope.root, last: None };
+        Box::new(move |entry| {
+            if cancel.load(Ordering::Relaxed) {
+                return WalkState::Quit;
+            }
+            let Ok(entry) = entry else { return WalkState::Continue };
+            if entry.file_type().is_none_or(|kind| kind.is_dir()) {
+                return WalkState::Continue;
+            }
+            let inside = entry.path().strip_prefix(&scope.start).unwrap_or(entry.path());
+            if !glob.is_match(inside) || !folders.has(entry.path()) {
+                return WalkState::Continue;
+            }
+            let modified = entry.metadata().ok().and_then(|found| found.modified().ok());
+            let file =
+                FoundFile { path: entry.into_path(), modified: modified.unwrap_or(SystemTime::UNIX_EPOCH) };
+            found.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+            WalkState::Continue
+        })
+    });
+    if cancel.load(Ordering::Relaxed) {
+        return Err(SearchError::Cancelled);
+    }
+    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Whether the folder of a path is where it says: one that was swapped for a link is not. Files of one folder come one after
+/// the other, so the last answer is kept.
+struct RealFolders<'a> {
+    root: &'a Path,
+    last: Option<(PathBuf, bool)>,
+}
+
+impl RealFolders<'_> {
+    fn has(&mut self, path: &Path) -> bool {
+        let folder = path.parent().unwrap_or(path);
+        match &self.last {
+            Some((known, real)) if known == folder => *real,
+            Some(_) | None => {
+                let real = folder.canonicalize().is_ok_and(|real| real.starts_with(self.root));
+                self.last = Some((folder.to_owned(), real));
+                real
+            }
+        }
+    }
+}

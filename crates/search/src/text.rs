@@ -1,0 +1,299 @@
+//! Text in files.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+use ignore::WalkState;
+
+use crate::SearchError;
+use crate::scope::{Scope, open_beneath};
+
+/// Whether case matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Case {
+    #[default]
+    Sensitive,
+    Insensitive,
+    /// It matters if the pattern has an upper-case letter.
+    Smart,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct TextQuery {
+    pub pattern: String,
+    /// The pattern is text, not an expression.
+    pub literal: bool,
+    pub case: Case,
+    pub words: bool,
+    /// A match may go over several lines.
+    pub multiline: bool,
+    /// Lines shown before and after each match.
+    pub before: usize,
+    pub after: usize,
+    /// Lines that match are counted to the end, but no more than this are kept.
+    pub most: usize,
+    /// The same for one file; none is as many as `most`.
+    pub most_per_file: Option<usize>,
+    /// Only which files match.
+    pub names_only: bool,
+}
+
+/// What was found, in the order of paths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    pub files: Vec<FileHits>,
+    /// Lines that match, kept or not.
+    pub matches: usize,
+    /// Files with a match, kept or not.
+    pub matching_files: usize,
+    /// Matching lines that were not kept.
+    pub left_out: usize,
+    /// Files that could not be read.
+    pub unreadable: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileHits {
+    pub path: PathBuf,
+    pub lines: Vec<HitLine>,
+    /// Matching lines of this file, kept or not.
+    pub matches: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HitLine {
+    pub number: u64,
+    pub kind: LineKind,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineKind {
+    Match,
+    /// A further line of a match that goes over several.
+    Continued,
+    Context,
+}
+
+/// Bytes kept of one line.
+const LINE_BYTES: usize = 8 * 1024;
+
+pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Result<Found, SearchError> {
+    let matcher = matcher(query)?;
+    let walk = scope.walk()?;
+    let kept = Mutex::new(Kept::new(query.most));
+    let single = scope.start.is_file();
+    walk.run(|| {
+        let mut searcher = searcher(query);
+        let (matcher, kept) = (matcher.clone(), &kept);
+        Box::new(move |entry| {
+            if cancel.load(Ordering::Relaxed) {
+                return WalkState::Quit;
+            }
+            let Ok(entry) = entry else {
+                lock(kept).found.unreadable += 1;
+                return WalkState::Continue;
+            };
+            if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
+                look(scope, query, &mut searcher, &matcher, entry.into_path(), kept);
+            }
+            WalkState::Continue
+        })
+    });
+    if cancel.load(Ordering::Relaxed) {
+        return Err(SearchError::Cancelled);
+    }
+    Ok(kept.into_inner().unwrap_or_else(PoisonError::into_inner).finish())
+}
+
+fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn look(
+    scope: &Scope,
+    query: &TextQuery,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    path: PathBuf,
+    kept: &Mutex<Kept>,
+) {
+    let Some(file) = open_beneath(&scope.root, &path) else {
+        lock(kept).found.unreadable += 1;
+        return;
+    };
+    let most = query.most_per_file.unwrap_or(query.most).min(query.most);
+    let mut hits = Hits { lines: Vec::new(), matches: 0, most, names_only: query.names_only };
+    if searcher.search_file(matcher, &file, &mut hits).is_err() {
+        lock(kept).found.unreadable += 1;
+        return;
+    }
+    if hits.matches > 0 {
+        lock(kept).add(FileHits { path, lines: hits.lines, matches: hits.matches });
+    }
+}
+
+fn matcher(query: &TextQuery) -> Result<RegexMatcher, SearchError> {
+    let mut builder = RegexMatcherBuilder::new();
+    builder
+        .case_insensitive(query.case == Case::Insensitive)
+        .case_smart(query.case == Case::Smart)
+        .word(query.words)
+        .fixed_strings(query.literal)
+        .multi_line(true);
+    if query.multiline {
+        builder.dot_matches_new_line(false);
+    } else {
+        // `$` stands before either line ending.
+        builder.crlf(true);
+    }
+    builder.build(&query.pattern).map_err(|error| SearchError::Pattern(error.to_string()))
+}
+
+fn searcher(query: &TextQuery) -> Searcher {
+    let lines = if query.multiline { LineTerminator::byte(b'\n') } else { LineTerminator::crlf() };
+    SearcherBuilder::new()
+        .line_terminator(lines)
+        .binary_detection(BinaryDetection::quit(0))
+        .line_number(!query.names_only)
+        .multi_line(query.multiline)
+        .before_context(query.before)
+        .after_context(query.after)
+        // A file that shrinks under a map kills the process.
+        .memory_map(MmapChoice::never())
+        .build()
+}
+
+/// The hits of one file.
+struct Hits {
+    lines: Vec<HitLine>,
+    matches: usize,
+    most: usize,
+    names_only: bool,
+}
+
+impl Hits {
+    fn keep(&mut self, number: Option<u64>, kind: LineKind, bytes: &[u8]) {
+        if self.names_only || self.matches > self.most {
+            return;
+        }
+        let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        for (at, line) in body.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let cut = line.get(..LINE_BYTES.min(line.len())).unwrap_or(line);
+            self.lines.push(HitLine {
+                number: number.unwrap_or_default() + at as u64,
+                kind: if kind == LineKind::Match && at > 0 { LineKind::Continued } else { kind },
+                text: String::from_utf8_lossy(cut).into_owned(),
+            });
+        }
+    }
+}
+
+impl Sink for Hits {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.matches += 1;
+        self.keep(found.line_number(), LineKind::Match, found.bytes());
+        Ok(!self.names_only)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.keep(context.line_number(), LineKind::Context, context.bytes());
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> Result<(), io::Error> {
+        // Matches before the first NUL are of a binary file all the same.
+        if finish.binary_byte_offset().is_some() {
+            self.matches = 0;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+}
+
+/// The hits of all files so far: not more lines than are wanted, and those of the first paths.
+struct Kept {
+    most: usize,
+    files: BTreeMap<PathBuf, FileHits>,
+    lines: usize,
+    found: Found,
+}
+
+impl Kept {
+    fn new(most: usize) -> Self {
+        Self { most, files: BTreeMap::new(), lines: 0, found: Found::default() }
+    }
+
+    fn add(&mut self, hits: FileHits) {
+        self.found.matches += hits.matches;
+        self.found.matching_files += 1;
+        self.lines += weight(&hits);
+        self.files.insert(hits.path.clone(), hits);
+        // The last path goes as long as enough is left without it.
+        while let Some(last) = self.files.last_entry() {
+            let last = weight(last.get());
+            if self.lines - last < self.most {
+                break;
+            }
+            self.lines -= last;
+            self.files.pop_last();
+        }
+    }
+
+    fn finish(mut self) -> Found {
+        let mut room = self.most;
+        for (_, mut file) in self.files {
+            let kept = cut(&mut file, room);
+            room -= kept;
+            self.found.files.push(file);
+        }
+        self.found.left_out = self.found.matches - (self.most - room);
+        self.found
+    }
+}
+
+/// Matching lines that are held of a file; its name counts for one.
+fn weight(file: &FileHits) -> usize {
+    file.lines.iter().filter(|line| line.kind == LineKind::Match).count().max(1)
+}
+
+/// Leaves at most `room` matching lines of a file, and says how many there are.
+fn cut(file: &mut FileHits, room: usize) -> usize {
+    if file.lines.is_empty() {
+        return file.matches.min(room);
+    }
+    let mut matches = 0;
+    let mut end = file.lines.len();
+    for (at, line) in file.lines.iter().enumerate() {
+        if line.kind == LineKind::Match {
+            if matches == room {
+                end = at;
+                break;
+            }
+            matches += 1;
+        }
+    }
+    file.lines.truncate(end);
+    matches
+}
+
+impl FileHits {
+    /// The path without the way to `base`.
+    pub fn relative<'a>(&'a self, base: &Path) -> &'a Path {
+        match self.path.strip_prefix(base) {
+            Ok(inside) if !inside.as_os_str().is_empty() => inside,
+            Ok(_) | Err(_) => self.path.file_name().map_or(&self.path, Path::new),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Gemini CLI's result and error strings.
+
+use lathe_search::LineKind;
+use lathe_shell::LineExit;
+use serde_json::{Map, Value, json};
+
+use crate::edit::looseness;
+use crate::face;
+use crate::outcome::{
+    Data, EditedData, FileData, FilesData, FoundData, ListingData, ManyData, ShellData, WrittenData,
+};
+use crate::problem::Problem;
+use crate::search::lines;
+use crate::todo;
+use crate::view::clip;
+
+/// Lines of a file that are shown at once.
+const LINES: usize = 2000;
+
+/// Characters of a line that are shown.
+const LINE: usize = 2000;
+
+pub(super) fn data(data: &Data, cap: usize) -> String {
+    match data {
+        Data::File(file) => file_words(file, cap),
+        Data::Written(written) => written_words(written),
+        Data::Edited(edited) => edited_words(edited),
+        Data::Shell(shell) => shell_words(shell, cap),
+        Data::Found(found) => found_words(found, cap),
+        Data::Files(files) => files_words(files, cap),
+        Data::Listing(listing) => listing_words(listing, cap),
+        Data::Many(many) => many_words(many, cap),
+        Data::Todos(todos) if todos.is_empty() => "Successfully cleared the todo list.".to_owned(),
+        Data::Todos(todos) => {
+            format!("Successfully updated the todo list. The current list is now:\n{}", todo::rows(todos))
+        }
+        Data::Remembered(remembered) => {
+            let message = format!("Okay, I've remembered that: \"{}\"", remembered.fact);
+            json!({ "success": true, "message": message }).to_string()
+        }
+        Data::Answers(answers) => {
+            let answers: Map<String, Value> = answers
+                .iter()
+                .enumerate()
+                .map(|(at, answer)| (at.to_string(), answer.as_str().into()))
+                .collect();
+            json!({ "answers": answers }).to_string()
+        }
+        Data::ShellRestarted | Data::Folder(_) | Data::Thought(_) | Data::Done { .. } | Data::Text(_) => {
+            face::words(data, cap)
+        }
+    }
+}
+
+/// Plain text; where it is not all of it, a head says so.
+fn file_words(file: &FileData, cap: usize) -> String {
+    let mut shown = String::new();
+    let (mut count, mut cut) = (0, false);
+    for line in file.text.split('\n') {
+        if (!file.limited && count == LINES) || shown.len() > cap {
+            break;
+        }
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        if count > 0 {
+            shown.push('\n');
+        }
+        match line.char_indices().nth(LINE) {
+            Some((at, _)) => {
+                cut = true;
+                shown.push_str(line.get(..at).unwrap_or_default());
+                shown.push_str("... [truncated]");
+            }
+            None => shown.push_str(line),
+        }
+        count += 1;
+    }
+    let last = (file.first + count).saturating_sub(1).min(file.lines);
+    if file.first <= 1 && last >= file.lines && !cut {
+        return shown;
+    }
+    format!(
+        "IMPORTANT: The file content has been truncated.\nStatus: Showing lines {}-{last} of {} total lines.\nAction: To read more of the file, use the 'offset' and 'limit' parameters in a subsequent 'read_file' call. For example, to read the next section of the file, use offset: {last}.\n\n--- FILE CONTENT (truncated) ---\n{shown}",
+        file.first, file.lines,
+    )
+}
+
+fn written_words(written: &WrittenData) -> String {
+    if written.existed {
+        format!("Successfully overwrote file: {}.", written.path)
+    } else {
+        format!("Successfully created and wrote to new file: {}.", written.path)
+    }
+}
+
+fn edited_words(edited: &EditedData) -> String {
+    let loose = looseness(edited.matched).map_or(String::new(), |text| format!("\n{text}"));
+    let snippets: Vec<&str> = edited.snippets.iter().map(|snippet| snippet.text.as_str()).collect();
+    format!(
+        "Successfully modified file: {} ({} replacements).{loose}\nHere is the updated code:\n{}",
+        edited.path,
+        edited.places,
+        snippets.join("\n...\n")
+    )
+}
+
+/// The eight lines, whatever there is to tell.
+fn shell_words(shell: &ShellData, cap: usize) -> String {
+    let (out, err) = crate::bash::shares(&shell.stdout, &shell.stderr, cap);
+    let mut output = shell.stdout.cut(out).text;
+    let stderr = shell.stderr.cut(err).text;
+    if !output.is_empty() && !output.ends_with('\n') && !stderr.is_empty() {
+        output.push('\n');
+    }
+    output.push_str(&stderr);
+    let output = output.trim_end_matches('\n');
+    let or = |text: String, none: &str| if text.is_empty() { none.to_owned() } else { text };
+    let error = match shell.exit {
+        LineExit::Code(_) if shell.respawned => "the shell was started again".to_owned(),
+        LineExit::Code(_) | LineExit::ShellKilled { .. } => String::new(),
+        LineExit::TimedOut { .. } => {
+            format!("timed out after {} seconds; the command and its children were killed", shell.seconds)
+        }
+        LineExit::Cancelled { .. } => "cancelled by the user".to_owned(),
+    };
+    let (code, signal) = match shell.exit {
+        LineExit::Code(code) => (code.to_string(), String::new()),
+        LineExit::ShellKilled { signal } => (String::new(), signal.to_string()),
+        LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => (String::new(), "9".to_owned()),
+    };
+    let jobs = match shell.jobs {
+        0 => String::new(),
+        jobs => format!("{jobs} running (see them with `jobs -l`)"),
+    };
+    let lines = [
+        ("Command", shell.command.clone()),
+        ("Directory", shell.cwd.clone()),
+        ("Output", or(output.to_owned(), "(empty)")),
+        ("Error", or(error, "(none)")),
+        ("Exit Code", or(code, "(none)")),
+        ("Signal", or(signal, "(none)")),
+        ("Background PIDs", or(jobs, "(none)")),
+        ("Process Group PGID", "(none)".to_owned()),
+    ];
+    lines.map(|(name, text)| format!("{name}: {text}")).join("\n")
+}
+
+fn found_words(data: &FoundData, cap: usize) -> String {
+    let FoundData { found, query, start, filter, .. } = data;
+    let filter = filter.as_ref().map_or(String::new(), |filter| format!(" (filter: \"{filter}\")"));
+    let place = format!("for pattern \"{}\" in path \"{start}\"{filter}", query.pattern);
+    if found.files.is_empty() {
+        return format!("No matches found {place}.");
+    }
+    let term = if found.matches == 1 { "match" } else { "matches" };
+    let mut out = String::new();
+    let mut limited = found.left_out > 0;
+    for (at, file) in found.files.iter().enumerate() {
+        let name = file.relative(&data.base).display();
+        let rows = lines(found, at, |number, kind| {
+            format!("L{number}{} ", if kind == LineKind::Context { '-' } else { ':' })
+        });
+        let block = if query.names_only {
+            format!("{name}\n")
+        } else {
+            format!("File: {name}\n{}\n---\n", rows.join("\n"))
+        };
+        if !out.is_empty() && out.len() + block.len() > cap {
+            limited = true;
+            break;
+        }
+        out.push_str(&block);
+    }
+    let note = if limited {
+        format!(" (results limited to {} matches for performance)", query.most)
+    } else {
+        String::new()
+    };
+    format!("Found {} {term} {place}{note}:\n---\n{}", found.matches, out.trim_end())
+}
+
+fn files_words(data: &FilesData, cap: usize) -> String {
+    let FilesData { found, pattern, start, .. } = data;
+    let ignored = |words: &str| match found.ignored {
+        0 => String::new(),
+        ignored => format!(" ({ignored} {words})"),
+    };
+    if found.files.is_empty() {
+        return format!(
+            "No files found matching pattern \"{pattern}\" within {start}{}",
+            ignored("files were ignored")
+        );
+    }
+    let paths: Vec<String> = found.files.iter().map(|file| file.path.display().to_string()).collect();
+    let listed = paths.join("\n");
+    let shown = clip(&listed, cap);
+    let hidden = found.total - 1 - shown.matches('\n').count();
+    let more = if hidden > 0 { format!("\n... {hidden} more files are not shown") } else { String::new() };
+    format!(
+        "Found {} file(s) matching \"{pattern}\" within {start}{}, sorted by modification time (newest first):\n{shown}{more}",
+        found.total,
+        ignored("additional files were ignored"),
+    )
+}
+
+fn listing_words(data: &ListingData, cap: usize) -> String {
+    let ignored = if data.left_out > 0 { format!("\n\n({} ignored)", data.left_out) } else { String::new() };
+    if data.entries.is_empty() {
+        return format!("Directory {} is empty.{ignored}", data.path);
+    }
+    let row = |entry: &crate::outcome::Listed| {
+        if entry.folder { format!("[DIR] {}", entry.name) } else { entry.name.clone() }
+    };
+    let listed = data.entries.iter().map(row).collect::<Vec<_>>().join("\n");
+    let shown = clip(&listed, cap);
+    let hidden = data.entries.len() - 1 - shown.matches('\n').count();
+    let more = if hidden > 0 { format!("\n... {hidden} more entries are not shown") } else { String::new() };
+    format!("Directory listing for {}:\n{shown}{more}{ignored}", data.path)
+}
+
+fn many_words(data: &ManyData, cap: usize) -> String {
+    if data.files.is_empty() {
+        let reasons: Vec<String> =
+            data.skipped.iter().take(5).map(|(path, reason)| format!("\n- {path} ({reason})")).collect();
+        return format!("No files matching the criteria were found or all were skipped.{}", reasons.concat());
+    }
+    let mut out = String::new();
+    let mut left_out = 0;
+    for file in &data.files {
+        let text = clip(&file.text, cap / 4);
+        let warning = if text.len() < file.text.len() {
+            "[WARNING: This file was truncated. To view the full content, use the 'read_file' tool on this specific file.]\n\n"
+        } else {
+            ""
+        };
+        let block = format!("--- {} ---\n\n{warning}{text}\n\n", file.path);
+        if out.len() + block.len() > cap {
+            left_out += 1;
+            continue;
+        }
+        out.push_str(&block);
+    }
+    if left_out > 0 {
+        out.push_str(&format!(
+            "[WARNING: {left_out} more files did not fit. Read them with 'read_file'.]\n\n"
+        ));
+    }
+    out + "--- End of content ---"
+}
+
+pub(super) fn listing(problem: &Problem) -> String {
+    match problem {
+        Problem::NotFolder(path) => format!("Error: Path is not a directory: {}", path.display()),
+        Problem::NotFound(path) => format!("Error: Directory not found or inaccessible: {}", path.display()),
+        Problem::List(reason) => format!("Error listing directory: {reason}"),
+        other => general(other),
+    }
+}
+
+pub(super) fn searching(problem: &Problem) -> String {
+    match problem {
+        Problem::SearchNotFound(path) => format!("Search path does not exist {}", path.display()),
+        Problem::SearchNotFolder(path) => format!("Search path is not a directory: {}", path.display()),
+        Problem::Pattern(reason) => format!(
+            "Error: Invalid parameters provided. Reason: Invalid regular expression pattern: {reason}"
+        ),
+        Problem::Search(reason) => format!("Error during grep search operation: {reason}"),
+        Problem::Glob(reason) => format!("Error during glob search operation: {reason}"),
+        Problem::ManySearch(reason) => format!("Error during file search: {reason}"),
+        other => general(other),
+    }
+}
+
+pub(super) fn remembering(problem: &Problem) -> String {
+    match problem {
+        Problem::Memory(reason) => {
+            json!({ "success": false, "error": format!("Failed to save memory. Detail: {reason}") })
+                .to_string()
+        }
+        other => general(other),
+    }
+}
+
+pub(super) fn asking(problem: &Problem) -> String {
+    match problem {
+        Problem::Nobody => "Tool execution for \"ask_user\" requires user confirmation, which is not supported in non-interactive mode.".to_owned(),
+        Problem::Dismissed => "User dismissed ask_user dialog without answering.".to_owned(),
+        other => general(other),
+    }
+}
+
+pub(super) fn reading(problem: &Problem) -> String {
+    match problem {
+        Problem::NotFound(_) => {
+            "Could not read file because no file was found at the specified path.".to_owned()
+        }
+        Problem::IsFolder(path) => {
+            format!(
+                "Could not read file because the provided path is a directory, not a file: {}",
+                path.display()
+            )
+        }
+        Problem::Binary(path) => format!("Cannot display content of binary file: {}", path.display()),
+        Problem::TooLarge { .. } => "File size exceeds the 20MB limit.".to_owned(),
+        other => general(other),
+    }
+}
+
+pub(super) fn editing(problem: &Problem) -> String {
+    match problem {
+        Problem::NotFound(path) => {
+            format!("File not found: {}. Use an empty old_string to create a new file.", path.display())
+        }
+        Problem::Exists(path) => format!("File already exists, cannot create: {}", path.display()),
+        Problem::NoMatch { path, nearest, .. } => {
+            let near = nearest.as_ref().map_or(String::new(), |near| {
+                format!("\nThe nearest place is at line {}:\n{}", near.line, near.text)
+            });
+            format!(
+                "Failed to edit, 0 occurrences found for old_string in {}. Ensure you're not escaping content incorrectly and check whitespace, indentation, and context. Use read_file tool to verify.{near}",
+                path.display()
+            )
+        }
+        Problem::Ambiguous { path, lines, expected, .. } => format!(
+            "Failed to edit, expected {expected} occurrence{} but found {} for old_string in file: {} (at lines {})",
+            if *expected == 1 { "" } else { "s" },
+            lines.len(),
+            path.display(),
+            crate::problem::places(lines),
+        ),
+        Problem::NoChange(path) => format!(
+            "No changes to apply. The new content is identical to the current content in file: {}",
+            path.display()
+        ),
+        other => general(other),
+    }
+}
+
+pub(super) fn writing(problem: &Problem) -> String {
+    match problem {
+        Problem::IsFolder(path) => format!("Path is a directory, not a file: {}", path.display()),
+        Problem::Denied { path, .. } => {
+            format!("Permission denied writing to file: {} (EACCES)", path.display())
+        }
+        Problem::NoSpace(path) => format!("No space left on device: {} (ENOSPC)", path.display()),
+        other => general(other),
+    }
+}
+
+pub(super) fn running(problem: &Problem) -> String {
+    general(problem)
+}
+
+fn general(problem: &Problem) -> String {
+    match problem {
+        Problem::Schema(text) | Problem::Arguments(text) => {
+            format!("Error: Invalid parameters provided. Reason: {text}")
+        }
+        Problem::Outside(path) => format!(
+            "Error: Invalid parameters provided. Reason: File path must be within the workspace: {}",
+            path.display()
+        ),
+        other => other.words(),
+    }
+}

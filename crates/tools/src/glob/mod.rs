@@ -1,0 +1,137 @@
+//! Files by name.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects};
+use lathe_search::{Ignored, NameQuery, Scope, find_files};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::outcome::{Data, FilesData, Outcome};
+use crate::problem::Problem;
+use crate::search::{problem, real, stoppable};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+
+pub(crate) const ID: &str = "glob";
+
+/// Files named when no limit is given.
+const FILES: usize = 200;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The pattern, from the folder on: `**/*.rs`, `src/*/mod.rs`.
+    pattern: String,
+    /// Folder to look in; the workspace if left out.
+    #[serde(default)]
+    path: Option<String>,
+    /// Look at hidden and ignored files too.
+    #[serde(default)]
+    all: Option<bool>,
+    // What only other toolsets speak of.
+    #[serde(default)]
+    #[schemars(skip)]
+    case_sensitive: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    hidden: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    ignored: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    limit: Option<usize>,
+    #[serde(default)]
+    #[schemars(skip)]
+    count_ignored: Option<bool>,
+}
+
+pub(crate) struct GlobTool;
+
+impl Tool for GlobTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let given: Arguments = arguments(value)?;
+        if given.pattern.trim().is_empty() {
+            return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
+        }
+        let start = absolute(root, given.path.as_deref().unwrap_or("."));
+        let flag = |flag: Option<bool>| flag.unwrap_or(false);
+        let all = flag(given.all);
+        let scope = Scope {
+            hidden: all || flag(given.hidden),
+            ignored: if all || flag(given.ignored) { Ignored::Included } else { Ignored::Respected },
+            ..Scope::default()
+        };
+        let query = NameQuery {
+            glob: given.pattern,
+            case_sensitive: given.case_sensitive.unwrap_or(true),
+            most: given.limit.unwrap_or(FILES),
+            count_ignored: flag(given.count_ignored),
+            now: SystemTime::now(),
+        };
+        Ok(Box::new(Glob { shown: shown(root, &start), start, scope, query }))
+    }
+}
+
+struct Glob {
+    start: PathBuf,
+    /// The path for people.
+    shown: String,
+    scope: Scope,
+    query: NameQuery,
+}
+
+impl Invocation for Glob {
+    fn describe(&self) -> String {
+        format!("find files {:?} in {}", self.query.glob, self.shown)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::reading(self.start.display().to_string())
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move { self.find(&context).await.map(Data::Files).into() })
+    }
+}
+
+impl Glob {
+    async fn find(self, context: &RunContext) -> Result<FilesData, Problem> {
+        let Self { start, mut scope, query, .. } = self;
+        (scope.root, scope.start) = real(context, &start).await?;
+        if !scope.start.is_dir() {
+            return Err(Problem::SearchNotFolder(start));
+        }
+        let (base, pattern) = (scope.start.clone(), query.glob.clone());
+        let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
+        let found = found.map_err(|error| match problem(error, &start) {
+            Problem::Search(reason) => Problem::Glob(reason),
+            other => other,
+        })?;
+        Ok(FilesData { start: start.display().to_string(), base, pattern, found })
+    }
+}
+
+pub(crate) fn words(data: &FilesData, cap: usize) -> String {
+    let found = &data.found;
+    if found.files.is_empty() {
+        return format!("No file matches {:?} in {}.", data.pattern, data.start);
+    }
+    let names: Vec<String> = found
+        .files
+        .iter()
+        .map(|file| file.path.strip_prefix(&data.base).unwrap_or(&file.path).display().to_string())
+        .collect();
+    let listed = names.join("\n");
+    let shown = crate::view::clip(&listed, cap);
+    let hidden = found.total - 1 - shown.matches('\n').count();
+    let more = if hidden > 0 { format!("; {hidden} not shown") } else { String::new() };
+    format!("{} files, newest first{more}.\n<files>\n{shown}\n</files>", found.total)
+}

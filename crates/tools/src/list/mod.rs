@@ -1,0 +1,127 @@
+//! The names in one folder.
+
+use std::path::{Path, PathBuf};
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects};
+use lathe_search::{Ignored, ignored_names};
+use lathe_workspace::FileKind;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::outcome::{Data, Listed, ListingData, Outcome};
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+
+pub(crate) const ID: &str = "list";
+
+/// Canonical arguments, made by the face.
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    /// Globs of names to leave out.
+    #[serde(default)]
+    ignore: Vec<String>,
+    /// Whether ignore files count.
+    respect_ignore: bool,
+}
+
+pub(crate) struct ListTool;
+
+impl Tool for ListTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { path, ignore, respect_ignore } = arguments(value)?;
+        let mut globs = GlobSetBuilder::new();
+        for glob in &ignore {
+            globs.add(Glob::new(glob).map_err(|error| Problem::Arguments(format!("ignore: {error}")))?);
+        }
+        let ignore = globs.build().map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
+        let respect = if respect_ignore { Ignored::Respected } else { Ignored::Included };
+        let path = absolute(root, &path);
+        Ok(Box::new(List { shown: shown(root, &path), path, ignore, respect }))
+    }
+}
+
+struct List {
+    path: PathBuf,
+    /// The path for people.
+    shown: String,
+    ignore: GlobSet,
+    respect: Ignored,
+}
+
+impl Invocation for List {
+    fn describe(&self) -> String {
+        format!("list {}", self.shown)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::reading(self.path.display().to_string())
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move { self.list(&context).await.map(Data::Listing).into() })
+    }
+}
+
+impl List {
+    async fn list(&self, context: &RunContext) -> Result<ListingData, Problem> {
+        let files = &context.services.files;
+        let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Reading) {
+            Problem::Read { reason, .. } => Problem::List(reason),
+            other => other,
+        };
+        let stat = files.stat(&self.path).await.map_err(wrong)?;
+        if stat.kind != FileKind::Directory {
+            return Err(Problem::NotFolder(self.path.clone()));
+        }
+        let entries = files.list(&self.path).await.map_err(wrong)?;
+        let ignored = match (self.respect, files.local_root()) {
+            (Ignored::Respected, Some(root)) => {
+                let real = files.real(&self.path).await.map_err(wrong)?;
+                ignored_names(root, &real)
+            }
+            (Ignored::Respected, None) | (Ignored::Included, _) => Default::default(),
+        };
+        let mut left_out = 0;
+        let mut kept = Vec::new();
+        for entry in entries {
+            if self.ignore.is_match(&entry.name) || ignored.contains(&entry.name) {
+                left_out += 1;
+                continue;
+            }
+            let name: String = entry.name.to_string_lossy().chars().map(crate::view::visible).collect();
+            kept.push(Listed { name, folder: entry.kind == FileKind::Directory, bytes: entry.bytes });
+        }
+        kept.sort_by(|a, b| b.folder.cmp(&a.folder).then_with(|| a.name.cmp(&b.name)));
+        Ok(ListingData { path: self.path.display().to_string(), entries: kept, left_out })
+    }
+}
+
+pub(crate) fn words(data: &ListingData, cap: usize) -> String {
+    if data.entries.is_empty() {
+        return format!("{} is an empty folder.", data.path);
+    }
+    let rows: Vec<String> = data
+        .entries
+        .iter()
+        .map(|entry| {
+            if entry.folder {
+                format!("{}/", entry.name)
+            } else {
+                format!("{} ({} bytes)", entry.name, entry.bytes)
+            }
+        })
+        .collect();
+    let listed = rows.join("\n");
+    let shown = crate::view::clip(&listed, cap);
+    let rest = rows.len() - 1 - shown.matches('\n').count();
+    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
+    let left_out = if data.left_out > 0 { format!("\n({} ignored)", data.left_out) } else { String::new() };
+    format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{left_out}", data.path)
+}

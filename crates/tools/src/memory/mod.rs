@@ -1,0 +1,242 @@
+//! Facts to remember beyond the session: lines of a section in a file the user can read and edit.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Digest, Effects};
+use lathe_workspace::{Expect, FileOp, WorkspaceError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::face::Adapted;
+use crate::outcome::{Data, Outcome, RememberedData};
+use crate::preview::Preview;
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, arguments};
+
+pub(crate) const ID: &str = "memory";
+
+/// The section of Lathe's own toolset.
+const HEADING: &str = "## Lathe Added Memories";
+
+/// Where the facts of a project are kept.
+const PROJECT_FILE: &str = "AGENTS.md";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    User,
+    Project,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LatheArguments {
+    /// One short sentence that will be true and useful later.
+    fact: String,
+    /// `user` for what holds everywhere (the default), `project` for what holds in this repository.
+    #[serde(default)]
+    scope: Option<Scope>,
+}
+
+pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
+    let LatheArguments { fact, scope } = arguments(value)?;
+    let scope = if scope == Some(Scope::Project) { "project" } else { "user" };
+    Ok((ID, json!({ "fact": fact, "scope": scope, "heading": HEADING })))
+}
+
+/// Canonical arguments, made by the face.
+#[derive(Deserialize)]
+struct Arguments {
+    fact: String,
+    scope: Scope,
+    heading: String,
+    /// The whole file as a person made it of the proposal.
+    #[serde(default)]
+    modified: Option<String>,
+}
+
+pub(crate) struct MemoryTool {
+    /// The file of the user's facts; none where there is no place for it.
+    pub(crate) user: Option<PathBuf>,
+}
+
+impl Tool for MemoryTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { fact, scope, heading, modified } = arguments(value)?;
+        let fact = fact.trim().trim_start_matches('-').trim().replace(['\n', '\r'], " ");
+        if fact.is_empty() {
+            return Err(Problem::Arguments("Parameter \"fact\" must be a non-empty string.".to_owned()));
+        }
+        let path = match (scope, &self.user) {
+            (Scope::Project, _) => root.join(PROJECT_FILE),
+            (Scope::User, Some(path)) => path.clone(),
+            (Scope::User, None) => {
+                return Err(Problem::Memory("there is no place for the user's facts".to_owned()));
+            }
+        };
+        Ok(Box::new(Remember { fact, scope, heading, modified, path }))
+    }
+}
+
+struct Remember {
+    fact: String,
+    scope: Scope,
+    heading: String,
+    modified: Option<String>,
+    path: PathBuf,
+}
+
+impl Invocation for Remember {
+    fn describe(&self) -> String {
+        format!("remember: {}", self.fact)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::writing(self.path.display().to_string())
+    }
+
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move {
+            let current = self.current(context).await.unwrap_or_default();
+            let proposed = self.proposed(&current);
+            Preview::edit(&self.path.display().to_string(), Some(current.as_bytes()), proposed.as_bytes())
+        })
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            match self.remember(&context).await {
+                Ok(outcome) => outcome,
+                Err(problem) => Err(problem).into(),
+            }
+        })
+    }
+}
+
+impl Remember {
+    fn proposed(&self, current: &str) -> String {
+        self.modified.clone().unwrap_or_else(|| with_fact(current, &self.heading, &self.fact))
+    }
+
+    /// The file as it is; one that does not exist is empty.
+    async fn current(&self, context: &RunContext) -> Result<String, Problem> {
+        let read = match self.scope {
+            Scope::Project => match context.services.files.read(&self.path, None).await {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(WorkspaceError::NotFound(_)) => Ok(None),
+                Err(error) => Err(error.to_string()),
+            },
+            Scope::User => match std::fs::read(&self.path) {
+                Ok(bytes) => Ok(Some(bytes)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        let bytes = read.map_err(Problem::Memory)?.unwrap_or_default();
+        String::from_utf8(bytes).map_err(|_| Problem::Memory("the file is not UTF-8 text".to_owned()))
+    }
+
+    async fn remember(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let current = self.current(context).await?;
+        let proposed = self.proposed(&current);
+        let changes = match self.scope {
+            Scope::User => {
+                save(&self.path, &proposed).map_err(|error| Problem::Memory(error.to_string()))?;
+                Vec::new()
+            }
+            Scope::Project => {
+                let expect = if current.is_empty() && context.services.files.stat(&self.path).await.is_err() {
+                    Expect::Absent
+                } else {
+                    Expect::Hash(Digest::of(current.as_bytes()))
+                };
+                let op = FileOp::Write { path: self.path.clone(), expect, content: proposed.into_bytes() };
+                let applied = context.services.files.apply(vec![op]).await;
+                applied.map_err(|error| match Problem::from_workspace(error, &self.path, Doing::Writing) {
+                    full @ Problem::NoSpace(_) => full,
+                    other => Problem::Memory(other.words()),
+                })?
+            }
+        };
+        let data = RememberedData { fact: self.fact.clone(), path: self.path.display().to_string() };
+        Ok(Outcome { changes, ..Ok(Data::Remembered(data)).into() })
+    }
+}
+
+/// Only for the user's own file, which lies outside of any workspace: whole or not at all, and for nobody else to read.
+fn save(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".memory-").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The text with one more line in the section, which ends where the next one begins. One newline at the end.
+fn with_fact(text: &str, heading: &str, fact: &str) -> String {
+    let line = format!("- {fact}");
+    let Some(begin) = section(text, heading) else {
+        let gap = match text {
+            "" => "",
+            text if text.ends_with("\n\n") => "",
+            text if text.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        return format!("{text}{gap}{heading}\n{line}\n");
+    };
+    let after = begin + heading.len();
+    let rest = text.get(after..).unwrap_or_default();
+    let end = rest.find("\n## ").map_or(text.len(), |at| after + at);
+    let body = text.get(after..end).unwrap_or_default().trim_end();
+    let before = text.get(..after).unwrap_or_default();
+    let following = text.get(end..).unwrap_or_default().trim_start_matches('\n');
+    let gap = if following.is_empty() { "" } else { "\n" };
+    let joined = format!("{before}{body}\n{line}\n{gap}{following}");
+    format!("{}\n", joined.trim_end_matches('\n'))
+}
+
+/// Where the heading stands as a line of its own.
+fn section(text: &str, heading: &str) -> Option<usize> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if line.trim_end() == heading {
+            return Some(at);
+        }
+        at += line.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_fact;
+
+    #[test]
+    fn facts_go_to_the_end_of_their_section() {
+        let heading = "## Gemini Added Memories";
+        for (text, expected) in [
+            ("", "## Gemini Added Memories\n- new\n"),
+            ("# Mine", "# Mine\n\n## Gemini Added Memories\n- new\n"),
+            ("# Mine\n", "# Mine\n\n## Gemini Added Memories\n- new\n"),
+            ("## Gemini Added Memories\n- old\n", "## Gemini Added Memories\n- old\n- new\n"),
+            (
+                "## Gemini Added Memories\n- old\n\n\n## Next\ntext\n",
+                "## Gemini Added Memories\n- old\n- new\n\n## Next\ntext\n",
+            ),
+            (
+                "not ## Gemini Added Memories\n",
+                "not ## Gemini Added Memories\n\n## Gemini Added Memories\n- new\n",
+            ),
+        ] {
+            assert_eq!(with_fact(text, heading, "new"), expected, "{text:?}");
+        }
+    }
+}

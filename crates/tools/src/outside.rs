@@ -1,0 +1,84 @@
+//! Tools that are not Lathe's own: discovered by a command, or offered by a server. They join the toolset after the built-in
+//! ones, pass the same gate, and answer with text.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects, Kind, Raw, ToolErrorKind};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::{Data, Outcome};
+use crate::problem::Problem;
+use crate::tool::{Invocation, RunContext, Tool};
+
+/// Whoever runs tools that are not ours.
+pub trait Provider: Send + Sync {
+    /// Calls the tool by the name its owner gave it. The error is what the model is told.
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Raw,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<String, String>>;
+
+    /// The program it starts, for the gate.
+    fn program(&self) -> String;
+}
+
+/// One tool that joins.
+#[derive(Clone)]
+pub struct OutsideTool {
+    /// The name the model calls.
+    pub name: String,
+    /// The name its owner knows.
+    pub original: String,
+    pub description: String,
+    pub schema: Raw,
+    pub kind: Kind,
+    /// What a failure is called.
+    pub failure: ToolErrorKind,
+    pub provider: Arc<dyn Provider>,
+}
+
+impl Tool for OutsideTool {
+    fn id(&self) -> &'static str {
+        "outside"
+    }
+
+    fn build(&self, arguments: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let arguments =
+            Raw::from_serialize(&arguments).map_err(|error| Problem::Arguments(error.to_string()))?;
+        Ok(Box::new(Call { tool: self.clone(), arguments }))
+    }
+}
+
+struct Call {
+    tool: OutsideTool,
+    arguments: Raw,
+}
+
+impl Invocation for Call {
+    fn describe(&self) -> String {
+        format!("{} {}", self.tool.original, self.arguments.get())
+    }
+
+    /// What somebody else's program does is not known.
+    fn effects(&self) -> Effects {
+        Effects { programs: vec![self.tool.provider.program()], opaque: true, ..Effects::default() }
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let Self { tool, arguments } = *self;
+            let called = tool.provider.call(&tool.original, arguments, &context.cancel).await;
+            let data = match called {
+                Ok(text) => Ok(Data::Text(text)),
+                Err(message) if context.cancel.is_cancelled() => Err(Problem::Cancelled(message)),
+                Err(message) => Err(Problem::Foreign { kind: tool.failure, message }),
+            };
+            data.into()
+        })
+    }
+}

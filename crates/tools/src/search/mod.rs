@@ -1,0 +1,254 @@
+//! Text in files, by ripgrep's libraries.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects};
+use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::outcome::{Data, FoundData, Outcome};
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+
+pub(crate) const ID: &str = "search";
+
+/// Matching lines shown when no limit is given.
+const MATCHES: usize = 100;
+
+/// Characters shown of a line.
+const LINE: usize = 500;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// What to look for: a regular expression, or plain text with `literal`.
+    pattern: String,
+    /// File or folder to look in; the workspace if left out.
+    #[serde(default)]
+    path: Option<String>,
+    /// Only files that match this glob, for example `*.py` or `src/**`.
+    #[serde(default)]
+    glob: Option<String>,
+    /// Only files of this type, by ripgrep's names: `rust`, `py`, `ts`...
+    #[serde(default, rename = "type")]
+    kind: Option<String>,
+    /// Take the pattern as plain text.
+    #[serde(default)]
+    literal: Option<bool>,
+    #[serde(default)]
+    /// Do not tell upper from lower case.
+    ignore_case: Option<bool>,
+    /// Let a match go over several lines.
+    #[serde(default)]
+    multiline: Option<bool>,
+    /// Lines to show before and after each match.
+    #[serde(default)]
+    context: Option<usize>,
+    /// Only name the files.
+    #[serde(default)]
+    files_only: Option<bool>,
+    /// Look into hidden and ignored files too.
+    #[serde(default)]
+    all: Option<bool>,
+    /// Matching lines to show at most; 100 if left out.
+    #[serde(default)]
+    limit: Option<usize>,
+    // What only other toolsets speak of.
+    #[serde(default)]
+    #[schemars(skip)]
+    exclude: Option<String>,
+    #[serde(default)]
+    #[schemars(skip)]
+    per_file: Option<usize>,
+    #[serde(default)]
+    #[schemars(skip)]
+    before: Option<usize>,
+    #[serde(default)]
+    #[schemars(skip)]
+    after: Option<usize>,
+    #[serde(default)]
+    #[schemars(skip)]
+    hidden: Option<bool>,
+    /// A file is no folder to look in.
+    #[serde(default)]
+    #[schemars(skip)]
+    folder_only: Option<bool>,
+}
+
+pub(crate) struct SearchTool;
+
+impl Tool for SearchTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let given: Arguments = arguments(value)?;
+        if given.pattern.is_empty() {
+            return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
+        }
+        let start = absolute(root, given.path.as_deref().unwrap_or("."));
+        let flag = |flag: Option<bool>| flag.unwrap_or(false);
+        let around = given.context.unwrap_or(0).min(200);
+        let all = flag(given.all);
+        let scope = Scope {
+            include: given.glob.clone().into_iter().collect(),
+            exclude: given.exclude.into_iter().collect(),
+            types: given.kind.into_iter().collect(),
+            hidden: all || flag(given.hidden),
+            ignored: if all { Ignored::Included } else { Ignored::Respected },
+            ..Scope::default()
+        };
+        let query = TextQuery {
+            pattern: given.pattern,
+            literal: flag(given.literal),
+            case: if flag(given.ignore_case) { Case::Insensitive } else { Case::Sensitive },
+            words: false,
+            multiline: flag(given.multiline),
+            before: given.before.unwrap_or(around),
+            after: given.after.unwrap_or(around),
+            most: given.limit.unwrap_or(MATCHES).clamp(1, 20_000),
+            most_per_file: given.per_file,
+            names_only: flag(given.files_only),
+        };
+        let shown = shown(root, &start);
+        Ok(Box::new(Search { shown, start, scope, query, folder_only: flag(given.folder_only) }))
+    }
+}
+
+struct Search {
+    start: PathBuf,
+    /// The path for people.
+    shown: String,
+    scope: Scope,
+    query: TextQuery,
+    folder_only: bool,
+}
+
+impl Invocation for Search {
+    fn describe(&self) -> String {
+        format!("search {:?} in {}", self.query.pattern, self.shown)
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::reading(self.start.display().to_string())
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move { self.search(&context).await.map(Data::Found).into() })
+    }
+}
+
+impl Search {
+    async fn search(self, context: &RunContext) -> Result<FoundData, Problem> {
+        let Self { start, mut scope, query, folder_only, .. } = self;
+        (scope.root, scope.start) = real(context, &start).await?;
+        if folder_only && !scope.start.is_dir() {
+            return Err(Problem::SearchNotFolder(start));
+        }
+        let base = if scope.start.is_dir() { scope.start.clone() } else { scope.root.clone() };
+        let filter = scope.include.first().cloned();
+        let asked = query.clone();
+        let found = stoppable(context, move |cancel| find_text(&scope, &query, cancel)).await?;
+        let found = found.map_err(|error| problem(error, &start))?;
+        Ok(FoundData { start: start.display().to_string(), base, filter, query: asked, found })
+    }
+}
+
+/// The root and the place to start, with all links followed.
+pub(crate) async fn real(context: &RunContext, start: &Path) -> Result<(PathBuf, PathBuf), Problem> {
+    let files = &context.services.files;
+    let missing = |error| match Problem::from_workspace(error, start, Doing::Reading) {
+        Problem::NotFound(path) => Problem::SearchNotFound(path),
+        other => other,
+    };
+    let start = files.real(start).await.map_err(missing)?;
+    let root = files.real(&context.services.root).await.map_err(missing)?;
+    Ok((root, start))
+}
+
+/// Work on another thread, which ends when the call is cancelled.
+pub(crate) async fn stoppable<T: Send + 'static>(
+    context: &RunContext,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<T, Problem> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let mut task = tokio::task::spawn_blocking(move || work(&flag));
+    let ended = tokio::select! {
+        ended = &mut task => ended,
+        () = context.cancel.cancelled() => {
+            stop.store(true, Ordering::Relaxed);
+            task.await
+        }
+    };
+    ended.map_err(|error| Problem::Search(error.to_string()))
+}
+
+pub(crate) fn problem(error: SearchError, start: &Path) -> Problem {
+    match error {
+        SearchError::Pattern(reason) => Problem::Pattern(reason),
+        SearchError::NotFound(_) => Problem::SearchNotFound(start.to_owned()),
+        SearchError::Cancelled => Problem::Cancelled("Cancelled by the user.".to_owned()),
+        error @ (SearchError::Glob { .. } | SearchError::Type(_)) => Problem::Arguments(error.to_string()),
+        error @ SearchError::Walk { .. } => Problem::Search(error.to_string()),
+    }
+}
+
+/// The lines of one file, each with its number; context is marked by a dash.
+pub(crate) fn lines(found: &Found, at: usize, mark: impl Fn(u64, LineKind) -> String) -> Vec<String> {
+    let Some(file) = found.files.get(at) else { return Vec::new() };
+    let line = |line: &lathe_search::HitLine| {
+        let text = match line.text.char_indices().nth(LINE) {
+            Some((cut, _)) => format!("{}...", line.text.get(..cut).unwrap_or_default()),
+            None => line.text.clone(),
+        };
+        format!("{}{text}", mark(line.number, line.kind))
+    };
+    file.lines.iter().map(line).collect()
+}
+
+pub(crate) fn words(data: &FoundData, cap: usize) -> String {
+    let FoundData { found, query, .. } = data;
+    if found.files.is_empty() {
+        let note = if found.unreadable > 0 {
+            format!(" {} files could not be read.", found.unreadable)
+        } else {
+            String::new()
+        };
+        return format!("Nothing matches {:?} in {}.{note}", query.pattern, data.start);
+    }
+    let mut out = String::new();
+    let (mut shown_files, mut shown) = (0, 0);
+    for (at, file) in found.files.iter().enumerate() {
+        let name = file.relative(&data.base).display().to_string();
+        let rows = lines(found, at, |number, kind| {
+            format!("{number}{} ", if kind == LineKind::Context { '-' } else { ':' })
+        });
+        let block =
+            if rows.is_empty() { format!("{name}\n") } else { format!("{name}\n  {}\n", rows.join("\n  ")) };
+        if !out.is_empty() && out.len() + block.len() > cap {
+            break;
+        }
+        out.push_str(&block);
+        shown_files += 1;
+        shown += file.lines.iter().filter(|line| line.kind == LineKind::Match).count();
+    }
+    let total = if query.names_only {
+        format!("{} files match", found.matching_files)
+    } else {
+        format!("{} matching lines in {} files", found.matches, found.matching_files)
+    };
+    let hidden = if query.names_only { found.matching_files - shown_files } else { found.matches - shown };
+    let more = if hidden > 0 {
+        format!("; {hidden} not shown: narrow the pattern, the path or the glob")
+    } else {
+        String::new()
+    };
+    format!("{total}{more}.\n<matches>\n{out}</matches>")
+}
