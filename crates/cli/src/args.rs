@@ -36,7 +36,9 @@ pub(crate) enum Command {
     #[command(after_help = RUN_HELP)]
     Run(RunArgs),
     /// A real run, offline: sample project, real tools, recorded model
-    #[command(after_help = "Examples:\n  lathe demo\n  lathe demo --slow      at reading speed")]
+    #[command(
+        after_help = "Examples:\n  lathe demo\n  lathe demo --slow              at reading speed\n  lathe demo --toolset gemini    the same in the words of Gemini CLI"
+    )]
     Demo(DemoArgs),
     /// Give one task after the other, in one session
     #[command(
@@ -224,6 +226,9 @@ pub(crate) struct DemoArgs {
     /// At reading speed
     #[arg(long)]
     pub(crate) slow: bool,
+    /// Names and words of the tools
+    #[arg(long, value_enum, default_value_t = ToolsetArg::Lathe)]
+    pub(crate) toolset: ToolsetArg,
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,

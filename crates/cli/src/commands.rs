@@ -66,7 +66,11 @@ fn tools(host: &Host, args: &ToolsArgs) -> Exit {
     }
     let paint = Paint::new(term::is_terminal());
     for spec in specs {
-        term::out(&format!("{}\n  {}\n", paint.bold(&spec.name), spec.description.replace('\n', "\n  ")));
+        term::out(&format!(
+            "{}\n  {}\n",
+            paint.bold(&spec.spec.name),
+            spec.spec.description.replace('\n', "\n  ")
+        ));
     }
     Exit::Done
 }

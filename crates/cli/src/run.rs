@@ -146,7 +146,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
         ));
     }
     let pace = if args.slow { Pace::Slow } else { Pace::Instant };
-    let session = match host.start(demo.plan(pace)).await {
+    let session = match host.start(demo.plan(args.toolset.into(), pace)).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };

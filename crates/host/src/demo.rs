@@ -3,14 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use lathe_model::Pace;
-use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice};
+use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice, Toolset};
 
 use crate::error::HostError;
 use crate::session::{ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
 
-const CASSETTE: &str = include_str!("../demo.cassette");
+/// The recorded model, in the words of a toolset.
+fn cassette(toolset: Toolset) -> &'static str {
+    match toolset {
+        Toolset::Lathe => include_str!("../demo.cassette"),
+        Toolset::Trae => include_str!("../demo-trae.cassette"),
+        Toolset::Gemini => include_str!("../demo-gemini.cassette"),
+    }
+}
 
 const FILES: [(&str, &str); 4] = [
     ("README.md", include_str!("../demo/README.md")),
@@ -38,12 +45,12 @@ impl Demo {
         Ok(Self { folder })
     }
 
-    pub fn plan(&self, pace: Pace) -> SessionPlan {
+    pub fn plan(&self, toolset: Toolset, pace: Pace) -> SessionPlan {
         SessionPlan {
             folder: self.folder.clone(),
-            source: ModelSource::BuiltIn { cassette: CASSETTE, pace },
+            source: ModelSource::BuiltIn { cassette: cassette(toolset), pace },
             mode: Mode::FullAuto,
-            toolset: None,
+            toolset: Some(toolset),
             limits: Limits { max_steps: 20, ..Limits::default() },
             ending: EndingRule::Remind,
             patch: None,
@@ -56,10 +63,6 @@ impl Demo {
     /// Runs the project's tests, apart from everything the agent did.
     pub fn test(&self) -> Result<TestRun, HostError> {
         run_tests(&self.folder)
-    }
-
-    pub fn cassette() -> &'static str {
-        CASSETTE
     }
 }
 

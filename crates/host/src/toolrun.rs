@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Actor, Arguments, CallFinished, CallId, Mode, ToolCall, ToolErrorKind, ToolSpec, Toolset, Verdict,
+    Actor, Arguments, CallFinished, CallId, Mode, ToolCall, ToolErrorKind, Toolset, Verdict,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{RunContext, Toolbox};
+use lathe_tools::{RunContext, ToolAbout, Toolbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
@@ -24,8 +24,8 @@ pub struct ToolRun {
 }
 
 impl Host {
-    pub fn tools(toolset: Toolset) -> Vec<ToolSpec> {
-        Toolbox::specs(toolset)
+    pub fn tools(toolset: Toolset) -> Vec<ToolAbout> {
+        Toolbox::about(toolset)
     }
 
     pub async fn run_tool(&self, run: ToolRun) -> Result<CallFinished, HostError> {

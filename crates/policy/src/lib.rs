@@ -8,6 +8,9 @@ use std::path::{Component, Path, PathBuf};
 
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
+/// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
+const MEMORY: &str = "memory.md";
+
 /// What the gate needs to know of the place.
 #[derive(Debug, Clone)]
 pub struct Gate {
@@ -53,7 +56,7 @@ impl Gate {
     fn guard(&self, effects: &Effects) -> Option<Decision> {
         let inside = |path: &str, test: &dyn Fn(&Path) -> bool| test(&normal(Path::new(path)));
         for path in &effects.writes {
-            if inside(path, &|path| path.starts_with(&self.home)) {
+            if inside(path, &|path| path.starts_with(&self.home) && path != self.home.join(MEMORY)) {
                 return Some(decision(
                     Verdict::Deny,
                     "guard.home",
@@ -165,7 +168,7 @@ mod tests {
                 }
             }
         }
-        for path in ["/w/.gitignore", "/w/git/x", "/h/.lathe2/x"] {
+        for path in ["/w/.gitignore", "/w/git/x", "/h/.lathe2/x", "/h/.lathe/memory.md"] {
             let decision = gate().decide(Actor::Model, Mode::FullAuto, &Effects::writing(path));
             assert_eq!(decision.verdict, Verdict::Allow, "{path}");
         }

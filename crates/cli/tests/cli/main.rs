@@ -16,6 +16,7 @@ mod runs;
 mod shell;
 mod store;
 mod surface;
+mod toolsets;
 mod trae_user;
 mod travel;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 fn pretty(toolset: Toolset) -> String {
     // By way of a value, because a raw schema would stay on one line.
-    let specs = serde_json::to_value(Toolbox::specs(toolset)).unwrap();
+    let specs = serde_json::to_value(Toolbox::about(toolset)).unwrap();
     serde_json::to_string_pretty(&specs).unwrap() + "\n"
 }
 
