@@ -5,6 +5,7 @@
 //!
 //! - When [`Blobs::put`] returns, the blob survives the loss of power: its file was synced before it got its
 //!   name, and the folder after. An event that names a blob can then never be more durable than the blob.
+//! - When [`Batch::finish`] returns, the same is true of everything put into the batch.
 //! - A file under its final name is whole. Writers make a temporary file beside it and rename; a writer that
 //!   dies leaves only a `.tmp-…` file, which no reader looks at.
 //! - What [`Blobs::get`] returns hashes to the name asked for. Damage is an error, never other bytes.
@@ -16,8 +17,10 @@
 //! Rejected: a table in SQLite (one writer at a time, and large rows bloat the write-ahead log), and zstd
 //! (a C library for a gain of a few percent on files of this size).
 
+mod batch;
 mod error;
 mod store;
 
+pub use batch::Batch;
 pub use error::BlobError;
 pub use store::Blobs;

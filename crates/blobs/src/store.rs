@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lathe_protocol::Digest;
 use lz4_flex::block::{compress_prepend_size, decompress, uncompressed_size};
 
-use crate::BlobError;
+use crate::{Batch, BlobError};
 
 /// A handle on the store. Cheap to clone; any number of threads and processes may use one folder at once,
 /// because blobs are only ever added, and two writers of one blob write the same bytes.
@@ -18,7 +18,18 @@ pub struct Blobs {
     dir: Arc<Path>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shard {
+    Made,
+    WasThere,
+}
+
 impl Blobs {
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Names the folder. It is made when the first blob is put.
     pub fn open(dir: PathBuf) -> Result<Self, BlobError> {
         match fs::metadata(&dir) {
@@ -45,10 +56,27 @@ impl Blobs {
         if fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0) {
             return Ok(digest);
         }
-        let shard = path.parent().unwrap_or(&self.dir);
-        self.make_shard(shard)?;
+        let shard = self.shard_of(&path);
+        if self.make_shard(shard)? == Shard::Made {
+            sync_folder(&self.dir)?;
+        }
         write_whole(shard, &path, &compress_prepend_size(bytes))?;
         Ok(digest)
+    }
+
+    /// Many blobs that become durable together.
+    pub fn batch(&self) -> Batch {
+        Batch::new(self.clone())
+    }
+
+    /// Whether there is a blob of that name, without reading it.
+    pub fn has(&self, digest: &Digest) -> Result<bool, BlobError> {
+        let path = self.path_of(digest)?;
+        match fs::metadata(&path) {
+            Ok(found) => Ok(found.is_file() && found.len() > 0),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(BlobError::from_io("look at", &path, error)),
+        }
     }
 
     /// The bytes of that name, or none if the store does not have them (any more).
@@ -67,7 +95,7 @@ impl Blobs {
         Ok(Some(bytes))
     }
 
-    fn path_of(&self, digest: &Digest) -> Result<PathBuf, BlobError> {
+    pub(crate) fn path_of(&self, digest: &Digest) -> Result<PathBuf, BlobError> {
         let text = digest.as_str();
         let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         match text.split_at_checked(2) {
@@ -78,9 +106,13 @@ impl Blobs {
         }
     }
 
-    /// Makes the folder of a blob, and the store's own, and syncs the folder above each one made: a file whose
+    pub(crate) fn shard_of<'a>(&'a self, path: &'a Path) -> &'a Path {
+        path.parent().unwrap_or(&self.dir)
+    }
+
+    /// Makes the folder of a blob, and the store's own. The caller syncs the store's if one was made in it: a file whose
     /// folder is lost is lost.
-    fn make_shard(&self, shard: &Path) -> Result<(), BlobError> {
+    pub(crate) fn make_shard(&self, shard: &Path) -> Result<Shard, BlobError> {
         let make =
             |dir: &Path, recursive: bool| DirBuilder::new().mode(0o700).recursive(recursive).create(dir);
         let made = match make(shard, false) {
@@ -95,8 +127,8 @@ impl Blobs {
             made => made,
         };
         match made {
-            Ok(()) => sync_folder(&self.dir),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Ok(()) => Ok(Shard::Made),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Shard::WasThere),
             Err(error) => Err(BlobError::from_io("make the folder", shard, error)),
         }
     }

@@ -1,1 +1,35 @@
 //! What changed in a tree, and the way back.
+//!
+//! A shell line may do anything to the files around it, and nobody knows beforehand which it will touch. So before the
+//! first one a [`Tracker`] secures everything: files that git has are named by their objects, the rest is copied raw
+//! into a file without a name. After a line [`Tracker::compare`] says what changed, with the content of both sides in
+//! the blobs; [`restore`] goes back by such records alone, in another process or a year later.
+//!
+//! What holds:
+//! - Nothing changes unseen: the watcher only narrows the look, and whenever it may have missed something the whole
+//!   tree is looked at. A file whose time stamps cannot prove that it was not touched is read.
+//! - What cannot be brought back is told, with the reason, never left out.
+//! - Nothing of git's own is read, written or removed, except objects, by git.
+//! - No link is followed on the way to a file, neither to read nor to write.
+//! - Memory holds the list of paths and one file at a time, not the content of the tree.
+//!
+//! Rejected: snapshots by a shadow git repository (hashes and compresses every file, seconds where a copy takes one, and
+//! knows no empty folders and no modes but one bit), overlay mounts (need rights, and hide the user's own edits), and a
+//! preloaded library or tracer (static programs and containers escape it).
+
+mod beneath;
+mod change;
+mod error;
+mod examine;
+mod git;
+mod manifest;
+mod pack;
+pub mod restore;
+mod stat;
+mod tracker;
+mod walk;
+mod watch;
+
+pub use change::{NotUndoable, State, TreeChange, Wanted, net};
+pub use error::{ChangesError, Why};
+pub use tracker::{Compared, Limits, Secured, Tracker, TrackerOptions, Watch};

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lathe_protocol::{Mode, Toolset};
 
+use crate::rewind::{DiffArgs, RewindArgs, UndoArgs};
+
 /// A software-engineering agent: give it a task and a repository.
 #[derive(Parser)]
 #[command(
@@ -65,6 +67,19 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe fork 20261115 --at 3\n  lathe resume $(lathe fork 20261115 --at 3) \"try it another way\""
     )]
     Fork(ForkArgs),
+    /// Go back to the state after a step: files, conversation, or both
+    #[command(
+        after_help = "Examples:\n  lathe rewind --to 3 --preview          what would be put back\n  lathe rewind 20261115 --to 3           files and conversation\n  lathe rewind --to 0 --files            all files as they were; the conversation stays\n\nWhat somebody changed meanwhile is shown and left alone (exit 1). `lathe undo` takes a rewind back."
+    )]
+    Rewind(RewindArgs),
+    /// Take back the last change of files: of a step, or a rewind
+    #[command(after_help = "Examples:\n  lathe undo --preview\n  lathe undo")]
+    Undo(UndoArgs),
+    /// Show what a session changed
+    #[command(
+        after_help = "Examples:\n  lathe diff               the newest session\n  lathe diff 20261115 | git apply -R"
+    )]
+    Diff(DiffArgs),
     /// Follow a session that another process works on; read-only
     #[command(
         after_help = "Examples:\n  lathe watch              the newest session\n  lathe watch 20261115 --output stream-json"

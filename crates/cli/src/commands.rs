@@ -11,7 +11,7 @@ use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunA
 use crate::exit::Exit;
 use crate::settings::Given;
 use crate::term::{self, Paint};
-use crate::{interactive, run, settings, show, travel, upkeep};
+use crate::{interactive, rewind, run, settings, show, travel, upkeep};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
@@ -26,6 +26,9 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Sessions(args) => show::sessions(&host, &args),
         Command::Show(args) => show::show(&host, &args),
         Command::Fork(args) => travel::fork(&host, &args),
+        Command::Rewind(args) => rewind::rewind(&host, &args),
+        Command::Undo(args) => rewind::undo(&host, &args),
+        Command::Diff(args) => rewind::diff(&host, &args),
         Command::Watch(args) => travel::watch(&host, &args).await,
         Command::Replay(args) => travel::replay(&host, &args).await,
         Command::Tools(args) => tools(&host, &args),

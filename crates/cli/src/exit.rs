@@ -71,6 +71,7 @@ impl Exit {
             | HostError::NoModelName
             | HostError::BadModel(_)
             | HostError::Folder { .. }
+            | HostError::NothingToUndo
             | HostError::OtherToolset { .. }
             | HostError::Cassette(_)
             | HostError::Home { .. }
@@ -85,6 +86,7 @@ impl Exit {
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)
             | HostError::Patch(_)
+            | HostError::Rewind(_)
             | HostError::Agent(_)
             | HostError::Demo(_)
             | HostError::Crashed(_) => {

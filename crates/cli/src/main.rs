@@ -8,6 +8,7 @@ mod exit;
 mod interactive;
 mod output;
 mod question;
+mod rewind;
 mod run;
 mod settings;
 mod show;

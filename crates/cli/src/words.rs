@@ -94,6 +94,12 @@ messages! {
     StateCancelled: "cancelled", "已取消";
     StateInterrupted: "interrupted", "已中断";
     AskTask: "Task", "任务";
+    TookBack: "Taken back", "已撤回";
+    WouldTakeBack: "Would take back", "将会撤回";
+    NoFiles: "no file is changed", "没有文件变动";
+    StepsLeft: "Steps of the conversation left behind", "对话中被放弃的步骤";
+    LeftAlone: "Left as they are:", "保持原样：";
+    UndoHint: "`lathe undo` takes this back.", "`lathe undo` 可以撤回这一操作。";
     AskChoice: "Number, or your own words", "编号，或用自己的话";
     AskYesNo: "yes or no", "是或否";
     AskText: "Answer", "回答";

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use similar::{DiffOp, group_diff_ops};
 
 use crate::compare::compare;
-use crate::text::is_binary;
+use crate::{Encoding, Text};
 
 const CONTEXT: usize = 3;
 
@@ -19,14 +19,19 @@ pub struct DiffStat {
 
 /// The difference as `diff --git` shows it below its first line; empty where the
 /// contents are equal. An absent side is `/dev/null`. Invalid UTF-8 is shown as
-/// U+FFFD, so this is for eyes and models; only for valid text is it a patch.
+/// U+FFFD and another encoding is decoded, so this is for eyes and models; only for
+/// valid UTF-8 is it a patch.
 pub fn unified_diff(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> String {
     if old == new {
         return String::new();
     }
     let (before, after) = (side("a", old, path), side("b", new, path));
-    let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    if is_binary(old) || is_binary(new) {
+    let readable = (readable(old.unwrap_or_default()), readable(new.unwrap_or_default()));
+    let (Some(old), Some(new)) = &readable else {
+        return format!("Binary files {before} and {after} differ\n");
+    };
+    // The same text in another encoding is a difference no line shows.
+    if old == new && !old.is_empty() {
         return format!("Binary files {before} and {after} differ\n");
     }
     // git ends a name that holds a blank with a tab, so that it can be told from a date.
@@ -56,17 +61,26 @@ pub fn unified_diff(old: Option<&[u8]>, new: Option<&[u8]>, path: &str) -> Strin
 /// The lines added and removed; zero for binary content, which has none.
 pub fn diff_stat(old: Option<&[u8]>, new: Option<&[u8]>) -> DiffStat {
     let (old, new) = (old.unwrap_or_default(), new.unwrap_or_default());
-    if old == new || is_binary(old) || is_binary(new) {
-        return DiffStat::default();
-    }
     let mut stat = DiffStat::default();
-    for op in compare(&lines(old), &lines(new)) {
+    let (Some(old), Some(new)) = (readable(old), readable(new)) else {
+        return stat;
+    };
+    for op in compare(&lines(&old), &lines(&new)) {
         if !matches!(op, DiffOp::Equal { .. }) {
             stat.removed += op.old_range().len();
             stat.added += op.new_range().len();
         }
     }
     stat
+}
+
+/// The content as UTF-8 where it is text: that of a UTF-8 file with its mark and its
+/// invalid bytes, that of another decoded.
+fn readable(content: &[u8]) -> Option<Cow<'_, [u8]>> {
+    match Encoding::detect(content)? {
+        (Encoding::Utf8, _) => Some(Cow::Borrowed(content)),
+        (encoding, mark) => Some(Cow::Owned(Text::decode_as(content, encoding, mark).body().to_vec())),
+    }
 }
 
 fn lines(content: &[u8]) -> Vec<&[u8]> {

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use crate::Text;
+use crate::text::{Splice, newlines};
+
 /// How loosely the old text had to be read to be found. The order is the order
 /// of the ladder: a later rung is tried only when all earlier ones found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +17,8 @@ pub enum MatchKind {
     TrailingBlanks,
     /// Whole lines equal but for their leading whitespace, nested the same way.
     Indentation,
+    /// Whole lines nearly equal. Tried only when the caller asked for it.
+    Fuzzy,
 }
 
 /// A finished edit.
@@ -21,7 +26,11 @@ pub enum MatchKind {
 pub struct Edited {
     /// The whole new content.
     pub content: Vec<u8>,
+    /// The loosest reading that was needed.
     pub matched: MatchKind,
+    /// The lines the old text occupied, counted from 1 as they stood when the edit
+    /// was made, the end not included. Empty ranges are places of insertions.
+    pub found: Vec<Range<usize>>,
     /// The lines the new text occupies in `content`, counted from 1, the end not
     /// included. A deletion leaves an empty range where the text was.
     pub regions: Vec<Range<usize>>,
@@ -55,4 +64,54 @@ pub enum EditError {
     /// `lines` is the largest line after which text can be inserted.
     #[error("line {line} is not within 0..={lines}")]
     LineOutOfRange { line: usize, lines: usize },
+    /// The matches are not as many as the caller said. `lines` as in `Ambiguous`.
+    #[error("the text to replace was found {} times, not {wanted}, at lines {lines:?}", lines.len())]
+    WrongCount { wanted: usize, lines: Vec<usize> },
+    #[error("the file is {encoding}, which has no {character:?}")]
+    Unencodable { character: char, encoding: &'static str },
+    /// Two edits of one transaction, counted from 1, want the same lines.
+    #[error("edits {first} and {second} overlap")]
+    Overlap { first: usize, second: usize },
+    /// The edit of a transaction, counted from 1, that cannot be made. No other was made either.
+    #[error("edit {edit}: {error}")]
+    In { edit: usize, error: Box<EditError> },
+}
+
+/// An edit that is decided and not yet made.
+pub(crate) struct Draft {
+    pub matched: MatchKind,
+    /// In order and apart.
+    pub splices: Vec<Splice>,
+    pub replaced: usize,
+}
+
+impl Draft {
+    pub fn finish(self, text: &Text<'_>) -> Result<Edited, EditError> {
+        let Self { matched, splices, replaced } = self;
+        let body = text.body();
+        // A looser match may differ from the new text only by what was ignored.
+        if splices.iter().all(|splice| body[splice.range.clone()] == *splice.new) {
+            return Err(EditError::NoChange);
+        }
+        let content = text.splice(&splices)?;
+        let (mut found, mut regions) = (Vec::new(), Vec::new());
+        let (mut done, mut old_line, mut line) = (0, 1, 1);
+        for Splice { range, new, joint } in splices {
+            let kept = newlines(&body[done..range.start]);
+            let old = &body[range.clone()];
+            found.push(span(old_line + kept, old));
+            old_line += kept + newlines(old);
+            let joined = newlines(&new[..joint]);
+            regions.push(span(line + kept + joined, &new[joint..]));
+            line += kept + newlines(&new);
+            done = range.end;
+        }
+        Ok(Edited { content, matched, found, regions, replaced })
+    }
+}
+
+/// The lines that bytes occupy which begin in line `first`.
+pub(crate) fn span(first: usize, bytes: &[u8]) -> Range<usize> {
+    let ended = bytes.is_empty() || bytes.ends_with(b"\n");
+    first..first + newlines(bytes) + usize::from(!ended)
 }

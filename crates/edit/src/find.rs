@@ -79,8 +79,8 @@ fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
 /// an ambiguous text unique.
 pub(crate) fn loose(text: &Text<'_>, lines: &[Line], pieces: &[&str], kind: MatchKind) -> Vec<Place> {
     let fits = match kind {
-        // The exact rung has its own search.
-        MatchKind::Exact => return Vec::new(),
+        // The exact and the fuzzy rung have their own search.
+        MatchKind::Exact | MatchKind::Fuzzy => return Vec::new(),
         // Without a line break in the old text there is no line ending to differ.
         MatchKind::LineEndings if pieces.len() == 1 => return Vec::new(),
         MatchKind::LineEndings => line_ending,

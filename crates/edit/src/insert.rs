@@ -1,7 +1,10 @@
-//! Insertion of lines.
+//! Edits of whole lines and of whole files.
 
-use crate::text::{newlines, pieces};
-use crate::{EditError, Edited, MatchKind, Text};
+use std::ops::Range;
+
+use crate::edited::Draft;
+use crate::text::{Splice, pieces};
+use crate::{EditError, Edited, LineEnding, MatchKind, Text};
 
 /// Inserts `text` as whole lines after line `after_line`, where 0 is the start.
 ///
@@ -12,6 +15,10 @@ use crate::{EditError, Edited, MatchKind, Text};
 /// goes up to [`Text::line_count`].
 pub fn insert(content: &[u8], after_line: usize, text: &str) -> Result<Edited, EditError> {
     let file = Text::decode(content)?;
+    insertion(&file, after_line, text)?.finish(&file)
+}
+
+pub(crate) fn insertion(file: &Text<'_>, after_line: usize, text: &str) -> Result<Draft, EditError> {
     if after_line > file.line_count() {
         return Err(EditError::LineOutOfRange { line: after_line, lines: file.line_count() });
     }
@@ -24,32 +31,83 @@ pub fn insert(content: &[u8], after_line: usize, text: &str) -> Result<Edited, E
         Some(index) => lines[index].next,
         None => 0,
     };
+    if body.is_empty() {
+        return Ok(one(at..at, text.as_bytes().to_vec(), 0, 0));
+    }
     // The line before decides the ending; at the very start, the first line does.
     let ending = file.ending_at(lines[after_line.saturating_sub(1)].start).as_str();
-    let after_unended = at == body.len() && !body.is_empty() && !file.ends_with_newline();
-
-    let (mut block, count) = if body.is_empty() {
-        let count = newlines(text.as_bytes()) + usize::from(!text.ends_with('\n'));
-        (text.as_bytes().to_vec(), count)
-    } else {
-        let mut given = pieces(text);
-        if given.len() > 1 && given.last() == Some(&"") {
-            given.pop();
-        }
-        (given.join(ending).into_bytes(), given.len())
-    };
-    let first_line = 1 + newlines(&body[..at]) + usize::from(after_unended);
-    let region = first_line..first_line + count;
+    let mut block = joined(text, ending);
+    let after_unended = at == body.len() && !file.ends_with_newline();
+    let joint = if after_unended { ending.len() } else { 0 };
     if after_unended {
         block.splice(..0, ending.bytes());
-    } else if !body.is_empty() {
+    } else {
         block.extend_from_slice(ending.as_bytes());
     }
+    Ok(one(at..at, block, joint, 0))
+}
 
-    let mut out = Vec::with_capacity(content.len() + block.len());
-    out.extend_from_slice(file.bom());
-    out.extend_from_slice(&body[..at]);
-    out.extend_from_slice(&block);
-    out.extend_from_slice(&body[at..]);
-    Ok(Edited { content: out, matched: MatchKind::Exact, regions: vec![region], replaced: 0 })
+/// Replaces whole lines, counted from 1, the end not included, by the lines of
+/// `text`; an empty text deletes them. The newline at the end of `text` may be left
+/// out, and the file ends as it did.
+pub(crate) fn replacement(file: &Text<'_>, range: &Range<usize>, text: &str) -> Result<Draft, EditError> {
+    let lines = file.lines();
+    // The empty piece after a final newline is no line to replace.
+    let count = lines.len() - usize::from(lines.len() > 1 && file.ends_with_newline());
+    for line in [range.start, range.end.saturating_sub(1).max(range.start)] {
+        if !(1..=count).contains(&line) {
+            return Err(EditError::LineOutOfRange { line, lines: count });
+        }
+    }
+    if range.is_empty() {
+        return insertion(file, range.start - 1, text);
+    }
+    let (first, last) = (&lines[range.start - 1], &lines[range.end - 2]);
+    let ending = file.ending_at(first.start).as_str();
+    let unended = last.end == last.next;
+    let mut block = if text.is_empty() { Vec::new() } else { joined(text, ending) };
+    let mut start = first.start;
+    if text.is_empty() && unended && range.start > 1 {
+        // Deleting the last line takes the break before it, or the file would end otherwise.
+        start = lines[range.start - 2].end;
+    } else if !text.is_empty() && !unended {
+        block.extend_from_slice(last.line_break(file.body()));
+    }
+    Ok(one(start..last.next, block, 0, 1))
+}
+
+/// Writes the whole content anew and keeps what is not content: the encoding, the
+/// byte order mark and the line ending most lines have. A text that has CRLFs itself
+/// is taken as it is, and so is its final newline. Binary content is simply replaced.
+pub fn rewrite(content: &[u8], text: &str) -> Result<Edited, EditError> {
+    match Text::decode(content) {
+        Ok(file) => whole(&file, text).finish(&file),
+        Err(EditError::Binary) => {
+            let file = Text::decode(b"")?;
+            whole(&file, text).finish(&file)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn whole(file: &Text<'_>, text: &str) -> Draft {
+    let text = if file.has_bom() { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
+    let new = match file.ending() {
+        LineEnding::CrLf if !text.contains("\r\n") => text.replace('\n', "\r\n"),
+        LineEnding::CrLf | LineEnding::Lf => text.to_owned(),
+    };
+    one(0..file.body().len(), new.into_bytes(), 0, 1)
+}
+
+/// The lines of a text with the ending given between them.
+fn joined(text: &str, ending: &str) -> Vec<u8> {
+    let mut given = pieces(text);
+    if given.len() > 1 && given.last() == Some(&"") {
+        given.pop();
+    }
+    given.join(ending).into_bytes()
+}
+
+fn one(range: Range<usize>, new: Vec<u8>, joint: usize, replaced: usize) -> Draft {
+    Draft { matched: MatchKind::Exact, splices: vec![Splice { range, new, joint }], replaced }
 }

@@ -3,9 +3,10 @@
 //! Everything here is a pure function of bytes: no file is opened, no clock is
 //! asked, so each rule can be tested with a table and a recorded run replays
 //! exactly. The one invariant all of it keeps: **no byte outside the edited
-//! region ever changes**. Files are therefore never decoded to a `String` and
-//! encoded again; a byte order mark, invalid UTF-8, tabs, mixed line endings and
-//! a missing final newline survive because nobody touches them.
+//! region ever changes**. A file is therefore never decoded and encoded again as a
+//! whole; a byte order mark, invalid UTF-8, tabs, mixed line endings and a missing
+//! final newline survive because nobody touches them. Text in another encoding is
+//! decoded for the search only, and the region is mapped back to its bytes.
 //!
 //! What was rejected: normalising the text first and restoring it afterwards
 //! (Trae expands tabs and turns CRLF into LF on every edit), regular expressions
@@ -14,17 +15,26 @@
 mod compare;
 mod diff;
 mod edited;
+mod encoding;
 mod find;
+mod fuzzy;
 mod indent;
 mod insert;
+mod many;
 mod nearest;
 mod number;
 mod replace;
 mod text;
 
+pub mod data;
+pub mod patch;
+pub mod syntax;
+
 pub use diff::{DiffStat, diff_stat, unified_diff};
 pub use edited::{EditError, Edited, MatchKind, Nearest};
-pub use insert::insert;
+pub use encoding::Encoding;
+pub use insert::{insert, rewrite};
+pub use many::{Edit, edit_many};
 pub use number::number_lines;
-pub use replace::{Occurrence, replace};
+pub use replace::{Looseness, Occurrence, replace, replace_loosely};
 pub use text::{LineEnding, Text};

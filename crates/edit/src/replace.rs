@@ -1,14 +1,14 @@
 //! Replacement of a text that is given, not located.
 
-use std::ops::Range;
-
 use similar::DiffOp;
 
 use crate::compare::compare;
+use crate::edited::Draft;
 use crate::find::{self, Place};
+use crate::fuzzy;
 use crate::indent::Indents;
 use crate::nearest::nearest;
-use crate::text::{Line, newlines, pieces};
+use crate::text::{Line, Splice, pieces};
 use crate::{EditError, Edited, LineEnding, MatchKind, Text};
 
 /// Which of several matches are meant.
@@ -16,9 +16,20 @@ use crate::{EditError, Edited, LineEnding, MatchKind, Text};
 pub enum Occurrence {
     /// There must be exactly one.
     Unique,
+    /// There must be exactly this many, none overlapping another.
+    Exactly(usize),
     /// Each one, from the start, none overlapping the one before. Only the matches
     /// of the first rung that has any are replaced.
     All,
+}
+
+/// How far down the ladder a search may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looseness {
+    /// Whitespace may differ, as far as it cannot be mistaken.
+    Whitespace,
+    /// Some characters may differ as well: a guess, which the caller must tell.
+    Fuzzy,
 }
 
 /// Replaces `old` by `new`, both taken literally.
@@ -31,13 +42,34 @@ pub enum Occurrence {
 /// indentation. An exact `old` without a line break says nothing about line
 /// endings, so line feeds in its `new` become those of the place.
 pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<Edited, EditError> {
+    replace_loosely(content, old, new, how, Looseness::Whitespace)
+}
+
+/// The same with a choice of how loose the search may be.
+pub fn replace_loosely(
+    content: &[u8],
+    old: &str,
+    new: &str,
+    how: Occurrence,
+    loose: Looseness,
+) -> Result<Edited, EditError> {
+    let text = Text::decode(content)?;
+    draft(&text, old, new, how, loose)?.finish(&text)
+}
+
+pub(crate) fn draft(
+    text: &Text<'_>,
+    old: &str,
+    new: &str,
+    how: Occurrence,
+    loose: Looseness,
+) -> Result<Draft, EditError> {
     if old.is_empty() {
         return Err(EditError::EmptyOld);
     }
     if old == new {
         return Err(EditError::NoChange);
     }
-    let text = Text::decode(content)?;
     // The mark is not part of the body: an old text that shows it can only stand
     // at the start, and the mark stays whatever the new text says.
     let (old, new, at_start) = match old.strip_prefix('\u{feff}') {
@@ -53,79 +85,76 @@ pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<
     let mut places = find::exact(text.body(), old);
     places.retain(allowed);
     if !places.is_empty() {
-        if let (Occurrence::Unique, [place]) = (how, places.as_slice()) {
+        if let (Occurrence::Unique | Occurrence::Exactly(1), [place]) = (how, places.as_slice()) {
             places.extend(find::overlapping(text.body(), old, *place).filter(allowed));
         }
         let places = choose(places, how)?;
-        return change.apply(MatchKind::Exact, &places, |place| change.literal(old, new, place));
+        return Ok(change.draft(MatchKind::Exact, &places, |place| change.literal(old, new, place)));
     }
     let lines = text.lines();
     for kind in [MatchKind::LineEndings, MatchKind::TrailingBlanks, MatchKind::Indentation] {
-        let mut places = find::loose(&text, &lines, &change.old, kind);
+        let mut places = find::loose(text, &lines, &change.old, kind);
         places.retain(allowed);
         if !places.is_empty() {
             let places = choose(places, how)?;
-            return change.apply(kind, &places, |place| change.adapted(&lines, kind, place));
+            return Ok(change.draft(kind, &places, |place| change.adapted(&lines, kind, place)));
         }
     }
-    Err(EditError::NoMatch { nearest: nearest(&text, &lines, &change.old) })
+    if loose == Looseness::Fuzzy {
+        let places = fuzzy::find(
+            text,
+            &lines,
+            &change.old,
+            matches!(how, Occurrence::Unique | Occurrence::Exactly(1)),
+            allowed,
+        );
+        if !places.is_empty() {
+            let places = choose(places, how)?;
+            let kind = MatchKind::Fuzzy;
+            return Ok(change.draft(kind, &places, |place| change.adapted(&lines, kind, place)));
+        }
+    }
+    Err(EditError::NoMatch { nearest: nearest(text, &lines, &change.old) })
 }
 
 fn choose(places: Vec<Place>, how: Occurrence) -> Result<Vec<Place>, EditError> {
+    let lines = |places: &[Place]| places.iter().map(|place| place.line + 1).collect();
+    let apart = |places: &[Place]| {
+        let mut chosen: Vec<Place> = Vec::with_capacity(places.len());
+        for place in places {
+            if chosen.last().is_none_or(|last| place.start >= last.end) {
+                chosen.push(*place);
+            }
+        }
+        chosen
+    };
     match how {
-        Occurrence::Unique if places.len() > 1 => {
-            Err(EditError::Ambiguous { lines: places.iter().map(|place| place.line + 1).collect() })
+        Occurrence::Unique if places.len() > 1 => Err(EditError::Ambiguous { lines: lines(&places) }),
+        Occurrence::Exactly(1) if places.len() > 1 => {
+            Err(EditError::WrongCount { wanted: 1, lines: lines(&places) })
         }
         Occurrence::Unique => Ok(places),
-        Occurrence::All => {
-            let mut chosen: Vec<Place> = Vec::with_capacity(places.len());
-            for place in places {
-                if chosen.last().is_none_or(|last| place.start >= last.end) {
-                    chosen.push(place);
-                }
+        Occurrence::Exactly(wanted) => {
+            let chosen = apart(&places);
+            if chosen.len() == wanted {
+                return Ok(chosen);
             }
-            Ok(chosen)
+            Err(EditError::WrongCount { wanted, lines: lines(&chosen) })
         }
+        Occurrence::All => Ok(apart(&places)),
     }
 }
 
 struct Change<'a> {
-    text: Text<'a>,
+    text: &'a Text<'a>,
     old: Vec<&'a str>,
     new: Vec<&'a str>,
 }
 
 impl Change<'_> {
-    /// Puts what `with` makes of each place into the content.
-    fn apply(
-        &self,
-        matched: MatchKind,
-        places: &[Place],
-        with: impl Fn(&Place) -> Vec<u8>,
-    ) -> Result<Edited, EditError> {
-        let body = self.text.body();
-        let mut content = Vec::with_capacity(self.text.bom().len() + body.len());
-        content.extend_from_slice(self.text.bom());
-        let mut regions: Vec<Range<usize>> = Vec::with_capacity(places.len());
-        let (mut done, mut line) = (0, 1);
-        for place in places {
-            let kept = &body[done..place.start];
-            let new = with(place);
-            line += newlines(kept);
-            let breaks = newlines(&new);
-            let ended = new.is_empty() || new.ends_with(b"\n");
-            regions.push(line..line + breaks + usize::from(!ended));
-            line += breaks;
-            content.extend_from_slice(kept);
-            content.extend_from_slice(&new);
-            done = place.end;
-        }
-        content.extend_from_slice(&body[done..]);
-        // A looser match may differ from the new text only by what was ignored.
-        if content.strip_prefix(self.text.bom()) == Some(body) {
-            return Err(EditError::NoChange);
-        }
-        Ok(Edited { content, matched, regions, replaced: places.len() })
+    fn draft(&self, matched: MatchKind, places: &[Place], with: impl Fn(&Place) -> Vec<u8>) -> Draft {
+        let splice = |place: &Place| Splice { range: place.start..place.end, new: with(place), joint: 0 };
+        Draft { matched, splices: places.iter().map(splice).collect(), replaced: places.len() }
     }
 
     /// The new text for an exact match.
@@ -144,10 +173,12 @@ impl Change<'_> {
         let window = &lines[place.line..place.line + self.old.len()];
         let ending = self.text.ending_at(place.start).as_str().as_bytes();
         let indents = match kind {
-            MatchKind::Indentation => Indents::learn(body, window, &self.old).map(|mut indents| {
-                indents.guess_step(body, lines, &self.new);
-                indents
-            }),
+            MatchKind::Indentation | MatchKind::Fuzzy => {
+                Indents::learn(body, window, &self.old).map(|mut indents| {
+                    indents.guess_step(body, lines, &self.new);
+                    indents
+                })
+            }
             MatchKind::Exact | MatchKind::LineEndings | MatchKind::TrailingBlanks => None,
         };
         let mut out = Vec::new();

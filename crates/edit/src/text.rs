@@ -1,11 +1,9 @@
 //! The bytes of a text file, and what an edit has to keep of them.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use crate::EditError;
-
-const BOM: &[u8] = "\u{feff}".as_bytes();
-const BINARY_PROBE: usize = 8 * 1024;
+use crate::{EditError, Encoding};
 
 /// How a line ends. A lone CR is content, as it is for git and for compilers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,31 +21,44 @@ impl LineEnding {
     }
 }
 
-/// A file's content, looked at as text without being decoded.
+/// A file's content, looked at as text.
 ///
-/// The body is a slice of the content and may hold invalid UTF-8; the mark
-/// before it is remembered and written again.
-#[derive(Debug, Clone, Copy)]
+/// The body of a UTF-8 file is a slice of the content and may hold invalid bytes;
+/// that of any other encoding is decoded, and edits of it are mapped back. The mark
+/// before it is remembered and stays.
+#[derive(Debug, Clone)]
 pub struct Text<'a> {
+    encoding: Encoding,
     bom: &'a [u8],
-    body: &'a [u8],
+    raw: &'a [u8],
+    body: Cow<'a, [u8]>,
     lf: usize,
     crlf: usize,
 }
 
+/// New bytes, in UTF-8, for a range of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Splice {
+    pub range: Range<usize>,
+    pub new: Vec<u8>,
+    /// How many of the new bytes, at their start, only join the text to what was there.
+    pub joint: usize,
+}
+
 impl<'a> Text<'a> {
-    /// Refuses content with a NUL in its first 8 KiB. UTF-16 falls under this too.
+    /// Refuses binary content: a NUL in the first 8 KiB that UTF-16 or UTF-32 does not explain.
     pub fn decode(content: &'a [u8]) -> Result<Self, EditError> {
-        if is_binary(content) {
-            return Err(EditError::Binary);
-        }
-        let (bom, body) = match content.strip_prefix(BOM) {
-            Some(body) => content.split_at(content.len() - body.len()),
-            None => content.split_at(0),
-        };
+        let (encoding, mark) = Encoding::detect(content).ok_or(EditError::Binary)?;
+        Ok(Self::decode_as(content, encoding, mark))
+    }
+
+    /// Reads content whose encoding is known: an edit may have changed what a guess would be.
+    pub(crate) fn decode_as(content: &'a [u8], encoding: Encoding, mark: usize) -> Self {
+        let (bom, raw) = content.split_at(mark.min(content.len()));
+        let body = encoding.decode(raw);
         let (mut lf, mut crlf) = (0, 0);
         let mut before = 0;
-        for &byte in body {
+        for &byte in body.iter() {
             if byte == b'\n' {
                 if before == b'\r' {
                     crlf += 1;
@@ -57,21 +68,31 @@ impl<'a> Text<'a> {
             }
             before = byte;
         }
-        Ok(Self { bom, body, lf, crlf })
+        Self { encoding, bom, raw, body, lf, crlf }
+    }
+
+    pub fn encoding(&self) -> Encoding {
+        self.encoding
     }
 
     pub fn has_bom(&self) -> bool {
         !self.bom.is_empty()
     }
 
-    /// The content after the byte order mark.
-    pub fn body(&self) -> &'a [u8] {
-        self.body
+    /// The text after the byte order mark, as UTF-8 but for bytes that are invalid in the file.
+    pub fn body(&self) -> &[u8] {
+        &self.body
     }
 
     /// The body for people and models: invalid bytes become U+FFFD. Never write it back.
-    pub fn lossy(&self) -> Cow<'a, str> {
-        String::from_utf8_lossy(self.body)
+    pub fn lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.body)
+    }
+
+    /// The body where it is text through and through, so that it may be changed and
+    /// given to [`crate::rewrite`].
+    pub fn as_str(&self) -> Option<&str> {
+        std::str::from_utf8(&self.body).ok()
     }
 
     /// The more frequent line ending; LF where there is none or both are as frequent.
@@ -94,8 +115,30 @@ impl<'a> Text<'a> {
         self.lf + self.crlf + 1
     }
 
-    pub(crate) fn bom(&self) -> &'a [u8] {
-        self.bom
+    /// The content with some ranges of the body, in order and apart, replaced.
+    pub(crate) fn splice(&self, splices: &[Splice]) -> Result<Vec<u8>, EditError> {
+        let trimmed: Vec<(Range<usize>, &[u8])> =
+            splices.iter().map(|splice| trim_common(&self.body, splice)).collect();
+        let ranges: Vec<Range<usize>> = trimmed.iter().map(|(range, _)| range.clone()).collect();
+        let places = self.encoding.map(self.raw, &self.body, &ranges)?;
+        let mut content = Vec::with_capacity(self.bom.len() + self.raw.len());
+        content.extend_from_slice(self.bom);
+        let mut done = 0;
+        for (place, (_, new)) in places.into_iter().zip(trimmed) {
+            content.extend_from_slice(&self.raw[done..place.start]);
+            if self.encoding == Encoding::Utf8 {
+                content.extend_from_slice(new);
+            } else {
+                content.extend(self.encoding.encode(&String::from_utf8_lossy(new))?);
+            }
+            done = place.end;
+        }
+        content.extend_from_slice(&self.raw[done..]);
+        Ok(content)
+    }
+
+    pub(crate) fn mark(&self) -> usize {
+        self.bom.len()
     }
 
     /// All lines, as many as `line_count` says.
@@ -165,8 +208,22 @@ pub(crate) fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-pub(crate) fn is_binary(content: &[u8]) -> bool {
-    content[..content.len().min(BINARY_PROBE)].contains(&0)
+/// A splice without what the old and the new bytes begin and end with alike, cut
+/// between characters: what need not be written is not encoded again.
+fn trim_common<'a>(body: &[u8], splice: &'a Splice) -> (Range<usize>, &'a [u8]) {
+    let Range { start, end } = splice.range;
+    let (old, new) = (&body[start..end], splice.new.as_slice());
+    let inside = |bytes: &[u8], at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let mut head = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    while head > 0 && (inside(old, head) || inside(new, head)) {
+        head -= 1;
+    }
+    let (old, new) = (&old[head..], &new[head..]);
+    let mut tail = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    while tail > 0 && (inside(old, old.len() - tail) || inside(new, new.len() - tail)) {
+        tail -= 1;
+    }
+    (start + head..end - tail, &new[..new.len() - tail])
 }
 
 pub(crate) fn newlines(bytes: &[u8]) -> usize {

@@ -1,1 +1,155 @@
-//! The tree-sitter languages.
+//! The tree-sitter languages: which one a file is written in, and its parser.
+//!
+//! The grammars are C code that takes longer to compile than all of Lathe, so they
+//! stand in a crate that changes rarely, and nothing else stands here.
+
+pub use tree_sitter::{InputEdit, Node, ParseOptions, ParseState, Parser, Point, Tree, TreeCursor};
+
+/// A language with a grammar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Language {
+    Bash,
+    C,
+    Cpp,
+    CSharp,
+    Css,
+    Go,
+    Html,
+    Java,
+    /// With JSX, which its grammar knows.
+    JavaScript,
+    Json,
+    Kotlin,
+    Lua,
+    Php,
+    Python,
+    Ruby,
+    Rust,
+    Scala,
+    Swift,
+    Tsx,
+    TypeScript,
+}
+
+impl Language {
+    pub const ALL: [Self; 20] = [
+        Self::Bash,
+        Self::C,
+        Self::Cpp,
+        Self::CSharp,
+        Self::Css,
+        Self::Go,
+        Self::Html,
+        Self::Java,
+        Self::JavaScript,
+        Self::Json,
+        Self::Kotlin,
+        Self::Lua,
+        Self::Php,
+        Self::Python,
+        Self::Ruby,
+        Self::Rust,
+        Self::Scala,
+        Self::Swift,
+        Self::Tsx,
+        Self::TypeScript,
+    ];
+
+    /// The language of a file by its name. A header `.h` counts as C, which C++
+    /// headers are not always, so whoever reports errors should know that.
+    pub fn of_path(path: &str) -> Option<Self> {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        match name {
+            ".bashrc" | ".bash_profile" | ".bash_aliases" | ".profile" => return Some(Self::Bash),
+            "Gemfile" | "Rakefile" | "Vagrantfile" | "Podfile" | "Brewfile" => return Some(Self::Ruby),
+            _ => {}
+        }
+        let (stem, ending) = name.rsplit_once('.')?;
+        if stem.is_empty() {
+            return None;
+        }
+        Some(match ending.to_ascii_lowercase().as_str() {
+            "sh" | "bash" => Self::Bash,
+            "c" | "h" => Self::C,
+            "cc" | "cpp" | "cxx" | "c++" | "hh" | "hpp" | "hxx" | "h++" | "ipp" | "tpp" | "inl" => Self::Cpp,
+            "cs" | "csx" => Self::CSharp,
+            "css" => Self::Css,
+            "go" => Self::Go,
+            "html" | "htm" | "xhtml" => Self::Html,
+            "java" => Self::Java,
+            "js" | "jsx" | "mjs" | "cjs" => Self::JavaScript,
+            "json" => Self::Json,
+            "kt" | "kts" => Self::Kotlin,
+            "lua" => Self::Lua,
+            "php" | "phtml" => Self::Php,
+            "py" | "pyi" | "pyw" => Self::Python,
+            "rb" | "rake" | "gemspec" | "ru" => Self::Ruby,
+            "rs" => Self::Rust,
+            "scala" | "sc" | "sbt" => Self::Scala,
+            "swift" => Self::Swift,
+            "tsx" => Self::Tsx,
+            "ts" | "mts" | "cts" => Self::TypeScript,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "Bash",
+            Self::C => "C",
+            Self::Cpp => "C++",
+            Self::CSharp => "C#",
+            Self::Css => "CSS",
+            Self::Go => "Go",
+            Self::Html => "HTML",
+            Self::Java => "Java",
+            Self::JavaScript => "JavaScript",
+            Self::Json => "JSON",
+            Self::Kotlin => "Kotlin",
+            Self::Lua => "Lua",
+            Self::Php => "PHP",
+            Self::Python => "Python",
+            Self::Ruby => "Ruby",
+            Self::Rust => "Rust",
+            Self::Scala => "Scala",
+            Self::Swift => "Swift",
+            Self::Tsx => "TSX",
+            Self::TypeScript => "TypeScript",
+        }
+    }
+
+    /// The grammar itself, for queries.
+    pub fn grammar(self) -> tree_sitter::Language {
+        match self {
+            Self::Bash => tree_sitter_bash::LANGUAGE,
+            Self::C => tree_sitter_c::LANGUAGE,
+            Self::Cpp => tree_sitter_cpp::LANGUAGE,
+            Self::CSharp => tree_sitter_c_sharp::LANGUAGE,
+            Self::Css => tree_sitter_css::LANGUAGE,
+            Self::Go => tree_sitter_go::LANGUAGE,
+            Self::Html => tree_sitter_html::LANGUAGE,
+            Self::Java => tree_sitter_java::LANGUAGE,
+            Self::JavaScript => tree_sitter_javascript::LANGUAGE,
+            Self::Json => tree_sitter_json::LANGUAGE,
+            Self::Kotlin => tree_sitter_kotlin_ng::LANGUAGE,
+            Self::Lua => tree_sitter_lua::LANGUAGE,
+            Self::Php => tree_sitter_php::LANGUAGE_PHP,
+            Self::Python => tree_sitter_python::LANGUAGE,
+            Self::Ruby => tree_sitter_ruby::LANGUAGE,
+            Self::Rust => tree_sitter_rust::LANGUAGE,
+            Self::Scala => tree_sitter_scala::LANGUAGE,
+            Self::Swift => tree_sitter_swift::LANGUAGE,
+            Self::Tsx => tree_sitter_typescript::LANGUAGE_TSX,
+            Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
+        }
+        .into()
+    }
+
+    /// A parser for the language; `None` only if a grammar were built for another
+    /// version of tree-sitter, which a test excludes.
+    pub fn parser(self) -> Option<Parser> {
+        let mut parser = Parser::new();
+        parser.set_language(&self.grammar()).ok()?;
+        Some(parser)
+    }
+}

@@ -51,6 +51,10 @@ pub enum HostError {
     Prices(String),
     #[error("the patch cannot be made: {0}")]
     Patch(String),
+    #[error("the files cannot be put back: {0}")]
+    Rewind(String),
+    #[error("nothing is left to undo in this session")]
+    NothingToUndo,
     #[error("the replay is not possible: {0}")]
     Replay(String),
     #[error("{0}")]
@@ -87,6 +91,8 @@ impl HostError {
             Self::BaseCommit { .. } => "base-commit",
             Self::Prices(_) => "prices",
             Self::Patch(_) => "patch",
+            Self::Rewind(_) => "rewind",
+            Self::NothingToUndo => "nothing-to-undo",
             Self::Replay(_) => "replay",
             Self::Demo(_) => "demo",
             Self::Crashed(_) => "crashed",

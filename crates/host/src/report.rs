@@ -1,9 +1,12 @@
 //! What a run came to: its steps, tokens, time and changes, as a pure function of its events.
 
+use std::collections::BTreeMap;
+
 use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
+use lathe_journal::Reader;
 use lathe_protocol::{
-    Change, Digest, Event, Fact, RunNo, SessionHandle, TaskFinished, Timestamp, Usage, Verdict,
+    Change, Digest, Event, Fact, RunNo, SessionHandle, SessionId, TaskFinished, Timestamp, Usage, Verdict,
 };
 
 use crate::error::HostError;
@@ -29,7 +32,7 @@ pub struct RunReport {
     pub ended: Option<Timestamp>,
     pub finished: Option<TaskFinished>,
     /// Net changes by path, first content and last.
-    changes: Vec<(String, Option<Digest>, Option<Digest>)>,
+    changes: BTreeMap<String, (Option<Digest>, Option<Digest>)>,
     workspace: String,
 }
 
@@ -46,7 +49,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         began: None,
         ended: None,
         finished: None,
-        changes: Vec::new(),
+        changes: BTreeMap::new(),
         workspace: String::new(),
     };
     for event in events {
@@ -77,16 +80,18 @@ impl RunReport {
                 self.calls += 1;
                 finished.changes.iter().for_each(|change| self.change(change));
             }
+            Fact::FilesRestored(restored) => restored.changes.iter().for_each(|change| self.change(change)),
             Fact::TaskFinished(finished) => self.finished = Some(finished.clone()),
             _ => {}
         }
     }
 
     fn change(&mut self, change: &Change) {
-        match self.changes.iter_mut().find(|(path, ..)| *path == change.path) {
-            Some((_, _, after)) => after.clone_from(&change.after),
-            None => self.changes.push((change.path.clone(), change.before.clone(), change.after.clone())),
+        if change.is_folder() {
+            return;
         }
+        let known = self.changes.entry(change.path.clone());
+        known.or_insert_with(|| (change.before.clone(), None)).1.clone_from(&change.after);
     }
 
     pub fn seconds(&self) -> f64 {
@@ -98,14 +103,14 @@ impl RunReport {
 }
 
 impl Host {
-    /// The changes of a run as diffs, by path. What the shell changed is not among them yet.
+    /// The changes of a run as diffs, by path.
     pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
         let blobs = self.home().blobs()?;
         let mut diffs: Vec<FileDiff> = report
             .changes
             .iter()
-            .filter(|(_, before, after)| before != after)
-            .map(|(path, before, after)| {
+            .filter(|(_, (before, after))| before != after)
+            .map(|(path, (before, after))| {
                 let (before, after) = (content(&blobs, before.as_ref()), content(&blobs, after.as_ref()));
                 let shown = path
                     .strip_prefix(&report.workspace)
@@ -123,10 +128,29 @@ impl Host {
         Ok(diffs)
     }
 
+    /// What a session changed from its beginning to now, on whatever branch of its conversation.
+    pub fn session_diffs(&self, id: &SessionId) -> Result<Vec<FileDiff>, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let mut report = run_report(&[], None);
+        for event in reader.all()? {
+            match &event.fact {
+                Fact::SessionOpened(opened) => report.workspace.clone_from(&opened.workspace),
+                Fact::CallFinished(finished) => {
+                    finished.changes.iter().for_each(|change| report.change(change))
+                }
+                Fact::FilesRestored(restored) => {
+                    restored.changes.iter().for_each(|change| report.change(change))
+                }
+                _ => {}
+            }
+        }
+        self.diffs(&report)
+    }
+
     /// What a finished call changed, from the journal alone.
     pub fn recorded_diff(&self, event: &Event) -> Result<String, HostError> {
         let blobs = self.home().blobs()?;
-        let diffs = changes_of(event).iter().map(|change| {
+        let diffs = changes_of(event).map(|change| {
             let (before, after) =
                 (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref()));
             unified_diff(before.as_deref(), after.as_deref(), &change.path)
@@ -152,11 +176,15 @@ pub async fn event_diff(event: &Event, session: &dyn SessionHandle) -> String {
     diff
 }
 
-fn changes_of(event: &Event) -> &[Change] {
-    match &event.fact {
+/// Changes shown of one call: a line may change thousands of files.
+const SHOWN: usize = 50;
+
+fn changes_of(event: &Event) -> impl Iterator<Item = &Change> {
+    let changes: &[Change] = match &event.fact {
         Fact::CallFinished(finished) => &finished.changes,
         _ => &[],
-    }
+    };
+    changes.iter().filter(|change| !change.is_folder()).take(SHOWN)
 }
 
 fn content(blobs: &Blobs, id: Option<&Digest>) -> Option<Vec<u8>> {

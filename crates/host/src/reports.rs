@@ -152,9 +152,13 @@ fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
 
 /// Blobs an event names.
 fn blobs_of(fact: &Fact) -> Vec<Digest> {
-    let Fact::CallFinished(finished) = fact else { return Vec::new() };
-    let changes = finished.changes.iter().flat_map(|change| [change.before.clone(), change.after.clone()]);
-    changes.flatten().chain(finished.truncated.iter().map(|cut| cut.blob.clone())).collect()
+    let (changes, truncated) = match fact {
+        Fact::CallFinished(finished) => (&finished.changes, finished.truncated.as_ref()),
+        Fact::FilesRestored(restored) => (&restored.changes, None),
+        _ => return Vec::new(),
+    };
+    let changes = changes.iter().flat_map(|change| [change.before.clone(), change.after.clone()]);
+    changes.flatten().chain(truncated.map(|cut| cut.blob.clone())).collect()
 }
 
 fn size(path: &Path) -> u64 {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, system_prompt};
+use lathe_changes::{TrackerOptions, Watch};
 use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_model::{
     Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Strictness,
@@ -17,7 +18,7 @@ use lathe_protocol::{
     Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice, Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Services, ShellPlan, Toolbox};
+use lathe_tools::{Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
@@ -112,6 +113,9 @@ pub struct ShownRequest {
     pub system_chars: usize,
     pub tools_chars: usize,
 }
+
+/// Files, links and folders of a tree whose changes by shell lines can be taken back.
+const TRACKED_FILES: usize = 200_000;
 
 /// How a session is opened, beside its model.
 struct Opening {
@@ -210,7 +214,9 @@ impl Host {
     ) -> Result<Session, HostError> {
         let Opening { tools, options, attended } = opening;
         let redactor = Arc::new(secrets(ready.key));
-        let services = self.services(root, Arc::clone(&redactor))?;
+        let services = self.services(root, Arc::clone(&redactor))?.tracked(self.tracking(&id, root)?);
+        // The tree is secured beside the first request.
+        services.tracking.begin();
         let (place, shell) = (root.to_owned(), services.plan.shell.clone());
         let setup = Setup {
             readers: self.readers(&id)?,
@@ -242,6 +248,21 @@ impl Host {
         let files = Arc::new(LocalFiles::new(root.to_owned()));
         let processes = Arc::new(LocalProcesses);
         Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
+    }
+
+    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
+    pub(crate) fn tracking(&self, id: &SessionId, root: &Path) -> Result<Tracking, HostError> {
+        if root.parent().is_none() {
+            return Ok(Tracking::off());
+        }
+        Ok(Tracking::new(TrackerOptions {
+            root: root.to_owned(),
+            blobs: self.home.blobs()?,
+            scratch: self.home.path().join("baselines").join(id.as_str()),
+            limits: lathe_changes::Limits { files: TRACKED_FILES, ..lathe_changes::Limits::default() },
+            exclude: vec![self.home.path().to_owned()],
+            watch: Watch::On,
+        }))
     }
 
     pub(crate) fn gate(&self) -> Gate {
@@ -374,6 +395,11 @@ impl Host {
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.live()?)
     }
+}
+
+/// The time, for whoever writes into a journal without an actor.
+pub(crate) fn now() -> lathe_protocol::Timestamp {
+    SystemClock.now()
 }
 
 fn is_settled(state: SessionState) -> bool {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_agent::{Clock, History, Verified, verify};
+use lathe_changes::restore::{self, Step};
+use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, is_held, live};
 use lathe_model::{Answer, Request, Strictness, Variables, Wire, cassette_header, cassette_line};
 use lathe_protocol::{
@@ -158,34 +160,37 @@ impl Host {
             return Err(HostError::Replay(format!("{} cannot be copied: {words}", from.display())));
         }
         let blobs = self.home().blobs()?;
-        let changes = events.iter().rev().filter_map(|event| match &event.fact {
-            Fact::CallFinished(finished) => Some(finished.changes.iter().rev()),
-            _ => None,
+        let changes = events.iter().flat_map(|event| match &event.fact {
+            Fact::CallFinished(finished) => finished.changes.as_slice(),
+            Fact::FilesRestored(restored) => restored.changes.as_slice(),
+            _ => &[],
         });
-        for change in changes.flatten() {
-            let Ok(inside) = Path::new(&change.path).strip_prefix(from) else {
-                continue;
-            };
-            let path = to.join(inside);
-            let undone = match &change.before {
-                None => std::fs::remove_file(&path),
-                Some(id) => match blobs.get(id) {
-                    Ok(Some(content)) => std::fs::write(&path, content),
-                    Ok(None) | Err(_) => {
-                        return Err(HostError::Replay(format!(
-                            "the earlier content of {} is lost",
-                            change.path
-                        )));
-                    }
-                },
-            };
-            // A file that is gone meanwhile cannot be taken back any further.
-            if let Err(error) = undone
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                return Err(HostError::Replay(format!("{}: {error}", path.display())));
+        let moved = changes.map(TreeChange::from).filter_map(|change| {
+            let path = to.join(change.path.strip_prefix(from).ok()?);
+            Some(TreeChange { path, ..change })
+        });
+        let mut wanted = net(&moved.collect::<Vec<_>>());
+        let wrong = |error: lathe_changes::ChangesError| HostError::Replay(error.to_string());
+        // It is a copy: what somebody changed since gives way.
+        for planned in restore::plan(&wanted, &blobs, to).map_err(wrong)? {
+            match planned.step {
+                Step::Conflict { found } => {
+                    let mut same = wanted.iter_mut().filter(|wanted| wanted.path == planned.wanted.path);
+                    same.by_ref().for_each(|wanted| wanted.now.clone_from(&found));
+                }
+                Step::MissingBlob { .. } => {
+                    let path = planned.wanted.path.display().to_string();
+                    return Err(HostError::Replay(format!("the earlier content of {path} is lost")));
+                }
+                Step::Restore
+                | Step::AlreadyThere
+                | Step::FolderInUse
+                | Step::Refused
+                | Step::Failed { .. } => {}
             }
         }
+        let plan = restore::plan(&wanted, &blobs, to).map_err(wrong)?;
+        restore::apply(&plan, &blobs, to).map_err(wrong)?;
         Ok(())
     }
 }

@@ -28,6 +28,15 @@ pub struct Change {
     pub by: CallId,
 }
 
+impl Change {
+    /// Whether a folder came, went or changed its mode, and nothing else.
+    pub fn is_folder(&self) -> bool {
+        const TYPE: u32 = 0o170_000;
+        const FOLDER: u32 = 0o040_000;
+        self.mode & TYPE == FOLDER && self.mode_before.is_none_or(|before| before & TYPE == FOLDER)
+    }
+}
+
 /// A file whose content the model has seen, by the hash of that content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SeenFile {

@@ -6,7 +6,9 @@ use serde_json::Value;
 use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::{ask, bash, done, edit, gemini, glob, list, memory, search, think, todo, trae, view, write};
+use crate::{
+    ask, bash, data, done, edit, gemini, glob, list, memory, patch, search, think, todo, trae, view, write,
+};
 
 /// Arguments as the tool wants them, with the canonical name of the tool they are for.
 pub(crate) type Adapted = (&'static str, Value);
@@ -73,7 +75,7 @@ pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
     }
 }
 
-static LATHE: [Face; 11] = [
+static LATHE: [Face; 12] = [
     Face {
         name: "bash",
         display: "Shell",
@@ -147,6 +149,18 @@ static LATHE: [Face; 11] = [
         voice: Voice::lathe(16_000),
     },
     Face {
+        name: "apply_patch",
+        display: "Patch",
+        aliases: &[],
+        kind: Kind::Edit,
+        description: include_str!("patch/lathe.md"),
+        schema: crate::schema::schema_of::<patch::Arguments>,
+        checks: Checks::Own,
+        adapt: |arguments| Ok((patch::ID, arguments)),
+        modify: None,
+        voice: Voice::lathe(16_000),
+    },
+    Face {
         name: "think",
         display: "Think",
         aliases: &[],
@@ -209,8 +223,8 @@ static LATHE: [Face; 11] = [
 ];
 
 /// Lathe's own words for what tools return. Foreign text stands between tags, so the model can tell it from ours.
-pub(crate) fn words(data: &Data, cap: usize) -> String {
-    match data {
+pub(crate) fn words(outcome: &Data, cap: usize) -> String {
+    match outcome {
         Data::Shell(shell) => bash::words(shell, cap),
         Data::ShellRestarted => {
             "The shell was restarted: a fresh one in the start folder; what the old one ran is ended."
@@ -234,6 +248,8 @@ pub(crate) fn words(data: &Data, cap: usize) -> String {
         Data::Todos(todos) => format!("The list is now:\n{}", todo::rows(todos)),
         Data::Remembered(remembered) => format!("Remembered in {}.", remembered.path),
         Data::Answers(answers) => answers.join("\n"),
+        Data::Values(values) => data::words(values),
+        Data::Patched(patched) => patch::words(patched),
     }
 }
 

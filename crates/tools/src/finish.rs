@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lathe_blobs::BlobError;
+use lathe_changes::TreeChange;
 use lathe_protocol::{CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation};
 use lathe_workspace::Applied;
 use serde_json::Value;
@@ -12,6 +13,9 @@ use crate::face::Voice;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::services::Services;
 
+/// The type of a regular file, in a mode.
+const FILE: u32 = 0o100_000;
+
 /// Words the outcome for the model and stores what the journal names.
 pub(crate) async fn finish(
     services: &Arc<Services>,
@@ -20,7 +24,7 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, seen, memory } = outcome;
+    let Outcome { mut data, changes, tree, not_undoable, seen, memory } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -47,6 +51,8 @@ pub(crate) async fn finish(
     if let Ok(Data::Shell(shell)) = data {
         finished.truncated = keep_whole(services, shell, voice.cap).await;
     }
+    finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
+    finished.changes = tree.into_iter().map(|change| change.into_change(by.clone())).collect();
     for applied in changes {
         match record(services, applied, by.clone()).await {
             Ok(change) => finished.changes.push(change),
@@ -91,15 +97,9 @@ fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
 async fn record(services: &Arc<Services>, applied: Applied, by: CallId) -> Result<Change, BlobError> {
     let Applied { path, before, after, mode } = applied;
     let (before, after) = (store(services, before).await?, store(services, after).await?);
-    Ok(Change {
-        path: path.display().to_string(),
-        before,
-        after,
-        mode,
-        mode_before: None,
-        raw_path: None,
-        by,
-    })
+    // A file tool changes files only.
+    let mode = FILE | mode;
+    Ok(TreeChange { path, before, after, mode, mode_before: None }.into_change(by))
 }
 
 /// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lathe_changes::TreeChange;
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
@@ -16,14 +17,25 @@ use crate::todo::Todo;
 
 pub(crate) struct Outcome {
     pub(crate) data: Result<Data, Problem>,
+    /// What a file tool did.
     pub(crate) changes: Vec<Applied>,
+    /// What a look at the tree found.
+    pub(crate) tree: Vec<TreeChange>,
+    pub(crate) not_undoable: Vec<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
 }
 
 impl From<Result<Data, Problem>> for Outcome {
     fn from(data: Result<Data, Problem>) -> Self {
-        Self { data, changes: Vec::new(), seen: Vec::new(), memory: None }
+        Self {
+            data,
+            changes: Vec::new(),
+            tree: Vec::new(),
+            not_undoable: Vec::new(),
+            seen: Vec::new(),
+            memory: None,
+        }
     }
 }
 
@@ -48,6 +60,36 @@ pub(crate) enum Data {
     Remembered(RememberedData),
     /// In the order of the questions.
     Answers(Vec<String>),
+    Values(DataData),
+    Patched(PatchedData),
+}
+
+pub(crate) struct PatchedData {
+    pub(crate) files: Vec<PatchedFile>,
+}
+
+pub(crate) struct PatchedFile {
+    pub(crate) path: String,
+    pub(crate) moved_from: Option<String>,
+    pub(crate) existed: bool,
+    pub(crate) exists: bool,
+    pub(crate) added: usize,
+    pub(crate) removed: usize,
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) struct DataData {
+    pub(crate) path: String,
+    pub(crate) json_path: Option<String>,
+    pub(crate) done: DataDone,
+}
+
+pub(crate) enum DataDone {
+    Whole { text: String },
+    Found { count: usize, text: String },
+    Set { count: usize, value: String },
+    Added,
+    Removed { count: usize },
 }
 
 pub(crate) struct FoundData {
@@ -185,6 +227,11 @@ impl Data {
             Data::Many(many) => many.files.iter_mut().for_each(|file| clean(&mut file.text)),
             Data::Listing(listing) => listing.entries.iter_mut().for_each(|entry| clean(&mut entry.name)),
             Data::Answers(answers) => answers.iter_mut().for_each(clean),
+            Data::Values(data) => match &mut data.done {
+                DataDone::Whole { text } | DataDone::Found { text, .. } => clean(text),
+                DataDone::Set { value, .. } => clean(value),
+                DataDone::Added | DataDone::Removed { .. } => {}
+            },
             Data::Folder(folder) => folder.entries.iter_mut().for_each(clean),
             Data::Edited(edited) => edited.snippets.iter_mut().for_each(|snippet| clean(&mut snippet.text)),
             Data::Shell(_)
@@ -193,6 +240,7 @@ impl Data {
             | Data::Files(_)
             | Data::Todos(_)
             | Data::Remembered(_)
+            | Data::Patched(_)
             | Data::Thought(_)
             | Data::Done { .. } => {}
         }
@@ -233,6 +281,11 @@ impl Data {
             Data::Todos(todos) => json!({ "todos": todos }),
             Data::Remembered(remembered) => json!({ "path": remembered.path, "fact": remembered.fact }),
             Data::Answers(answers) => json!({ "answers": answers }),
+            Data::Values(data) => json!({ "path": data.path, "json_path": data.json_path }),
+            Data::Patched(patched) => {
+                let paths: Vec<&str> = patched.files.iter().map(|file| file.path.as_str()).collect();
+                json!({ "paths": paths })
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_edit::Nearest;
+use lathe_edit::data::DataError;
 use lathe_protocol::ToolErrorKind;
 use lathe_workspace::WorkspaceError;
 
@@ -90,6 +91,17 @@ pub(crate) enum Problem {
     SearchNotFolder(PathBuf),
     /// A path to list is no folder.
     NotFolder(PathBuf),
+    /// The change could not be worked out.
+    Prepare {
+        path: PathBuf,
+        reason: String,
+    },
+    /// A value by its path in a file.
+    Data {
+        path: PathBuf,
+        json_path: String,
+        error: DataError,
+    },
     Pattern(String),
     Search(String),
     Glob(String),
@@ -160,6 +172,17 @@ impl Problem {
             Self::SearchNotFound(_) => K::SearchPathNotFound,
             Self::SearchNotFolder(_) => K::SearchPathNotADirectory,
             Self::NotFolder(_) => K::PathIsNotADirectory,
+            Self::Prepare { .. } => K::EditPreparationFailure,
+            Self::Data { error, .. } => match error {
+                DataError::Empty | DataError::Invalid { .. } => K::ReadContentFailure,
+                DataError::Path { .. } => K::InvalidToolParams,
+                DataError::NoMatches { .. } | DataError::NoParent { .. } => K::EditNoOccurrenceFound,
+                DataError::NotAnObject { .. }
+                | DataError::NotAnArray { .. }
+                | DataError::Target { .. }
+                | DataError::Root
+                | DataError::Unsupported { .. } => K::EditPreparationFailure,
+            },
             Self::Pattern(_) => K::InvalidToolParams,
             Self::Search(_) => K::GrepExecutionError,
             Self::Glob(_) => K::GlobExecutionError,
@@ -192,6 +215,12 @@ impl Problem {
             Self::SearchNotFound(path) => format!("{} does not exist.", path.display()),
             Self::SearchNotFolder(path) | Self::NotFolder(path) => {
                 format!("{} is not a folder.", path.display())
+            }
+            Self::Data { path, json_path, error } => {
+                format!("{json_path} in {}: {error}.", path.display())
+            }
+            Self::Prepare { path, reason } => {
+                format!("{} cannot be changed like this: {reason}.", path.display())
             }
             Self::Pattern(reason) => {
                 format!("The pattern is not a regular expression: {reason}. For plain text set literal.")

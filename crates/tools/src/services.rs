@@ -10,6 +10,8 @@ use lathe_redact::Redactor;
 use lathe_shell::{Shell, ShellError, ShellOptions, place_ax};
 use lathe_workspace::{Files, Processes};
 
+use crate::tracking::Tracking;
+
 /// Where live output goes.
 pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;
 
@@ -31,6 +33,8 @@ pub struct Services {
     pub blobs: Blobs,
     pub redactor: Arc<Redactor>,
     pub plan: ShellPlan,
+    /// What shell lines change.
+    pub tracking: Tracking,
     shell: Mutex<Option<Shell>>,
 }
 
@@ -43,7 +47,21 @@ impl Services {
         redactor: Arc<Redactor>,
         plan: ShellPlan,
     ) -> Self {
-        Self { root, files, processes, blobs, redactor, plan, shell: Mutex::new(None) }
+        Self {
+            root,
+            files,
+            processes,
+            blobs,
+            redactor,
+            plan,
+            tracking: Tracking::off(),
+            shell: Mutex::new(None),
+        }
+    }
+
+    /// Lets changes of shell lines be known and taken back.
+    pub fn tracked(self, tracking: Tracking) -> Self {
+        Self { tracking, ..self }
     }
 
     /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it

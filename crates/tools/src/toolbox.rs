@@ -21,7 +21,9 @@ use crate::problem::Problem;
 use crate::selection::{Known, Selection};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, Tool};
-use crate::{ask, bash, done, edit, glob, list, many, memory, search, think, todo, trae, view, write};
+use crate::{
+    ask, bash, data, done, edit, glob, list, many, memory, patch, search, think, todo, trae, view, write,
+};
 use crate::{placeholder, validate};
 
 /// Bytes the model sees of what a tool that is not ours answers.
@@ -103,7 +105,7 @@ impl Toolbox {
         outside: Vec<OutsideTool>,
     ) -> Self {
         let selection = Selection(choice);
-        let all: [Box<dyn Tool>; 14] = [
+        let all: [Box<dyn Tool>; 16] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
             Box::new(edit::EditTool),
@@ -118,6 +120,8 @@ impl Toolbox {
             Box::new(todo::TodoTool),
             Box::new(memory::MemoryTool { user: services.plan.memory.clone() }),
             Box::new(ask::AskTool),
+            Box::new(data::DataTool),
+            Box::new(patch::PatchTool),
         ];
         let built_in = faces(toolset).iter().map(|face| Entry {
             name: face.name.to_owned(),

@@ -147,3 +147,53 @@ fn many_threads_may_put_the_same_bytes() {
         }
     });
 }
+
+#[test]
+fn a_batch_is_readable_once_finished_and_leaves_no_other_file() {
+    for number in [0, 1, 3, 200] {
+        let (_home, dir, blobs) = store();
+        let known = blobs.put(b"known").unwrap();
+        let batch = blobs.batch();
+        let mut names: Vec<Digest> =
+            (0..number).map(|at| batch.put(format!("blob {at}").as_bytes()).unwrap()).collect();
+        assert_eq!(batch.put(b"known").unwrap(), known);
+        assert!(names.iter().all(|name| blobs.get(name).unwrap().is_none()));
+        names.extend((0..number).map(|at| batch.put(format!("blob {at}").as_bytes()).unwrap()));
+        batch.finish().unwrap();
+        for (at, name) in names.iter().enumerate() {
+            let expected = format!("blob {}", at % number);
+            assert_eq!(blobs.get(name).unwrap().as_deref(), Some(expected.as_bytes()));
+            assert!(blobs.has(name).unwrap());
+            assert_eq!(mode(&file_of(&dir, name)), 0o600);
+        }
+        assert_eq!(files_in(&dir), number + 1);
+    }
+}
+
+#[test]
+fn a_batch_that_is_given_up_leaves_nothing() {
+    let (_home, dir, blobs) = store();
+    let batch = blobs.batch();
+    let name = batch.put(b"given up").unwrap();
+    drop(batch);
+    assert!(!blobs.has(&name).unwrap());
+    assert_eq!(files_in(&dir), 0);
+}
+
+#[test]
+fn threads_share_a_batch() {
+    let (_home, dir, blobs) = store();
+    let batch = blobs.batch();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..100).for_each(|at| drop(batch.put(format!("{at}").as_bytes()).unwrap())));
+        }
+    });
+    batch.finish().unwrap();
+    assert_eq!(files_in(&dir), 100);
+}
+
+fn files_in(dir: &Path) -> usize {
+    let shards = fs::read_dir(dir).unwrap().map(|shard| shard.unwrap().path());
+    shards.map(|shard| fs::read_dir(shard).unwrap().count()).sum()
+}

@@ -12,6 +12,7 @@ mod house;
 mod kills;
 mod page;
 mod replay;
+mod rewinds;
 mod runs;
 mod shell;
 mod store;

@@ -67,7 +67,10 @@ fn tools_are_listed_for_people_and_as_the_model_sees_them() {
     .unwrap();
     let names: Vec<&str> =
         listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bash", "str_replace_based_edit_tool", "sequentialthinking", "task_done"]);
+    assert_eq!(
+        names,
+        ["bash", "str_replace_based_edit_tool", "json_edit_tool", "sequentialthinking", "task_done"]
+    );
 }
 
 #[test]

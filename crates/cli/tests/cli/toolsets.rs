@@ -31,6 +31,12 @@ fn samples(root: &str) -> Vec<(&'static str, &'static str, Value, &'static str)>
         ("lathe", "glob", json!({ "pattern": "*.txt" }), "a.txt"),
         ("lathe", "edit", json!({ "path": "a.txt", "old_str": "needle", "new_str": "pin" }), "pin"),
         ("lathe", "write", json!({ "path": "new.txt", "content": "x\n" }), "Created"),
+        (
+            "lathe",
+            "apply_patch",
+            json!({ "patch": "*** Begin Patch\n*** Update File: a.txt\n-a needle\n+a pin\n*** Add File: new.md\n+x\n*** End Patch\n" }),
+            "created new.md",
+        ),
         ("lathe", "think", json!({ "thought": "hm" }), "Noted."),
         (
             "lathe",
@@ -52,6 +58,12 @@ fn samples(root: &str) -> Vec<(&'static str, &'static str, Value, &'static str)>
             "sequentialthinking",
             json!({ "thought": "a", "next_thought_needed": false, "thought_number": 1, "total_thoughts": 1 }),
             "Sequential thinking step completed.",
+        ),
+        (
+            "trae",
+            "json_edit_tool",
+            json!({ "operation": "set", "file_path": in_root("c.json"), "json_path": "$.a", "value": 2 }),
+            "Successfully updated 1 location(s) at JSONPath '$.a' with value: 2",
         ),
         ("trae", "task_done", json!({}), "Task done."),
         ("gemini", "list_directory", json!({ "dir_path": "." }), "[DIR] sub"),
@@ -86,7 +98,11 @@ fn samples(root: &str) -> Vec<(&'static str, &'static str, Value, &'static str)>
 fn every_tool_of_every_toolset_runs_without_a_model() {
     let mut tried: Vec<(String, String)> = Vec::new();
     for at in 0..samples("").len() {
-        let repo = TempRepo::new(&[("a.txt", "a needle\n"), ("sub/b.rs", "fn b() {}\n")]);
+        let repo = TempRepo::new(&[
+            ("a.txt", "a needle\n"),
+            ("sub/b.rs", "fn b() {}\n"),
+            ("c.json", "{ \"a\": 1 } // kept\n"),
+        ]);
         let root = repo.path().canonicalize().unwrap().display().to_string();
         let (toolset, name, arguments, words) = samples(&root).swap_remove(at);
         let ran = lathe()

@@ -39,7 +39,7 @@ fn differences_are_written_as_git_writes_them() {
             1,
         ),
         (Some(b"a\r\n"), Some(b"b\r\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n", 1, 1),
-        (Some(b"\xff\n"), Some(b"a\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\u{fffd}\n+a\n", 1, 1),
+        (Some(b"\xff\n"), Some(b"a\n"), "x", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-\u{ff}\n+a\n", 1, 1),
         (Some(b"a\0"), Some(b"b\0"), "x", "Binary files a/x and b/x differ\n", 0, 0),
         (None, Some(b"b\0"), "x", "Binary files /dev/null and b/x differ\n", 0, 0),
         (Some(b"a\n"), Some(b"b\n"), "my x", "--- a/my x\t\n+++ b/my x\t\n@@ -1 +1 @@\n-a\n+b\n", 1, 1),

@@ -29,13 +29,16 @@ fn text_is_inserted_as_whole_lines_with_the_files_endings() {
         (b"\xff\n\xfe\n", 1, "\tx", b"\xff\n\tx\n\xfe\n", 2, 3),
     ];
     for (content, line, text, wanted, first, end) in rows {
-        let edited = Edited {
+        let edited = insert(content, *line, text).unwrap();
+        assert!(edited.found.len() == 1 && edited.found[0].is_empty(), "{content:?}: {:?}", edited.found);
+        let expected = Edited {
             content: wanted.to_vec(),
             matched: MatchKind::Exact,
+            found: edited.found.clone(),
             regions: std::iter::once(*first..*end).collect(),
             replaced: 0,
         };
-        assert_eq!(insert(content, *line, text), Ok(edited), "{content:?} after {line}: {text:?}");
+        assert_eq!(edited, expected, "{content:?} after {line}: {text:?}");
     }
 }
 

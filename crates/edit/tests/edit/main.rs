@@ -1,9 +1,16 @@
 //! Behaviour of the edits, as tables over bytes.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod compliance;
+mod data;
+mod data_properties;
 mod diff;
+mod edits;
+mod encodings;
 mod insert;
 mod number;
+mod patch;
 mod properties;
 mod replace;
+mod syntax;
 mod text;

@@ -29,7 +29,7 @@ fn the_old_text_is_replaced_and_nothing_else_changes() {
         ("mark in old kept", b"\xef\xbb\xbfa\n", "\u{feff}a", "b", Unique, b"\xef\xbb\xbfb\n", Exact),
         ("mark in old is the start", b"\xef\xbb\xbfa\na\n", "\u{feff}a", "\u{feff}b", Unique, b"\xef\xbb\xbfb\na\n", Exact),
         ("mark in the middle is text", b"a\xef\xbb\xbfb", "\u{feff}b", "c", Unique, b"ac", Exact),
-        ("invalid bytes kept", b"\xff\xfe a \xc3\n\xe2\x82", "a", "\u{e9}", Unique, b"\xff\xfe \xc3\xa9 \xc3\n\xe2\x82", Exact),
+        ("invalid bytes kept", b"\xc3\xa9\xc3\xa9\xc3\xa9\xff a \xc3\n\xe2\x82", "a", "\u{e9}", Unique, b"\xc3\xa9\xc3\xa9\xc3\xa9\xff \xc3\xa9 \xc3\n\xe2\x82", Exact),
         ("next to invalid bytes", b"\xe2\x82a\xff", "a", "b", Unique, b"\xe2\x82b\xff", Exact),
         ("not inside a character", b"\xc3\xa9\n", "\u{e9}", "e", Unique, b"e\n", Exact),
         ("a lone CR is text", b"a\rb\rc", "a\rb", "x", Unique, b"x\rc", Exact),

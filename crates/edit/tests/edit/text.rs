@@ -39,4 +39,6 @@ fn the_body_leaves_the_mark_out_and_shows_invalid_bytes_as_replacement() {
     let text = Text::decode(b"\xef\xbb\xbfa\xff\n").unwrap();
     assert_eq!(text.body(), b"a\xff\n");
     assert_eq!(text.lossy(), "a\u{fffd}\n");
+    assert_eq!(text.as_str(), None);
+    assert_eq!(Text::decode(b"\xff\xfea\0").unwrap().as_str(), Some("a"));
 }

@@ -116,11 +116,36 @@ impl Invocation for Line {
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.line(&context).await.map(Data::Shell).into() })
+        Box::pin(async move { self.tracked(&context).await })
     }
 }
 
+/// Paths of one line that are named as not undoable.
+const NAMED: usize = 20;
+
 impl Line {
+    /// The line, with what it changed in the tree.
+    async fn tracked(&self, context: &RunContext) -> Outcome {
+        let tracking = &context.services.tracking;
+        tracking.before().await;
+        let data = self.line(context).await.map(Data::Shell);
+        let mut outcome = Outcome::from(data);
+        match tracking.after().await {
+            Ok(compared) => {
+                outcome.tree = compared.changes;
+                let lost = compared.not_undoable;
+                let named =
+                    lost.iter().take(NAMED).map(|lost| format!("{}: {}", lost.path.display(), lost.why));
+                outcome.not_undoable = named.collect();
+                if lost.len() > NAMED {
+                    outcome.not_undoable.push(format!("and {} more", lost.len() - NAMED));
+                }
+            }
+            Err(reason) => outcome.not_undoable.push(reason),
+        }
+        outcome
+    }
+
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
         let shell = context.services.take_shell().await.map_err(problem)?;
         let seconds = self.timeout.unwrap_or(context.line_seconds);

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use lathe_edit::{EditError, Edited, MatchKind, Occurrence, Text, insert, number_lines, replace};
+use lathe_edit::{
+    EditError, Edited, Looseness, MatchKind, Occurrence, Text, insert, number_lines, replace_loosely,
+};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::{Expect, FileKind, FileOp};
@@ -45,6 +47,10 @@ pub(crate) struct Arguments {
     #[serde(default)]
     #[schemars(skip)]
     expected: Option<usize>,
+    /// Take a text that is nearly the same, where nothing else fits.
+    #[serde(default)]
+    #[schemars(skip)]
+    fuzzy: Option<bool>,
 }
 
 pub(crate) struct EditTool;
@@ -55,14 +61,17 @@ impl Tool for EditTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, old_str, new_str, replace_all, insert_line, expected } = arguments(value)?;
+        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy } =
+            arguments(value)?;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
                 let how = match (replace_all.unwrap_or(false), expected) {
-                    (true, _) | (false, Some(2..)) => Occurrence::All,
-                    (false, Some(_) | None) => Occurrence::Unique,
+                    (true, _) => Occurrence::All,
+                    (false, Some(count)) => Occurrence::Exactly(count),
+                    (false, None) => Occurrence::Unique,
                 };
-                Change::Replace { old, how, expected }
+                let loose = if fuzzy.unwrap_or(false) { Looseness::Fuzzy } else { Looseness::Whitespace };
+                Change::Replace { old, how, loose }
             }
             (None, Some(line)) => Change::Insert { line },
             (Some(_), Some(_)) | (None, None) => {
@@ -83,7 +92,7 @@ struct Edit {
 }
 
 enum Change {
-    Replace { old: String, how: Occurrence, expected: Option<usize> },
+    Replace { old: String, how: Occurrence, loose: Looseness },
     Insert { line: i64 },
 }
 
@@ -154,7 +163,7 @@ impl Edit {
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {
         let edited = match &self.change {
-            Change::Replace { old, how, .. } => replace(before, old, &self.new, *how),
+            Change::Replace { old, how, loose } => replace_loosely(before, old, &self.new, *how, *loose),
             Change::Insert { line } => match usize::try_from(*line) {
                 Ok(line) => insert(before, line, &self.new),
                 Err(_) => {
@@ -163,15 +172,7 @@ impl Edit {
                 }
             },
         };
-        let edited = edited.map_err(|error| self.problem(error))?;
-        match &self.change {
-            Change::Replace { old, expected: Some(expected), .. } if edited.replaced != *expected => {
-                let lines = edited.regions.iter().map(|region| region.start).collect();
-                let (path, old) = (self.path.clone(), old.clone());
-                Err(Problem::Ambiguous { path, old, lines, expected: *expected })
-            }
-            Change::Replace { .. } | Change::Insert { .. } => Ok(edited),
-        }
+        edited.map_err(|error| self.problem(error))
     }
 
     fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: Doing) -> Problem {
@@ -190,9 +191,14 @@ impl Edit {
             EditError::NoChange => Problem::NoChange(path),
             EditError::NoMatch { nearest } => Problem::NoMatch { path, old, nearest },
             EditError::Ambiguous { lines } => Problem::Ambiguous { path, old, lines, expected: 1 },
+            EditError::WrongCount { wanted, lines } => {
+                Problem::Ambiguous { path, old, lines, expected: wanted }
+            }
             EditError::LineOutOfRange { line, lines } => {
                 Problem::Line { line: i64::try_from(line).unwrap_or(i64::MAX), lines }
             }
+            EditError::Unencodable { .. } => Problem::Prepare { path, reason: error.to_string() },
+            EditError::Overlap { .. } | EditError::In { .. } => Problem::Arguments(error.to_string()),
         }
     }
 
@@ -246,6 +252,7 @@ pub(crate) fn looseness(matched: MatchKind) -> Option<&'static str> {
         MatchKind::Indentation => {
             Some("old_str matched with another indentation; new_str was indented to fit.")
         }
+        MatchKind::Fuzzy => Some("old_str matched only nearly: check that this is the place that was meant."),
     }
 }
 

@@ -259,6 +259,7 @@ pub(super) fn replace(value: Value) -> Result<Adapted, Problem> {
             "new_str": new,
             "replace_all": given.flag("allow_multiple"),
             "expected": expected.filter(|expected| *expected > 1),
+            "fuzzy": true,
         }),
     ))
 }

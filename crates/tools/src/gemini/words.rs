@@ -46,9 +46,13 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
                 .collect();
             json!({ "answers": answers }).to_string()
         }
-        Data::ShellRestarted | Data::Folder(_) | Data::Thought(_) | Data::Done { .. } | Data::Text(_) => {
-            face::words(data, cap)
-        }
+        Data::ShellRestarted
+        | Data::Values(_)
+        | Data::Patched(_)
+        | Data::Folder(_)
+        | Data::Thought(_)
+        | Data::Done { .. }
+        | Data::Text(_) => face::words(data, cap),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{EDIT_TOOL, check};
 use crate::face::Adapted;
 use crate::problem::Problem;
-use crate::{edit, think, view, write};
+use crate::{data, edit, think, view, write};
 
 // These types are only read for their schemas: Trae's checks come with Trae's words, below.
 
@@ -69,6 +69,32 @@ pub(super) struct Thinking {
     branch_id: Option<String>,
     /// Whether more thoughts are needed than expected.
     needs_more_thoughts: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+pub(super) enum JsonOperation {
+    View,
+    Set,
+    Add,
+    Remove,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+pub(super) struct JsonEdit {
+    /// What to do: `view`, `set`, `add` or `remove`.
+    operation: JsonOperation,
+    /// Absolute path of the file.
+    file_path: String,
+    /// JSONPath of the value; needed for all but `view`.
+    json_path: Option<String>,
+    /// For `set` and `add`: the new value, any JSON.
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
+    value: Option<Value>,
+    /// Whether what is shown and added is laid out over several lines; true if left out.
+    pretty_print: Option<bool>,
 }
 
 fn wrong<T>(text: impl Into<String>) -> Result<T, Problem> {
@@ -208,4 +234,49 @@ fn earlier(value: Option<&Value>) -> Result<Option<i64>, ()> {
             Some(_) | None => Err(()),
         },
     }
+}
+
+pub(super) fn adapt_json(value: Value) -> Result<Adapted, Problem> {
+    let given = value.as_object().cloned().unwrap_or_default();
+    let Some(operation) = given.get("operation").and_then(Value::as_str) else {
+        return wrong("Operation parameter is required");
+    };
+    let Some(path) = given.get("file_path").and_then(Value::as_str) else {
+        return wrong("file_path parameter is required");
+    };
+    let json_path = match given.get("json_path") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(path)) => Some(path.as_str()),
+        Some(_) => return wrong("json_path parameter must be a string."),
+    };
+    let pretty = match given.get("pretty_print") {
+        None | Some(Value::Null) => true,
+        Some(Value::Bool(pretty)) => *pretty,
+        Some(_) => return wrong("pretty_print parameter must be a boolean."),
+    };
+    if !path.starts_with('/') {
+        return wrong(format!("File path must be absolute: {path}"));
+    }
+    if !matches!(operation, "view" | "set" | "add" | "remove") {
+        return wrong(format!(
+            "Unknown operation: {operation}. Supported operations: view, set, add, remove"
+        ));
+    }
+    if operation != "view" && json_path.is_none() {
+        return wrong(format!(
+            "json_path parameter is required and must be a string for the '{operation}' operation."
+        ));
+    }
+    // Null is a value too, where it is given: only one that is left out is missing.
+    if matches!(operation, "set" | "add") && !given.contains_key("value") {
+        return wrong(format!("A 'value' parameter is required for the '{operation}' operation."));
+    }
+    let arguments = json!({
+        "operation": operation,
+        "path": path,
+        "json_path": json_path,
+        "value": given.get("value"),
+        "pretty": pretty,
+    });
+    Ok((data::ID, arguments))
 }

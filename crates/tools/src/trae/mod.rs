@@ -22,7 +22,7 @@ pub(crate) const EDIT_TOOL: &str = "str_replace_based_edit_tool";
 
 const VOICE: Voice = Voice { render: words::data, words: words::problem, cap: CLIP };
 
-pub(crate) static FACES: [Face; 4] = [
+pub(crate) static FACES: [Face; 5] = [
     Face {
         name: "bash",
         display: "Bash",
@@ -46,6 +46,18 @@ pub(crate) static FACES: [Face; 4] = [
         adapt: arguments::adapt_edit,
         modify: None,
         voice: VOICE,
+    },
+    Face {
+        name: "json_edit_tool",
+        display: "JSON",
+        aliases: &[],
+        kind: Kind::Edit,
+        description: include_str!("json_edit.md"),
+        schema: schema_of::<arguments::JsonEdit>,
+        checks: Checks::Own,
+        adapt: arguments::adapt_json,
+        modify: None,
+        voice: Voice { words: words::json_problem, ..VOICE },
     },
     Face {
         name: "sequentialthinking",

@@ -2,20 +2,23 @@
 
 use std::path::Path;
 
+use lathe_edit::data::DataError;
 use lathe_edit::number_lines;
 use lathe_shell::LineExit;
 use serde_json::json;
 
 use crate::bash::shares;
 use crate::edit::looseness;
-use crate::outcome::{Data, EditKind, EditedData, FileData, FolderData, ShellData, ThoughtData};
+use crate::outcome::{
+    Data, DataData, DataDone, EditKind, EditedData, FileData, FolderData, ShellData, ThoughtData,
+};
 use crate::problem::{Doing, Problem, places};
 use crate::view::clip;
 
 const CLIPPED: &str = "<response clipped><NOTE>To save on context only part of this file has been shown to you. You should retry this tool after you have searched inside the file with `grep -n` in order to find the line numbers of what you are looking for.</NOTE>";
 
-pub(super) fn data(data: &Data, cap: usize) -> String {
-    match data {
+pub(super) fn data(outcome: &Data, cap: usize) -> String {
+    match outcome {
         Data::Shell(shell) => shell_words(shell, cap),
         Data::ShellRestarted => "tool has been restarted.".to_owned(),
         Data::File(file) => file_words(file, cap),
@@ -31,7 +34,9 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         | Data::Many(_)
         | Data::Todos(_)
         | Data::Remembered(_)
-        | Data::Answers(_) => crate::face::words(data, cap),
+        | Data::Patched(_)
+        | Data::Answers(_) => crate::face::words(outcome, cap),
+        Data::Values(values) => values_words(values, cap),
     }
 }
 
@@ -137,6 +142,52 @@ fn thought_words(thought: &ThoughtData) -> String {
     format!("Sequential thinking step completed.\n\nStatus:\n{status:#}")
 }
 
+fn values_words(data: &DataData, cap: usize) -> String {
+    let DataData { path, json_path, done } = data;
+    let place = json_path.as_deref().unwrap_or("$");
+    match done {
+        DataDone::Whole { text } => clipped(&format!("JSON content of {path}:\n{text}"), cap),
+        DataDone::Found { count: 0, .. } => format!("No matches found for JSONPath: {place}"),
+        DataDone::Found { text, .. } => clipped(&format!("JSONPath '{place}' matches:\n{text}"), cap),
+        DataDone::Set { count, value } => {
+            format!("Successfully updated {count} location(s) at JSONPath '{place}' with value: {value}")
+        }
+        DataDone::Added => format!("Successfully added value at JSONPath '{place}'"),
+        DataDone::Removed { count } => {
+            format!("Successfully removed {count} element(s) at JSONPath '{place}'")
+        }
+    }
+}
+
+fn data_problem(path: &Path, json_path: &str, error: &DataError) -> String {
+    let path = path.display();
+    match error {
+        DataError::Empty => format!("JSON edit tool error: Error reading file {path}: File is empty: {path}"),
+        DataError::Invalid { .. } => format!("JSON edit tool error: Invalid JSON in file {path}: {error}"),
+        DataError::Path { .. } => {
+            format!("JSON edit tool error: Invalid JSONPath expression '{json_path}': {error}")
+        }
+        DataError::NoMatches { .. } => format!("No matches found for JSONPath: {json_path}"),
+        DataError::NoParent { parent } => format!("Parent path not found: {parent}"),
+        DataError::NotAnObject { parent } => format!("Cannot add key to non-object at path: {parent}"),
+        DataError::NotAnArray { parent } => format!("Cannot add element to non-array at path: {parent}"),
+        DataError::Target { segment } => format!("Unsupported add operation for path type: {segment}"),
+        DataError::Root => format!("Unsupported add operation for path type: {json_path}"),
+        DataError::Unsupported { .. } => format!("JSON edit tool error: {error}"),
+    }
+}
+
+/// The JSON tool speaks of files in its own way.
+pub(super) fn json_problem(about: &Problem) -> String {
+    match about {
+        Problem::NotFound(path) => format!("JSON edit tool error: File does not exist: {}", path.display()),
+        Problem::Binary(path) => {
+            format!("JSON edit tool error: Invalid JSON in file {}: binary content", path.display())
+        }
+        other => problem(other),
+    }
+}
+
 pub(super) fn problem(problem: &Problem) -> String {
     match problem {
         Problem::Arguments(text) | Problem::Schema(text) => text.clone(),
@@ -188,6 +239,7 @@ pub(super) fn problem(problem: &Problem) -> String {
             let details = json!({ "error": reason, "status": "failed" });
             format!("Sequential thinking failed: {reason}\n\nDetails:\n{details:#}")
         }
+        Problem::Data { path, json_path, error } => data_problem(path, json_path, error),
         Problem::NoCommand => "No command provided for the bash tool".to_owned(),
         Problem::ShellStart(reason) => format!("Error starting bash session: {reason}"),
         Problem::Shell(reason) => format!("Error running bash command: {reason}"),
@@ -201,6 +253,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::SearchNotFound(_)
         | Problem::SearchNotFolder(_)
         | Problem::NotFolder(_)
+        | Problem::Prepare { .. }
         | Problem::Pattern(_)
         | Problem::Search(_)
         | Problem::Glob(_)

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use lathe_edit::{EditError, rewrite};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::commit::commit;
 use crate::face::Adapted;
 use crate::outcome::{Data, Outcome, WrittenData};
 use crate::preview::Preview;
@@ -99,41 +101,53 @@ impl Invocation for Write {
 }
 
 impl Write {
+    /// The new text in the encoding and with the line endings the file has. What was binary becomes plain UTF-8.
+    fn in_the_manner_of(&self, now: &[u8]) -> Result<Vec<u8>, Problem> {
+        match rewrite(now, &self.content) {
+            Ok(edited) => Ok(edited.content),
+            Err(EditError::NoChange) => Ok(now.to_vec()),
+            Err(EditError::Binary) => Ok(self.content.clone().into_bytes()),
+            Err(error) => Err(Problem::Prepare { path: self.path.clone(), reason: error.to_string() }),
+        }
+    }
+
     async fn write(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let files = &context.services.files;
         let path = self.path.display().to_string();
-        let expect = match files.stat(&self.path).await {
-            Err(WorkspaceError::NotFound(_)) => Expect::Absent,
+        let wrong = |doing| move |error| Problem::from_workspace(error, &self.path, doing);
+        let now = match files.stat(&self.path).await {
+            Err(WorkspaceError::NotFound(_)) => None,
             Err(error) => return Err(Problem::from_workspace(error, &self.path, Doing::Writing)),
             Ok(_) if self.overwrite == Overwrite::Never => return Err(Problem::Exists(self.path.clone())),
             Ok(stat) => match stat.kind {
                 FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
                 FileKind::Special => return Err(Problem::special(&self.path, Doing::Writing)),
-                FileKind::File => match (context.seen_hash(&path), self.overwrite) {
-                    (Some(hash), _) => Expect::Hash(hash.clone()),
-                    (None, Overwrite::Unseen) => {
-                        let now = files.read(&self.path, None).await;
-                        let now =
-                            now.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Reading))?;
-                        Expect::Hash(Digest::of(&now))
+                FileKind::File => {
+                    let now = files.read(&self.path, None).await.map_err(wrong(Doing::Reading))?;
+                    let hash = Digest::of(&now);
+                    match (context.seen_hash(&path), self.overwrite) {
+                        (Some(seen), _) if *seen != hash => return Err(Problem::Stale(self.path.clone())),
+                        (Some(_), _) | (None, Overwrite::Unseen) => {}
+                        (None, Overwrite::Seen | Overwrite::Never) => {
+                            return Err(Problem::NotSeen(self.path.clone()));
+                        }
                     }
-                    (None, Overwrite::Seen | Overwrite::Never) => {
-                        return Err(Problem::NotSeen(self.path.clone()));
-                    }
-                },
+                    Some((now, hash))
+                }
             },
         };
-        let existed = expect != Expect::Absent;
+        let existed = now.is_some();
         let lines = self.content.lines().count();
-        let content = self.content.clone().into_bytes();
+        let (content, expect) = match now {
+            None => (self.content.clone().into_bytes(), Expect::Absent),
+            Some((now, hash)) => (self.in_the_manner_of(&now)?, Expect::Hash(hash)),
+        };
         let hash = Digest::of(&content);
         let op = FileOp::Write { path: self.path.clone(), expect, content };
-        let applied = files
-            .apply(vec![op])
-            .await
-            .map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
+        let done = commit(&**files, vec![op]).await.map_err(wrong(Doing::Writing))?;
         let data = Data::Written(WrittenData { path: path.clone(), existed, lines });
-        Ok(Outcome { changes: applied, seen: vec![SeenFile { path, hash }], ..Ok(data).into() })
+        let seen = vec![SeenFile { path, hash }];
+        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(data).into() })
     }
 }
 

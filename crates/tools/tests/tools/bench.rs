@@ -193,7 +193,8 @@ impl Bench {
     /// Path, content before and content after.
     pub fn change(&self, change: &Change) -> (String, Option<String>, Option<String>) {
         let content = |digest: &Option<Digest>| {
-            digest.as_ref().map(|digest| String::from_utf8(self.blob(digest)).unwrap())
+            let bytes = |digest| if change.is_folder() { b"a folder".to_vec() } else { self.blob(digest) };
+            digest.as_ref().map(|digest| String::from_utf8(bytes(digest)).unwrap())
         };
         assert_eq!(change.by, CallId::new("c1"));
         (self.short(&change.path), content(&change.before), content(&change.after))

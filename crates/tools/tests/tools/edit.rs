@@ -34,7 +34,7 @@ async fn everything_that_is_not_named_stays_as_it_is() {
         bench.short(&finished.text),
         now("Edited /W/a.", "     1\tall:\n     2\t\tcc -o b $& \\1 $1 a.c\n     3\t\techo done")
     );
-    assert_eq!(finished.changes[0].mode, 0o751);
+    assert_eq!(finished.changes[0].mode, 0o100_751);
     assert_eq!(
         bench.change(&finished.changes[0]),
         ("/W/a".to_owned(), Some(before.to_owned()), Some(after.to_owned()))

@@ -93,6 +93,7 @@ fn only_what_a_call_cannot_do_without_is_required() {
             ("glob", &["pattern"]),
             ("edit", &["path", "new_str"]),
             ("write", &["path", "content"]),
+            ("apply_patch", &["patch"]),
             ("think", &["thought"]),
             ("todo", &["todos"]),
             ("remember", &["fact"]),
@@ -105,6 +106,7 @@ fn only_what_a_call_cannot_do_without_is_required() {
         expect(&[
             ("bash", &["command"]),
             ("str_replace_based_edit_tool", &["command", "path"]),
+            ("json_edit_tool", &["operation", "file_path"]),
             ("sequentialthinking", &["thought", "next_thought_needed", "thought_number", "total_thoughts"]),
             ("task_done", &[]),
         ])

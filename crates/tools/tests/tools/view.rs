@@ -33,10 +33,12 @@ async fn files_are_shown_as_they_are_with_numbers() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_marked() {
+async fn text_in_an_old_encoding_is_read_and_stray_bytes_are_marked() {
     let mut bench = lathe();
     bench.put("a", b"caf\xe9\n");
-    assert_eq!(bench.told("view", view("a")).await, file("     1\tcaf\u{fffd}"));
+    assert_eq!(bench.told("view", view("a")).await, file("     1\tcafé"));
+    bench.put("a", b"na\xc3\xafve \xff end\n");
+    assert_eq!(bench.told("view", view("a")).await, file("     1\tnaïve \u{fffd} end"));
 }
 
 #[tokio::test]

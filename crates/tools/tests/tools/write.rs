@@ -26,7 +26,15 @@ async fn a_new_file_is_made_with_its_folders_and_recorded() {
     assert_eq!(bench.short(&finished.text), "Created /W/new/deep/a.txt (2 lines).");
     assert_eq!(bench.get("new/deep/a.txt"), "one\r\ntwo\n");
     let changes: Vec<_> = finished.changes.iter().map(|change| bench.change(change)).collect();
-    assert_eq!(changes, [("/W/new/deep/a.txt".to_owned(), None, Some("one\r\ntwo\n".to_owned()))]);
+    let made = |path: &str, what: &str| (path.to_owned(), None, Some(what.to_owned()));
+    assert_eq!(
+        changes,
+        [
+            made("/W/new", "a folder"),
+            made("/W/new/deep", "a folder"),
+            made("/W/new/deep/a.txt", "one\r\ntwo\n")
+        ]
+    );
     assert_eq!(
         finished.seen,
         [SeenFile { path: bench.path("new/deep/a.txt"), hash: Digest::of(b"one\r\ntwo\n") }]
@@ -62,7 +70,7 @@ async fn a_file_that_was_seen_is_replaced_and_keeps_its_mode() {
     assert_eq!(bench.get("a"), "new\n");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
     let change = &finished.changes[0];
-    assert_eq!(change.mode, 0o751);
+    assert_eq!(change.mode, 0o100_751);
     assert_eq!(bench.change(change), ("/W/a".to_owned(), Some("old\n".to_owned()), Some("new\n".to_owned())));
     // What one has written oneself is seen.
     assert_eq!(bench.told("write", write("a", "newer\n")).await, "Replaced /W/a (1 line).");
@@ -107,7 +115,8 @@ async fn trae_creates_new_files_only() {
     let finished = bench.call(TOOL, call.clone()).await;
     assert_eq!(bench.short(&finished.text), "File created successfully at: /W/deep/a");
     let changes: Vec<_> = finished.changes.iter().map(|change| bench.change(change)).collect();
-    assert_eq!(changes, [("/W/deep/a".to_owned(), None, Some("one\n".to_owned()))]);
+    let made = |path: &str, what: &str| (path.to_owned(), None, Some(what.to_owned()));
+    assert_eq!(changes, [made("/W/deep", "a folder"), made("/W/deep/a", "one\n")]);
     // Even though it was seen.
     for name in ["deep/a", "deep"] {
         let call = create(&bench, name, "two\n");

@@ -1,0 +1,155 @@
+//! Reaching paths beneath a root without following a link on the way.
+//!
+//! A shell line may put a link in the place of a folder at any moment. Reading through it would copy foreign files into
+//! our store, writing through it would overwrite them. So every parent is opened beneath the root with links refused:
+//! by one `openat2` where the kernel has it, else component by component with `O_NOFOLLOW`.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
+use nix::sys::stat::{Mode, fstat, fstatat};
+
+use crate::ChangesError;
+use crate::stat::{Kind, Stat};
+
+/// The bytes of a path beneath the root: components with one `/` between them, no link, no `..`; empty is the root.
+pub(crate) type Rel = Box<[u8]>;
+
+const FOLDER: OFlag = OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+
+/// Opening must not wait for the other end of a pipe that took the place of a file.
+const FILE: OFlag = OFlag::O_RDONLY.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
+
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub path: PathBuf,
+    folder: OwnedFd,
+}
+
+impl Root {
+    pub fn open(path: &Path) -> Result<Self, ChangesError> {
+        match nix::fcntl::open(path, FOLDER, Mode::empty()) {
+            Ok(folder) => Ok(Self { path: path.to_owned(), folder }),
+            Err(error) => Err(ChangesError::Root { root: path.to_owned(), source: error.into() }),
+        }
+    }
+
+    pub fn absolute(&self, rel: &[u8]) -> PathBuf {
+        if rel.is_empty() { self.path.clone() } else { self.path.join(OsStr::from_bytes(rel)) }
+    }
+
+    /// A folder as a path whose last part is no link, even if the root is given as one.
+    pub fn folder_path(&self, rel: &[u8]) -> PathBuf {
+        if rel.is_empty() { self.path.join(".") } else { self.absolute(rel) }
+    }
+
+    /// Which folder the root is. A root that was replaced has another number.
+    pub fn inode(&self) -> Result<u64, Errno> {
+        Ok(Stat::new(&fstat(&self.folder)?).inode)
+    }
+
+    pub fn open_folder(&self, rel: &[u8]) -> Result<OwnedFd, Errno> {
+        self.open_at(rel, FOLDER | OFlag::O_NOFOLLOW)
+    }
+
+    /// None if nothing is there.
+    pub fn lstat(&self, rel: &[u8]) -> Result<Option<Stat>, Errno> {
+        let (parent, name) = split(rel);
+        let found = self.open_folder(parent).and_then(|parent| lstat_at(parent.as_fd(), name));
+        match found {
+            Ok(stat) => Ok(Some(stat)),
+            // A link or a file where a folder was: nothing of ours is beneath it.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The content of a file, and what it was when the reading began.
+    pub fn open_file(&self, rel: &[u8]) -> Result<(File, Stat), Errno> {
+        let file = self.open_at(rel, FILE)?;
+        let stat = Stat::new(&fstat(&file)?);
+        match stat.kind() {
+            Kind::File => Ok((File::from(file), stat)),
+            Kind::Link | Kind::Folder | Kind::Special => Err(Errno::ENOENT),
+        }
+    }
+
+    pub fn read_link(&self, rel: &[u8]) -> Result<Vec<u8>, Errno> {
+        let (parent, name) = split(rel);
+        let parent = self.open_folder(parent)?;
+        Ok(readlinkat(&parent, OsStr::from_bytes(name))?.into_vec())
+    }
+
+    fn open_at(&self, rel: &[u8], flags: OFlag) -> Result<OwnedFd, Errno> {
+        let rel = if rel.is_empty() { b"." } else { rel };
+        #[cfg(target_os = "linux")]
+        {
+            use nix::fcntl::{OpenHow, ResolveFlag, openat2};
+            let how = OpenHow::new()
+                .flags(flags)
+                .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+            match openat2(&self.folder, OsStr::from_bytes(rel), how) {
+                // An old kernel, or a jail that does not know the call.
+                Err(Errno::ENOSYS | Errno::EPERM | Errno::EAGAIN) => {}
+                opened => return opened,
+            }
+        }
+        self.open_by_components(rel, flags)
+    }
+
+    fn open_by_components(&self, rel: &[u8], flags: OFlag) -> Result<OwnedFd, Errno> {
+        let (parent, name) = split(rel);
+        let mut folder: Option<OwnedFd> = None;
+        for part in parent.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            let at = folder.as_ref().unwrap_or(&self.folder);
+            folder = Some(openat(at, OsStr::from_bytes(part), FOLDER | OFlag::O_NOFOLLOW, Mode::empty())?);
+        }
+        let at = folder.as_ref().unwrap_or(&self.folder);
+        openat(at, OsStr::from_bytes(name), flags | OFlag::O_NOFOLLOW, Mode::empty())
+    }
+}
+
+pub(crate) fn lstat_at(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Stat, Errno> {
+    Ok(Stat::new(&fstatat(folder, OsStr::from_bytes(name), AtFlags::AT_SYMLINK_NOFOLLOW)?))
+}
+
+/// Reads a file to its end, or to one byte more than `limit`. The buffer is emptied first.
+pub(crate) fn read_into(file: File, limit: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    into.clear();
+    file.take(limit.saturating_add(1)).read_to_end(into).map(drop)
+}
+
+/// Folder and name.
+pub(crate) fn split(rel: &[u8]) -> (&[u8], &[u8]) {
+    match rel.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&rel[..at], &rel[at + 1..]),
+        None => (&[], rel),
+    }
+}
+
+pub(crate) fn join(folder: &[u8], name: &[u8]) -> Rel {
+    let mut rel = Vec::with_capacity(folder.len() + 1 + name.len());
+    rel.extend_from_slice(folder);
+    if !folder.is_empty() {
+        rel.push(b'/');
+    }
+    rel.extend_from_slice(name);
+    rel.into()
+}
+
+/// Whether `rel` is somewhere inside `folder`.
+pub(crate) fn is_inside(rel: &[u8], folder: &[u8]) -> bool {
+    folder.is_empty() && !rel.is_empty()
+        || rel.len() > folder.len() && rel.starts_with(folder) && rel[folder.len()] == b'/'
+}
+
+/// Git's own folder or file, however a file system without case may have it spelled.
+pub(crate) fn is_git(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b".git")
+}

@@ -1,0 +1,331 @@
+//! From a path that may have changed to what changed, with the content of both sides kept.
+//!
+//! Securing, taking over and comparing are one act: read what is there, keep it, and remember where. They differ in
+//! where the content goes ([`Keep`]) and in whether the side before is kept too. A worker holds one file of each side in
+//! memory at a time, so the need for memory is bounded by the limit for one file, not by the tree.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lathe_blobs::{Batch, Blobs};
+use lathe_protocol::Digest;
+use nix::errno::Errno;
+
+use crate::beneath::{Rel, Root, read_into};
+use crate::change::State;
+use crate::git::Objects;
+use crate::manifest::{Entry, Manifest, Oids, Preimage};
+use crate::pack::Packs;
+use crate::stat::{Kind, Since, Stat};
+use crate::walk::Seen;
+use crate::{ChangesError, TreeChange, Why};
+
+/// How many work at once. Each has a pack of its own.
+pub(crate) const WORKERS: u8 = 2;
+
+/// From this many paths on a second worker is worth its thread.
+const MANY: usize = 64;
+
+/// A path to look at: what is there now, or that nothing is.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub rel: Rel,
+    pub now: Option<Seen>,
+}
+
+/// Where content goes.
+#[derive(Clone, Copy)]
+pub(crate) enum Keep<'a> {
+    /// It becomes the new baseline, and nothing more.
+    Copies,
+    /// Both sides are kept for good. The number counts what was taken, against the limit for all.
+    Blobs { batch: &'a Batch, taken: &'a AtomicU64 },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub rel: Rel,
+    /// What the manifest says from now on; none: it stays as it is.
+    pub entry: Option<Option<Entry>>,
+    pub change: Option<TreeChange>,
+    /// Content or mode became another one. Only then there is a change.
+    pub changed: bool,
+    pub not_undoable: Option<Why>,
+}
+
+pub(crate) struct Examine<'a> {
+    pub root: &'a Root,
+    pub manifest: &'a Manifest,
+    pub packs: &'a Packs,
+    pub oids: &'a Oids,
+    pub blobs: &'a Blobs,
+    pub scratch: &'a Path,
+    pub file_bytes: u64,
+    pub total_bytes: u64,
+    pub since: Since,
+    pub keep: Keep<'a>,
+}
+
+struct Worker<'a> {
+    shared: &'a Examine<'a>,
+    number: u8,
+    objects: Option<Objects>,
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// What is there now: bytes are in the worker's `after`.
+struct Current {
+    stat: Stat,
+    content: Result<(), Why>,
+}
+
+impl Examine<'_> {
+    pub fn run(&self, candidates: &[Candidate]) -> Result<Vec<Outcome>, ChangesError> {
+        let next = AtomicUsize::new(0);
+        let all = Mutex::new(Ok(Vec::with_capacity(candidates.len())));
+        let work = |number: u8| {
+            let mut worker =
+                Worker { shared: self, number, objects: None, before: Vec::new(), after: Vec::new() };
+            let mut outcomes = Vec::new();
+            let mut result = Ok(());
+            while let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
+                match worker.examine(candidate) {
+                    Ok(outcome) => outcomes.extend(outcome),
+                    Err(error) => {
+                        next.store(candidates.len(), Ordering::Relaxed);
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+            match (&mut *all, result) {
+                (Ok(all), Ok(())) => all.extend(outcomes),
+                (Err(_), _) => {}
+                (all, Err(error)) => *all = Err(error),
+            }
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            for number in 1..WORKERS {
+                if candidates.len() >= MANY {
+                    scope.spawn(move || work(number));
+                }
+            }
+            work(0);
+        });
+        all.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Worker<'_> {
+    fn examine(&mut self, candidate: &Candidate) -> Result<Option<Outcome>, ChangesError> {
+        let before = self.shared.manifest.get(&candidate.rel);
+        let outcome = match (before, &candidate.now) {
+            (None, None) => None,
+            (Some(before), None) => Some(self.removed(&candidate.rel, before)?),
+            (None, Some(now)) => self.made(now)?,
+            (Some(before), Some(now)) => self.both(before, now)?,
+        };
+        Ok(outcome.map(|outcome| Outcome { rel: candidate.rel.clone(), ..outcome }))
+    }
+
+    fn removed(&mut self, rel: &Rel, before: &Entry) -> Result<Outcome, ChangesError> {
+        let mut outcome = Outcome { entry: Some(None), changed: true, ..Outcome::default() };
+        match self.state_before(before)? {
+            Ok(state) => outcome.change = self.change(rel, state, None),
+            Err(why) => outcome.not_undoable = Some(why),
+        }
+        Ok(outcome)
+    }
+
+    fn made(&mut self, now: &Seen) -> Result<Option<Outcome>, ChangesError> {
+        let mut outcome = Outcome { changed: true, ..Outcome::default() };
+        if let Some(why) = now.skipped {
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why))));
+            outcome.not_undoable = Some(why);
+            return Ok(Some(outcome));
+        }
+        let Some(current) = self.read_current(now)? else { return Ok(None) };
+        let (pre, after) = self.keep_current(&current)?;
+        match after {
+            Ok(after) => outcome.change = self.change(&now.rel, None, after),
+            Err(why) => outcome.not_undoable = Some(why),
+        }
+        outcome.entry = Some(Some(self.entry(current.stat, pre)));
+        Ok(Some(outcome))
+    }
+
+    fn both(&mut self, before: &Entry, now: &Seen) -> Result<Option<Outcome>, ChangesError> {
+        if let Preimage::Skipped(_) = before.pre
+            && now.skipped.is_some()
+        {
+            return Ok(None);
+        }
+        if !before.racy && before.stat.same(&now.stat) && now.skipped.is_none() {
+            // A second name may have come or gone, which is no change.
+            let entry = Entry { stat: now.stat, ..before.clone() };
+            let outcome = Outcome { entry: Some(Some(entry)), ..Outcome::default() };
+            return Ok((before.stat.linked != now.stat.linked).then_some(outcome));
+        }
+        if let Some(why) = now.skipped {
+            return self.closed(before, now, why).map(Some);
+        }
+        let Some(current) = self.read_current(now)? else { return Ok(None) };
+        let same_kind = before.stat.kind() == current.stat.kind();
+        if let (Preimage::Lost(_), true) = (&before.pre, before.stat.same(&current.stat)) {
+            return Ok(None);
+        }
+        let same_content = same_kind && current.content.is_ok() && self.is_same_content(before, &current)?;
+        let same_mode = before.stat.mode == current.stat.mode;
+        if same_content && (same_mode || matches!(self.shared.keep, Keep::Copies)) {
+            // The content is where it was.
+            let entry = self.entry(current.stat, before.pre.clone());
+            return Ok(Some(Outcome { entry: Some(Some(entry)), changed: !same_mode, ..Outcome::default() }));
+        }
+        let mut outcome = Outcome { changed: true, ..Outcome::default() };
+        let side = self.state_before(before)?;
+        let (pre, after) = self.keep_current(&current)?;
+        match (side, after) {
+            (Ok(side), Ok(after)) => outcome.change = self.change(&now.rel, side, after),
+            (Err(why), _) | (_, Err(why)) => outcome.not_undoable = Some(why),
+        }
+        // Equal content is where it was.
+        let pre =
+            if same_content && matches!(self.shared.keep, Keep::Copies) { before.pre.clone() } else { pre };
+        outcome.entry = Some(Some(self.entry(current.stat, pre)));
+        Ok(Some(outcome))
+    }
+
+    /// Something known is now what is not looked into. A folder that merely cannot be read any more keeps what is known
+    /// of it, for the day on which it can: its mode is a change like any other.
+    fn closed(&mut self, before: &Entry, now: &Seen, why: Why) -> Result<Outcome, ChangesError> {
+        let mut outcome = Outcome { changed: true, not_undoable: Some(why), ..Outcome::default() };
+        if let Preimage::Folder = before.pre {
+            if before.stat.mode != now.stat.mode {
+                let folder = |mode| Some(State { digest: Digest::of(b""), mode });
+                outcome.change = self.change(&now.rel, folder(before.stat.mode), folder(now.stat.mode));
+            }
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Folder)));
+        } else {
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why))));
+        }
+        Ok(outcome)
+    }
+
+    fn entry(&self, stat: Stat, pre: Preimage) -> Entry {
+        Entry { stat, racy: self.shared.since.touched(&stat), pre }
+    }
+
+    fn change(&self, rel: &Rel, before: Option<State>, after: Option<State>) -> Option<TreeChange> {
+        match self.shared.keep {
+            Keep::Copies => None,
+            Keep::Blobs { .. } => Some(TreeChange::new(self.shared.root.absolute(rel), before, after)),
+        }
+    }
+
+    /// None if it is gone, or another kind of thing than a moment ago: the next look tells.
+    fn read_current(&mut self, now: &Seen) -> Result<Option<Current>, ChangesError> {
+        let root = self.shared.root;
+        self.after.clear();
+        let (stat, content) = match now.stat.kind() {
+            Kind::Folder => (now.stat, Ok(())),
+            Kind::Special => (now.stat, Err(Why::Special)),
+            Kind::Link => match root.read_link(&now.rel) {
+                Ok(target) => {
+                    self.after = target;
+                    (now.stat, Ok(()))
+                }
+                Err(_) => return Ok(None),
+            },
+            Kind::File if now.stat.size > self.shared.file_bytes => (now.stat, Err(Why::TooLarge)),
+            Kind::File => match root.open_file(&now.rel) {
+                Ok((file, stat)) => match read_into(file, self.shared.file_bytes, &mut self.after) {
+                    Ok(()) if self.after.len() as u64 > self.shared.file_bytes => (stat, Err(Why::TooLarge)),
+                    Ok(()) => (stat, Ok(())),
+                    Err(_) => (stat, Err(Why::Unreadable)),
+                },
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return Ok(None),
+                Err(_) => (now.stat, Err(Why::Unreadable)),
+            },
+        };
+        Ok(Some(Current { stat, content }))
+    }
+
+    /// Keeps what `read_current` read, and says what it is.
+    #[allow(clippy::type_complexity)]
+    fn keep_current(
+        &mut self,
+        current: &Current,
+    ) -> Result<(Preimage, Result<Option<State>, Why>), ChangesError> {
+        if let Err(why) = current.content {
+            return Ok((Preimage::Lost(why), Err(why)));
+        }
+        let is_folder = current.stat.kind() == Kind::Folder;
+        match self.shared.keep {
+            Keep::Copies if is_folder => Ok((Preimage::Folder, Ok(None))),
+            Keep::Copies => match self.shared.packs.append(self.number, &self.after) {
+                Ok(Some(place)) => Ok((Preimage::Pack(place), Ok(None))),
+                Ok(None) => Ok((Preimage::Lost(Why::OverTotal), Err(Why::OverTotal))),
+                Err(source) => Err(ChangesError::Scratch { scratch: self.shared.scratch.to_owned(), source }),
+            },
+            Keep::Blobs { batch, taken } => {
+                let len = self.after.len() as u64;
+                if taken.fetch_add(len, Ordering::Relaxed) + len > self.shared.total_bytes {
+                    return Ok((Preimage::Lost(Why::OverTotal), Err(Why::OverTotal)));
+                }
+                let digest = batch.put(&self.after)?;
+                let state = State { digest: digest.clone(), mode: current.stat.mode };
+                let pre = if is_folder { Preimage::Folder } else { Preimage::Blob(Box::new(digest)) };
+                Ok((pre, Ok(Some(state))))
+            }
+        }
+    }
+
+    /// What was there, kept for good if this is a comparison.
+    fn state_before(&mut self, before: &Entry) -> Result<Result<Option<State>, Why>, ChangesError> {
+        let Keep::Blobs { batch, .. } = self.shared.keep else { return Ok(Ok(None)) };
+        if let Err(why) = self.load(before) {
+            return Ok(Err(why));
+        }
+        let digest = batch.put(&self.before)?;
+        Ok(Ok(Some(State { digest, mode: before.stat.mode })))
+    }
+
+    fn is_same_content(&mut self, before: &Entry, current: &Current) -> Result<bool, ChangesError> {
+        let sizes_differ = match before.pre {
+            Preimage::Pack(place) => !Packs::has_len(place, self.after.len() as u64),
+            Preimage::Git(_) => before.stat.size != current.stat.size,
+            Preimage::Folder | Preimage::Blob(_) | Preimage::Lost(_) | Preimage::Skipped(_) => false,
+        };
+        Ok(!sizes_differ && self.load(before).is_ok() && self.before == self.after)
+    }
+
+    /// Brings the content as it was into `before`.
+    fn load(&mut self, entry: &Entry) -> Result<(), Why> {
+        let shared = self.shared;
+        self.before.clear();
+        match &entry.pre {
+            Preimage::Folder => Ok(()),
+            Preimage::Lost(why) | Preimage::Skipped(why) => Err(*why),
+            Preimage::Pack(place) => shared.packs.read(*place, &mut self.before).map_err(|_| Why::CopyGone),
+            Preimage::Blob(digest) => match shared.blobs.get(digest) {
+                Ok(Some(bytes)) => {
+                    self.before = bytes;
+                    Ok(())
+                }
+                Ok(None) | Err(_) => Err(Why::CopyGone),
+            },
+            Preimage::Git(number) => {
+                let oid = shared.oids.get(*number).ok_or(Why::ObjectGone)?;
+                if self.objects.is_none() {
+                    self.objects = Objects::open(&shared.root.path);
+                }
+                let objects = self.objects.as_mut().ok_or(Why::ObjectGone)?;
+                objects.read(oid, entry.stat.size, &mut self.before)
+            }
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Which files need no copy because git has their content, and reading it from there.
+//!
+//! A file that is clean in the index is, byte for byte, the object the index names, unless git converts on the way
+//! (line ends, `$Id$`, encodings, filters). For line ends and `$Id$` a clean file of the object's size is the object,
+//! because cleaning only ever removes bytes; a file with a filter or an encoding is copied. Nothing of the repository
+//! is written, and nothing that it names is run: the settings are those of `lathe-workspace`'s `Git`, which cannot be
+//! used here because it belongs to the async world and speaks in whole outputs, where this needs a conversation.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use crate::Why;
+
+/// The tree without files, which git knows without having it.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+const SETTINGS: [&str; 12] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "core.untrackedCache=false",
+    "core.fileMode=true",
+    // Whatever could make a changed file look clean.
+    "core.ignoreStat=false",
+    "core.checkStat=default",
+    "core.trustctime=true",
+    "core.preloadIndex=true",
+    "diff.external=",
+    "protocol.allow=never",
+    "submodule.recurse=false",
+];
+
+/// Whose configuration is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Config {
+    /// The repository's alone, and no attributes.
+    Bare,
+    /// The user's too, and all attributes: to learn what git did when it wrote the files. Only for calls that run
+    /// nothing.
+    Whole,
+}
+
+/// A clean file and the object that holds its content.
+pub(crate) struct Reference {
+    pub path: Box<[u8]>,
+    pub oid: Box<[u8]>,
+}
+
+/// The clean files of the work tree around `root`, with paths beneath `root`, ordered. None where there is no work tree,
+/// no git, or anything is strange: everything is copied then.
+pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
+    let git = Git { root: root.to_owned(), no_filters: Vec::new() };
+    let found = git.run(
+        Config::Bare,
+        &["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-path", "index"],
+        None,
+    )?;
+    let index = found.strip_suffix(b"\n")?.strip_prefix(b"true\n")?;
+    let index = Path::new(OsStr::from_bytes(index));
+    let before = std::fs::metadata(index).ok()?;
+    let filters = git.run(Config::Bare, &["config", "--name-only", "--get-regexp", "^filter\\."], None);
+    let git = Git { no_filters: no_filters(&filters.unwrap_or_default()), ..git };
+
+    let files = git.run(Config::Bare, &["ls-files", "-s", "-v", "-z"], None)?;
+    let arguments =
+        ["diff-files", "--name-only", "--relative", "--no-ext-diff", "--ignore-submodules=all", "-z"];
+    let (conversions, dirty) = std::thread::scope(|scope| {
+        let dirty = scope.spawn(|| git.run(Config::Bare, &arguments, None));
+        (git.conversions(&files), dirty.join().ok().flatten())
+    });
+    let (conversions, dirty) = (conversions?, dirty?);
+    // The two looks at the index must have seen the same one.
+    if !is_same(&before, &std::fs::metadata(index).ok()?) {
+        return None;
+    }
+    let dirty: HashSet<&[u8]> = dirty.split(|byte| *byte == 0).collect();
+    let clean = listed_files(&files)
+        .filter(|(path, _)| !dirty.contains(path) && !conversions.contains(path))
+        .map(|(path, oid)| Reference { path: path.into(), oid: oid.into() });
+    Some(clean.collect())
+}
+
+/// Path and object of every file that is tracked in the ordinary way, from `ls-files -s -v -z`: `H 100644 <oid> 0\t<path>`.
+/// Other letters than `H` mean that git was told not to look at the file, or that it is in conflict.
+fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    listing.split(|byte| *byte == 0).filter_map(|line| {
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        let (head, path) = (&line[..tab], &line[tab + 1..]);
+        let mut words = head.split(|byte| *byte == b' ');
+        let (tag, mode, oid, stage) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        (tag == b"H" && mode.starts_with(b"100") && stage == b"0").then_some((path, oid))
+    })
+}
+
+struct Git {
+    root: PathBuf,
+    no_filters: Vec<String>,
+}
+
+impl Git {
+    /// Files whose content may differ from their object although they are clean.
+    fn conversions<'a>(&self, files: &'a [u8]) -> Option<HashSet<&'a [u8]>> {
+        let mut paths = Vec::with_capacity(files.len());
+        for (path, _) in listed_files(files) {
+            paths.extend_from_slice(path);
+            paths.push(0);
+        }
+        // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
+        let found = self.run(Config::Whole, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
+        let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
+        let mut words = found.split(|byte| *byte == 0);
+        while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
+            match (attribute, value) {
+                (_, b"unspecified" | b"unset") => {}
+                (b"filter" | b"working-tree-encoding", _) => drop(excluded.insert(path)),
+                (b"text" | b"eol" | b"crlf" | b"ident", _) => drop(measured.insert(path)),
+                _ => {}
+            }
+        }
+        let all = self.converts_all();
+        let to_measure: Vec<_> = listed_files(files)
+            .filter(|(path, _)| !excluded.contains(*path) && (all || measured.contains(*path)))
+            .collect();
+        let mut converted = self.of_other_size(&to_measure)?;
+        converted.extend(listed_files(files).map(|(path, _)| path).filter(|path| excluded.contains(*path)));
+        Some(converted)
+    }
+
+    /// Whether line ends are converted in files without attributes.
+    fn converts_all(&self) -> bool {
+        let set = |name: &str, off: &[&[u8]]| {
+            let value = self.run(Config::Whole, &["config", "--get", name], None).unwrap_or_default();
+            !off.contains(&value.trim_ascii())
+        };
+        set("core.autocrlf", &[b"", b"false", b"no", b"off", b"0"])
+            || set("core.eol", &[b"", b"lf", b"native"])
+    }
+
+    /// Those whose file has not the size of the object.
+    fn of_other_size<'a>(&self, files: &[(&'a [u8], &[u8])]) -> Option<HashSet<&'a [u8]>> {
+        if files.is_empty() {
+            return Some(HashSet::new());
+        }
+        let asked: Vec<u8> = files.iter().flat_map(|(_, oid)| [oid, &b"\n"[..]].concat()).collect();
+        let sizes = self.run(Config::Bare, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
+        let is_other = |path: &[u8], size: &[u8]| {
+            let on_disk = std::fs::symlink_metadata(self.root.join(OsStr::from_bytes(path)));
+            !on_disk.is_ok_and(|found| found.len().to_string().as_bytes() == size)
+        };
+        let measured = files.iter().zip(sizes.split(|byte| *byte == b'\n'));
+        Some(measured.filter(|((path, _), size)| is_other(path, size)).map(|((path, _), _)| *path).collect())
+    }
+
+    fn command(&self, config: Config) -> Command {
+        let mut command = Command::new("git");
+        command.current_dir(&self.root).env_clear();
+        for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
+            command.envs(std::env::var_os(name).map(|value| (name, value)));
+        }
+        command
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("LC_ALL", "C");
+        if config == Config::Bare {
+            command
+                .env("GIT_CONFIG_NOSYSTEM", "1")
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_ATTR_NOSYSTEM", "1")
+                .arg(format!("--attr-source={EMPTY_TREE}"))
+                .args(["-c", "core.attributesFile=/dev/null", "-c", "core.autocrlf=false"]);
+        }
+        for setting in SETTINGS.into_iter().chain(self.no_filters.iter().map(String::as_str)) {
+            command.args(["-c", setting]);
+        }
+        command
+    }
+
+    /// What it prints, if it ends well.
+    fn run(&self, config: Config, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut command = self.command(config);
+        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.spawn().ok()?;
+        let stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                // If git ends early its exit code tells, not the broken pipe.
+                scope.spawn(move || stdin.write_all(&input).is_ok());
+            }
+            child.wait_with_output()
+        });
+        let output = output.ok()?;
+        output.status.success().then_some(output.stdout)
+    }
+}
+
+/// Empty commands for the filters of these keys, and leave to do without them.
+fn no_filters(keys: &[u8]) -> Vec<String> {
+    let keys = String::from_utf8_lossy(keys);
+    let mut names: Vec<&str> = keys.lines().filter_map(|key| Some(key.rsplit_once('.')?.0)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let off =
+        |name: &str| ["clean=", "smudge=", "process=", "required=false"].map(|end| format!("{name}.{end}"));
+    names.into_iter().flat_map(off).collect()
+}
+
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    let key =
+        |found: &Metadata| (found.ino(), found.len(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+    key(a) == key(b)
+}
+
+/// A conversation with one `git cat-file --batch`.
+pub(crate) struct Objects {
+    child: Child,
+    // Taken when it is dropped: git ends when it hears no more.
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Objects {
+    pub fn open(root: &Path) -> Option<Self> {
+        let git = Git { root: root.to_owned(), no_filters: Vec::new() };
+        let mut command = git.command(Config::Bare);
+        command.args(["cat-file", "--batch"]);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => {
+                Some(Self { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The content of an object that has to be of this size.
+    pub fn read(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> Result<(), Why> {
+        self.ask(oid, size, into).unwrap_or(Err(Why::ObjectGone))
+    }
+
+    fn ask(&mut self, oid: &[u8], size: u64, into: &mut Vec<u8>) -> io::Result<Result<(), Why>> {
+        into.clear();
+        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        stdin.write_all(&[oid, b"\n"].concat())?;
+        let mut head = Vec::new();
+        self.stdout.read_until(b'\n', &mut head)?;
+        let head = String::from_utf8_lossy(&head);
+        let mut words = head.split_ascii_whitespace().skip(1);
+        let (Some("blob"), Some(Ok(found))) = (words.next(), words.next().map(str::parse::<u64>)) else {
+            // "missing", or another type, which is no answer either; what follows cannot be told apart any more.
+            if !head.trim_end().ends_with(" missing") {
+                self.stdin = None;
+            }
+            return Ok(Err(Why::ObjectGone));
+        };
+        if found != size {
+            io::copy(&mut (&mut self.stdout).take(found + 1), &mut io::sink())?;
+            return Ok(Err(Why::ObjectDiffers));
+        }
+        (&mut self.stdout).take(found).read_to_end(into)?;
+        self.stdout.read_exact(&mut [0])?;
+        Ok(if into.len() as u64 == size { Ok(()) } else { Err(Why::ObjectGone) })
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

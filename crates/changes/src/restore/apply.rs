@@ -1,0 +1,384 @@
+//! The order of restoring: files and links that must go, folders that must go (deepest first), folders that must be
+//! there, files and links with their content, and the modes of folders last, because a folder that may not be written
+//! cannot be filled.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::rc::Rc;
+
+use lathe_blobs::Blobs;
+use lathe_protocol::Digest;
+use nix::errno::Errno;
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+#[cfg(target_os = "linux")]
+use super::disk::Synced;
+use super::disk::{Over, Prepared, Sync, chmod, found_at, owner_at};
+use super::{Applied, Planned, Step, is_mode_only, rel_of};
+use crate::TreeChange;
+use crate::beneath::{Rel, Root, split};
+use crate::change::State;
+use crate::stat::{FOLDER_BITS, Kind};
+
+/// How many files are made durable together, and in how many folders, which stay open until then.
+const TOGETHER: usize = 4096;
+const FOLDERS: usize = 128;
+
+/// So few are synced one by one, which does not wait for what others have written.
+const FEW: usize = 32;
+
+pub(super) struct Apply<'a> {
+    root: &'a Root,
+    blobs: &'a Blobs,
+    /// What was and what is now, of every path that was touched.
+    done: BTreeMap<Rel, (Option<State>, Option<State>)>,
+    /// What is not going to happen.
+    left: BTreeMap<Rel, Step>,
+    /// Folders that are opened to us for the time being, with the mode they get at the end.
+    opened: BTreeMap<Rel, u32>,
+    /// Folders in which names came or went.
+    unsynced: BTreeSet<Rel>,
+}
+
+/// Why a path was not restored.
+enum Stopped {
+    Step(Step),
+    Io(io::Error),
+}
+
+impl<E: Into<io::Error>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+struct Item<'a> {
+    rel: Rel,
+    now: Option<&'a State>,
+    want: Option<&'a State>,
+}
+
+impl From<Stopped> for Step {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Step(step) => step,
+            Stopped::Io(error) => Self::Failed { why: error.to_string() },
+        }
+    }
+}
+
+impl Item<'_> {
+    fn kinds(&self) -> (Option<Kind>, Option<Kind>) {
+        let kind = |state: Option<&State>| state.map(|state| Kind::of(state.mode));
+        (kind(self.now), kind(self.want))
+    }
+
+    fn is_mode_only(&self) -> bool {
+        self.now.zip(self.want).is_some_and(|(now, want)| is_mode_only(now, want))
+    }
+
+    fn wanted_mode(&self) -> u32 {
+        self.want.map_or(0, |want| want.mode)
+    }
+}
+
+impl<'a> Apply<'a> {
+    pub fn new(root: &'a Root, blobs: &'a Blobs) -> Self {
+        Self {
+            root,
+            blobs,
+            done: BTreeMap::new(),
+            left: BTreeMap::new(),
+            opened: BTreeMap::new(),
+            unsynced: BTreeSet::new(),
+        }
+    }
+
+    pub fn run(mut self, plan: &[Planned]) -> Applied {
+        let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
+        let mut items: Vec<Item<'_>> = chosen
+            .filter_map(|planned| {
+                let (now, want) = (planned.wanted.now.as_ref(), planned.wanted.want.as_ref());
+                Some(Item { rel: rel_of(&self.root.path, &planned.wanted.path)?, now, want })
+            })
+            .collect();
+        items.sort_by(|a, b| a.rel.cmp(&b.rel));
+
+        const FOLDER: Option<Kind> = Some(Kind::Folder);
+        self.each(items.iter(), |apply, item| match item.kinds() {
+            (Some(Kind::File | Kind::Link), None | FOLDER) => apply.remove(item, UnlinkatFlags::NoRemoveDir),
+            _ => Ok(()),
+        });
+        self.each(items.iter().rev(), |apply, item| match item.kinds() {
+            (FOLDER, want) if want != FOLDER => apply.remove(item, UnlinkatFlags::RemoveDir),
+            _ => Ok(()),
+        });
+        self.each(items.iter(), |apply, item| match item.kinds() {
+            (now, FOLDER) if now != FOLDER => apply.make_folder(&item.rel, item.wanted_mode()),
+            _ => Ok(()),
+        });
+        let is_content = |item: &&Item<'_>| matches!(item.kinds().1, Some(Kind::File | Kind::Link));
+        let (modes, contents): (Vec<&Item<'_>>, Vec<_>) =
+            items.iter().filter(is_content).partition(|item| item.is_mode_only());
+        self.each(modes, |apply, item| apply.change_mode(item));
+        let mut contents = &contents[..];
+        while !contents.is_empty() {
+            let (some, rest) = contents.split_at(together(contents));
+            self.write(some);
+            contents = rest;
+        }
+        self.each(items.iter().rev(), |apply, item| match item.kinds() {
+            (FOLDER, FOLDER) => apply.change_folder_mode(item),
+            _ => Ok(()),
+        });
+        self.close();
+        self.report(plan)
+    }
+
+    /// Acts on each that nothing stands in the way of, and keeps what then does.
+    fn each<'i>(
+        &mut self,
+        items: impl IntoIterator<Item = &'i Item<'i>>,
+        mut act: impl FnMut(&mut Self, &'i Item<'i>) -> Result<(), Stopped>,
+    ) {
+        for item in items {
+            if self.left.contains_key(&item.rel) {
+                continue;
+            }
+            if let Err(stopped) = act(self, item) {
+                self.left.insert(item.rel.clone(), stopped.into());
+            }
+        }
+    }
+
+    /// That what is there is what may be replaced, now and not when the plan was made.
+    fn check(&self, item: &Item<'_>) -> Result<Option<State>, Stopped> {
+        let expected = match self.done.get(&item.rel) {
+            Some((_, after)) => after.as_ref(),
+            None => item.now,
+        };
+        let mut found = found_at(self.root, &item.rel)?;
+        if let (Some(found), Some(mode)) = (&mut found, self.opened.get(&item.rel)) {
+            found.mode = *mode;
+        }
+        match found.as_ref() {
+            found if found == expected => {}
+            found if found == item.want => return Err(Stopped::Step(Step::AlreadyThere)),
+            _ => return Err(Stopped::Step(Step::Conflict { found })),
+        }
+        Ok(found)
+    }
+
+    fn remove(&mut self, item: &Item<'_>, how: UnlinkatFlags) -> Result<(), Stopped> {
+        let found = self.check(item)?;
+        let folder = self.parent(&item.rel)?;
+        match unlinkat(&folder, OsStr::from_bytes(split(&item.rel).1), how) {
+            Ok(()) => {}
+            Err(Errno::ENOTEMPTY | Errno::EEXIST) => return Err(Stopped::Step(Step::FolderInUse)),
+            Err(error) => return Err(error.into()),
+        }
+        self.opened.remove(&item.rel);
+        self.unsynced.remove(&item.rel);
+        self.did(&item.rel, found, None);
+        Ok(())
+    }
+
+    /// A folder that we may fill; it gets its mode at the end.
+    fn make_folder(&mut self, rel: &Rel, mode: u32) -> Result<(), Stopped> {
+        let folder = self.parent(rel)?;
+        let name = split(rel).1;
+        match mkdirat(&folder, OsStr::from_bytes(name), Mode::from_bits_truncate(0o700)) {
+            Ok(()) => {}
+            Err(Errno::EEXIST) => {
+                return Err(Stopped::Step(Step::Conflict { found: found_at(self.root, rel)? }));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.opened.insert(rel.clone(), mode);
+        self.unsynced.insert(rel.clone());
+        let state = State { digest: Digest::of(b""), mode: FOLDER_BITS | mode & 0o7777 };
+        self.did(rel, None, Some(state));
+        Ok(())
+    }
+
+    /// Writes the content of all of them beside their names, makes it durable, then gives each its name.
+    fn write(&mut self, some: &[&Item<'_>]) {
+        let sync = if cfg!(target_os = "linux") && some.len() >= FEW { Sync::Together } else { Sync::Now };
+        let mut ready = Vec::new();
+        let mut folder = None;
+        self.each(some.iter().copied(), |apply, item| {
+            ready.push((item, apply.prepare(item, sync, &mut folder)?));
+            Ok(())
+        });
+        #[cfg(target_os = "linux")]
+        if sync == Sync::Together {
+            let mut synced = Synced::default();
+            if let Err(error) = ready.iter().try_for_each(|(_, prepared)| synced.sync(&prepared.folder)) {
+                let failed = || Step::Failed { why: error.to_string() };
+                self.left.extend(ready.drain(..).map(|(item, _)| (item.rel.clone(), failed())));
+            }
+        }
+        for (item, prepared) in ready {
+            if let Err(stopped) = self.place(item, prepared) {
+                self.left.insert(item.rel.clone(), stopped.into());
+            }
+        }
+    }
+
+    /// `last` is the folder of the item before, which often is the folder of this one.
+    fn prepare(
+        &mut self,
+        item: &Item<'_>,
+        sync: Sync,
+        last: &mut Option<(Rel, Rc<OwnedFd>)>,
+    ) -> Result<Prepared, Stopped> {
+        let Some(want) = item.want else { return Err(Stopped::Step(Step::Refused)) };
+        let Some(bytes) = self.content(want)? else {
+            return Err(Stopped::Step(Step::MissingBlob { digest: want.digest.clone() }));
+        };
+        self.check(item)?;
+        let parent = split(&item.rel).0;
+        let folder = match last {
+            Some((rel, folder)) if **rel == *parent => folder.clone(),
+            _ => {
+                let folder = Rc::new(self.parent(&item.rel)?);
+                *last = Some((parent.into(), folder.clone()));
+                folder
+            }
+        };
+        Ok(match Kind::of(want.mode) {
+            Kind::File => {
+                let owner = owner_at(folder.as_fd(), split(&item.rel).1);
+                Prepared::file(folder, &bytes, want.mode, owner, sync)?
+            }
+            Kind::Link => Prepared::link(folder, &bytes)?,
+            Kind::Folder | Kind::Special => return Err(Stopped::Step(Step::Refused)),
+        })
+    }
+
+    fn place(&mut self, item: &Item<'_>, prepared: Prepared) -> Result<(), Stopped> {
+        // Again, because writing took its time.
+        let found = self.check(item)?;
+        let over = if found.is_some() { Over::Something } else { Over::Nothing };
+        prepared.place(split(&item.rel).1, over)?;
+        self.did(&item.rel, found, item.want.cloned());
+        Ok(())
+    }
+
+    fn content(&self, want: &State) -> Result<Option<Vec<u8>>, Stopped> {
+        self.blobs.get(&want.digest).map_err(|error| Stopped::Step(Step::Failed { why: error.to_string() }))
+    }
+
+    fn change_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
+        let found = self.check(item)?;
+        let mode = item.wanted_mode();
+        let folder = self.parent(&item.rel)?;
+        chmod(folder.as_fd(), split(&item.rel).1, mode)?;
+        self.did(&item.rel, found, item.want.cloned());
+        Ok(())
+    }
+
+    /// Takes effect at the end, with that of all other folders.
+    fn change_folder_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
+        let found = self.check(item)?;
+        self.opened.insert(item.rel.clone(), item.wanted_mode());
+        self.did(&item.rel, found, item.want.cloned());
+        Ok(())
+    }
+
+    /// The folder of a path, with the folders above it made if they are missing, and opened to us if they are not.
+    fn parent(&mut self, rel: &[u8]) -> Result<OwnedFd, Stopped> {
+        let parent = split(rel).0;
+        let ends = parent.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        for end in ends.chain([parent.len()]).filter(|end| *end > 0) {
+            let above: Rel = parent[..end].into();
+            if self.opened.contains_key(&above) || self.unsynced.contains(&above) {
+                continue;
+            }
+            let Some(stat) = self.root.lstat(&above)? else {
+                self.make_folder(&above, 0o755)?;
+                continue;
+            };
+            match stat.kind() {
+                Kind::Folder if stat.mode & 0o700 == 0o700 => {}
+                Kind::Folder => {
+                    let (folder, name) = split(&above);
+                    chmod(self.root.open_folder(folder)?.as_fd(), name, stat.mode | 0o700)?;
+                    self.opened.insert(above, stat.mode);
+                }
+                Kind::File | Kind::Link | Kind::Special => return Err(Stopped::Step(Step::Refused)),
+            }
+        }
+        let folder = self.root.open_folder(parent)?;
+        self.unsynced.insert(parent.into());
+        Ok(folder)
+    }
+
+    fn did(&mut self, rel: &Rel, before: Option<State>, after: Option<State>) {
+        match self.done.get_mut(rel) {
+            Some((_, now)) => *now = after,
+            None => drop(self.done.insert(rel.clone(), (before, after))),
+        }
+    }
+
+    /// Makes the names durable and gives the folders their modes, deepest first.
+    fn close(&mut self) {
+        #[cfg(target_os = "linux")]
+        let (mut synced, many) = (Synced::default(), self.unsynced.len() >= FEW);
+        for rel in std::mem::take(&mut self.unsynced) {
+            let Ok(folder) = self.root.open_folder(&rel) else { continue };
+            // Nothing better can be done about a folder that does not sync; the files themselves were synced.
+            #[cfg(target_os = "linux")]
+            if many {
+                let _ = synced.sync(&folder);
+                continue;
+            }
+            let _ = File::from(folder).sync_all();
+        }
+        for (rel, mode) in std::mem::take(&mut self.opened).into_iter().rev() {
+            let (folder, name) = split(&rel);
+            let closed = match self.root.open_folder(folder) {
+                Ok(folder) => chmod(folder.as_fd(), name, mode),
+                Err(error) => Err(error.into()),
+            };
+            if let Err(error) = closed {
+                if let (Ok(found), true) = (found_at(self.root, &rel), self.done.contains_key(&rel)) {
+                    self.did(&rel, None, found);
+                }
+                self.left.insert(rel, Step::Failed { why: error.to_string() });
+            }
+        }
+    }
+
+    fn report(self, plan: &[Planned]) -> Applied {
+        let changed = self.done.into_iter().filter(|(_, (before, after))| before != after);
+        let mut changes: Vec<_> = changed
+            .map(|(rel, (before, after))| TreeChange::new(self.root.absolute(&rel), before, after))
+            .collect();
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        let left = plan.iter().filter_map(|planned| {
+            let rel = rel_of(&self.root.path, &planned.wanted.path)?;
+            // As it should be, by whoever did it: a file restored under one name is restored under all.
+            let step = self.left.get(&rel).filter(|step| **step != Step::AlreadyThere)?.clone();
+            Some(Planned { wanted: planned.wanted.clone(), step })
+        });
+        Applied { left: left.collect(), changes }
+    }
+}
+
+/// How many of these, which are ordered, are written together.
+fn together(items: &[&Item<'_>]) -> usize {
+    let mut folders = 0;
+    let mut last = None;
+    let is_too_many = |item: &&Item<'_>| {
+        let parent = split(&item.rel).0;
+        folders += usize::from(last.replace(parent.to_owned()).is_none_or(|last| last != parent));
+        folders > FOLDERS
+    };
+    items.iter().take(TOGETHER).position(is_too_many).unwrap_or(items.len().min(TOGETHER))
+}

@@ -1,0 +1,418 @@
+//! The tree as it was before a line, kept up to date from line to line.
+
+use std::collections::{BTreeMap, HashSet};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+
+use lathe_blobs::Blobs;
+use nix::errno::Errno;
+
+use crate::beneath::{Rel, Root, is_inside, split};
+use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
+use crate::git::{self, Reference};
+use crate::manifest::{Entry, Manifest, Oids, Preimage};
+use crate::pack::Packs;
+use crate::stat::{Kind, Since};
+use crate::walk::{Seen, Walk};
+use crate::watch::{Depth, Touched, Watcher};
+use crate::{ChangesError, NotUndoable, TreeChange};
+
+/// How much is kept. What goes beyond is told as not undoable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest file. It is held in memory while it is looked at.
+    pub file_bytes: u64,
+    /// All copies together, and all new content of one comparison.
+    pub total_bytes: u64,
+    /// Files, links and folders.
+    pub files: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { file_bytes: 64 << 20, total_bytes: 2 << 30, files: 500_000 }
+    }
+}
+
+/// Whether the kernel is asked what changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Watch {
+    #[default]
+    On,
+    /// Everything is looked at every time.
+    Off,
+}
+
+#[derive(Debug, Clone)]
+pub struct TrackerOptions {
+    /// The folder to track, absolute.
+    pub root: PathBuf,
+    /// Where changed content is kept for good.
+    pub blobs: Blobs,
+    /// A private folder for copies, outside of the tree or in `exclude`. It is made if it is not there.
+    pub scratch: PathBuf,
+    pub limits: Limits,
+    /// Absolute folders that are not tracked, like Lathe's home. `scratch` and the blobs never are.
+    pub exclude: Vec<PathBuf>,
+    pub watch: Watch,
+}
+
+/// What happened in the tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Ordered by path.
+    pub changes: Vec<TreeChange>,
+    /// What changed beside, and cannot be brought back. Ordered by path.
+    pub not_undoable: Vec<NotUndoable>,
+}
+
+/// What there is, for people and the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Secured {
+    pub entries: usize,
+    /// Files whose content git has.
+    pub by_reference: usize,
+    /// Bytes copied.
+    pub copied_bytes: u64,
+    /// Whether the watcher narrows the comparison.
+    pub watched: bool,
+}
+
+/// Knows the tree as it was, and finds what became of it.
+#[derive(Debug)]
+pub struct Tracker {
+    options: TrackerOptions,
+    excluded: Vec<Rel>,
+    root: Root,
+    inode: u64,
+    manifest: Manifest,
+    packs: Packs,
+    oids: Oids,
+    watcher: Option<Watcher>,
+    /// Set while a look is under way: if it fails, the next one looks at everything.
+    unsettled: bool,
+}
+
+enum Scope {
+    Touched,
+    Everything,
+}
+
+impl Tracker {
+    /// Makes sure that everything in the tree can be brought back, as far as the limits go. Takes seconds for a large
+    /// tree; the tree may change meanwhile: [`refresh`](Self::refresh) takes that over.
+    pub fn secure(options: TrackerOptions) -> Result<Self, ChangesError> {
+        let since = Since::now();
+        let root = Root::open(&options.root)?;
+        let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
+        let packs = make_packs(&options)
+            .map_err(|source| ChangesError::Scratch { scratch: options.scratch.clone(), source })?;
+        let mut tracker = Self {
+            excluded: excluded(&options),
+            root,
+            inode,
+            manifest: Manifest::default(),
+            packs,
+            oids: Oids::default(),
+            watcher: start_watcher(options.watch),
+            unsettled: false,
+            options,
+        };
+        let (seen, references) = std::thread::scope(|scope| {
+            let references = scope.spawn(|| git::clean_files(&tracker.root.path));
+            let seen = tracker.walk().all();
+            (seen, references.join().ok().flatten().unwrap_or_default())
+        });
+        tracker.check_watcher();
+        tracker.fill(seen, &references, since)?;
+        Ok(tracker)
+    }
+
+    /// Takes over what others changed since the last look, as the state before the next line. Returns their paths.
+    pub fn refresh(&mut self) -> Result<Vec<PathBuf>, ChangesError> {
+        let since = Since::now();
+        let candidates = self.look(Scope::Touched)?;
+        let outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
+        let changed = outcomes.iter().filter(|outcome| outcome.changed);
+        let mut paths: Vec<PathBuf> = changed.map(|outcome| self.root.absolute(&outcome.rel)).collect();
+        self.settle(outcomes)?;
+        paths.sort();
+        Ok(paths)
+    }
+
+    /// What changed since the last look. That becomes the state before the next line.
+    pub fn compare(&mut self) -> Result<Compared, ChangesError> {
+        self.compare_within(Scope::Touched)
+    }
+
+    /// The same without trusting the watcher, for the end of a task. The watcher does not hear of writes through a
+    /// memory mapping that outlives its file descriptor, through a hard link that lies outside of the tree or came and
+    /// went since the last look, and by other machines on a shared file system. Any walk finds those.
+    pub fn full_check(&mut self) -> Result<Compared, ChangesError> {
+        self.compare_within(Scope::Everything)
+    }
+
+    /// What in the tree cannot be brought back if a line changes it. Ordered by path.
+    pub fn not_undoable(&self) -> Vec<NotUndoable> {
+        let lost = |entry: &Entry| match entry.pre {
+            Preimage::Lost(why) | Preimage::Skipped(why) => Some(why),
+            Preimage::Folder | Preimage::Git(_) | Preimage::Pack(_) | Preimage::Blob(_) => None,
+        };
+        let found = self.manifest.iter().filter_map(|(rel, entry)| {
+            lost(entry).map(|why| NotUndoable { path: self.root.absolute(rel), why })
+        });
+        let mut found: Vec<_> = found.collect();
+        found.sort();
+        found
+    }
+
+    pub fn secured(&self) -> Secured {
+        let is_reference = |entry: &Entry| matches!(entry.pre, Preimage::Git(_));
+        Secured {
+            entries: self.manifest.len(),
+            by_reference: self.manifest.iter().filter(|(_, entry)| is_reference(entry)).count(),
+            copied_bytes: self.packs.live(),
+            watched: self.watcher.is_some(),
+        }
+    }
+
+    fn compare_within(&mut self, scope: Scope) -> Result<Compared, ChangesError> {
+        let since = Since::now();
+        let candidates = self.look(scope)?;
+        let batch = self.options.blobs.batch();
+        let keep = Keep::Blobs { batch: &batch, taken: &AtomicU64::new(0) };
+        let mut outcomes = self.examine(keep, since).run(&candidates)?;
+        // The changes name blobs, so these are durable first.
+        batch.finish()?;
+        let mut compared = Compared::default();
+        for outcome in &mut outcomes {
+            compared.changes.extend(outcome.change.take());
+            let path = || self.root.absolute(&outcome.rel);
+            compared.not_undoable.extend(outcome.not_undoable.map(|why| NotUndoable { path: path(), why }));
+        }
+        self.settle(outcomes)?;
+        compared.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        compared.not_undoable.sort();
+        Ok(compared)
+    }
+
+    /// The first entries: references to git's objects where they hold, copies of the rest.
+    fn fill(&mut self, seen: Vec<Seen>, references: &[Reference], since: Since) -> Result<(), ChangesError> {
+        let mut entries = Vec::with_capacity(seen.len());
+        let mut candidates = Vec::new();
+        let mut references = references.iter().peekable();
+        for one in seen {
+            while references.next_if(|reference| reference.path < one.rel).is_some() {}
+            let reference = references.next_if(|reference| reference.path == one.rel);
+            // A file touched since git was asked may not be what git saw.
+            let is_clean = one.stat.kind() == Kind::File
+                && one.stat.size <= self.options.limits.file_bytes
+                && !since.touched(&one.stat);
+            match reference.filter(|_| is_clean).and_then(|reference| self.oids.add(&reference.oid)) {
+                Some(number) => {
+                    let entry = Entry { stat: one.stat, racy: false, pre: Preimage::Git(number) };
+                    entries.push((one.rel, entry));
+                }
+                None => candidates.push(Candidate { rel: one.rel.clone(), now: Some(one) }),
+            }
+        }
+        let outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
+        drop(candidates);
+        entries.extend(outcomes.into_iter().filter_map(|outcome| Some((outcome.rel, outcome.entry??))));
+        entries.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        self.manifest = Manifest::new(entries);
+        self.flush()
+    }
+
+    /// What has to be looked at.
+    fn look(&mut self, scope: Scope) -> Result<Vec<Candidate>, ChangesError> {
+        let settled = !std::mem::replace(&mut self.unsettled, true);
+        self.root = Root::open(&self.options.root)?;
+        let inode = self.root.inode().map_err(|error| ChangesError::io("look at", &self.root.path, error))?;
+        let same_root = std::mem::replace(&mut self.inode, inode) == inode;
+        let touched = match &self.watcher {
+            Some(watcher) => watcher.drain(),
+            None => Touched::Unknown,
+        };
+        match (scope, touched) {
+            (Scope::Touched, Touched::Paths(paths)) if settled && same_root => {
+                // A path that cannot be reached is one that only a look at the folders above it explains.
+                Ok(self.look_at(paths).unwrap_or_else(|_| self.look_everywhere()))
+            }
+            (_, touched) => {
+                if self.watcher.is_some() && (matches!(touched, Touched::Unknown) || !same_root) {
+                    self.watcher = start_watcher(self.options.watch);
+                }
+                let candidates = self.look_everywhere();
+                self.check_watcher();
+                Ok(candidates)
+            }
+        }
+    }
+
+    fn look_everywhere(&self) -> Vec<Candidate> {
+        self.beside_known(self.walk().all(), &[])
+    }
+
+    fn look_at(&self, mut paths: BTreeMap<Rel, Depth>) -> Result<Vec<Candidate>, Errno> {
+        for rel in self.manifest.linked() {
+            paths.entry(rel.clone()).or_insert(Depth::One);
+        }
+        let walk = self.walk();
+        let mut candidates: BTreeMap<Rel, Candidate> = BTreeMap::new();
+        for (rel, depth) in &paths {
+            if has_ancestor(&paths, rel) {
+                continue;
+            }
+            let is_folder = |kind: Kind| kind == Kind::Folder;
+            let known_folder = self.manifest.get(rel).is_some_and(|entry| is_folder(entry.stat.kind()));
+            let now = walk.only(rel)?;
+            let now_folder = now.as_ref().is_some_and(|now| is_folder(now.stat.kind()));
+            if *depth == Depth::Tree || known_folder != now_folder {
+                let found = self.beside_known(walk.from(rel)?, rel);
+                candidates.extend(found.into_iter().map(|one| (one.rel.clone(), one)));
+            } else {
+                candidates.entry(rel.clone()).or_insert_with(|| Candidate { rel: rel.clone(), now });
+            }
+        }
+        self.add_other_names(&walk, &mut candidates)?;
+        Ok(candidates.into_values().collect())
+    }
+
+    /// A file that got a second name may have been changed through it, and the kernel tells nothing of that at the first.
+    fn add_other_names(&self, walk: &Walk<'_>, to: &mut BTreeMap<Rel, Candidate>) -> Result<(), Errno> {
+        let is_known = |rel: &Rel| self.manifest.get(rel).is_some_and(|entry| entry.stat.linked);
+        let stats = to.values().filter_map(|one| Some((&one.rel, one.now.as_ref()?.stat)));
+        let inodes: HashSet<u64> =
+            stats.filter(|(rel, stat)| stat.linked && !is_known(rel)).map(|(_, stat)| stat.inode).collect();
+        if inodes.is_empty() {
+            return Ok(());
+        }
+        for (rel, entry) in self.manifest.iter().filter(|(_, entry)| inodes.contains(&entry.stat.inode)) {
+            if entry.stat.kind() == Kind::File && !to.contains_key(rel) {
+                to.insert(rel.clone(), Candidate { rel: rel.clone(), now: walk.only(rel)? });
+            }
+        }
+        Ok(())
+    }
+
+    /// What was seen at `scope` and inside it, and what is known there but was not seen.
+    fn beside_known(&self, seen: Vec<Seen>, scope: &[u8]) -> Vec<Candidate> {
+        let is_changed = |one: &Seen| {
+            self.manifest.get(&one.rel).is_none_or(|entry| {
+                entry.racy
+                    || !entry.stat.same(&one.stat)
+                    || entry.stat.linked != one.stat.linked
+                    || one.skipped.is_some() != matches!(entry.pre, Preimage::Skipped(_))
+            })
+        };
+        // What is in a folder that is not looked into any more is not known to be gone.
+        let closed: Vec<&Rel> = seen.iter().filter(|one| one.skipped.is_some()).map(|one| &one.rel).collect();
+        let itself = self.manifest.get(scope).map(|_| Rel::from(scope));
+        let known = itself.into_iter().chain(self.manifest.inside(scope).map(|(rel, _)| rel.clone()));
+        let mut gone: Vec<Candidate> = known
+            .filter(|rel| seen.binary_search_by(|one| one.rel.cmp(rel)).is_err())
+            .filter(|rel| !closed.iter().any(|folder| is_inside(rel, folder)))
+            .map(|rel| Candidate { rel, now: None })
+            .collect();
+        let changed = seen.into_iter().filter(is_changed);
+        gone.extend(changed.map(|one| Candidate { rel: one.rel.clone(), now: Some(one) }));
+        gone
+    }
+
+    /// Moves the baseline.
+    fn settle(&mut self, outcomes: Vec<Outcome>) -> Result<(), ChangesError> {
+        for outcome in outcomes {
+            let Some(entry) = outcome.entry else { continue };
+            let kept = match entry.as_ref().map(|entry| &entry.pre) {
+                Some(Preimage::Pack(place)) => Some(*place),
+                _ => None,
+            };
+            if let Some(Entry { pre: Preimage::Pack(place), .. }) = self.manifest.set(&outcome.rel, entry)
+                && kept != Some(place)
+            {
+                self.packs.release(place);
+            }
+        }
+        self.flush()?;
+        self.unsettled = false;
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), ChangesError> {
+        let scratch = || self.options.scratch.clone();
+        self.packs.settle().map_err(|source| ChangesError::Scratch { scratch: scratch(), source })
+    }
+
+    /// A watcher that does not see every folder is of no use.
+    fn check_watcher(&mut self) {
+        if self.watcher.as_ref().is_some_and(|watcher| !watcher.sees()) {
+            self.watcher = None;
+        }
+    }
+
+    fn walk(&self) -> Walk<'_> {
+        Walk {
+            root: &self.root,
+            manifest: &self.manifest,
+            watcher: self.watcher.as_ref(),
+            excluded: &self.excluded,
+            limit: self.options.limits.files,
+        }
+    }
+
+    fn examine<'a>(&'a self, keep: Keep<'a>, since: Since) -> Examine<'a> {
+        Examine {
+            root: &self.root,
+            manifest: &self.manifest,
+            packs: &self.packs,
+            oids: &self.oids,
+            blobs: &self.options.blobs,
+            scratch: &self.options.scratch,
+            file_bytes: self.options.limits.file_bytes.min(u64::from(u32::MAX)),
+            total_bytes: self.options.limits.total_bytes,
+            since,
+            keep,
+        }
+    }
+}
+
+/// Whether a look at a folder above covers this path.
+fn has_ancestor(paths: &BTreeMap<Rel, Depth>, rel: &[u8]) -> bool {
+    let mut above = split(rel).0;
+    while !above.is_empty() {
+        if paths.get(above) == Some(&Depth::Tree) {
+            return true;
+        }
+        above = split(above).0;
+    }
+    false
+}
+
+fn start_watcher(watch: Watch) -> Option<Watcher> {
+    match watch {
+        Watch::On => Watcher::start(),
+        Watch::Off => None,
+    }
+}
+
+fn make_packs(options: &TrackerOptions) -> std::io::Result<Packs> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&options.scratch)?;
+    Packs::new(&options.scratch, WORKERS, options.limits.total_bytes)
+}
+
+fn excluded(options: &TrackerOptions) -> Vec<Rel> {
+    let own = [options.scratch.as_path(), options.blobs.dir()];
+    let all = options.exclude.iter().map(PathBuf::as_path).chain(own);
+    // As they are written and as they are: either may go through a link that the other does not.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let real_root = real(&options.root);
+    let beneath = all.flat_map(|path| {
+        let written = path.strip_prefix(&options.root).ok().map(Path::to_owned);
+        let resolved = real(path).strip_prefix(&real_root).ok().map(Path::to_owned);
+        written.into_iter().chain(resolved)
+    });
+    beneath.map(|rel| Rel::from(rel.as_os_str().as_bytes())).collect()
+}

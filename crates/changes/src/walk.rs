@@ -1,0 +1,206 @@
+//! Every path of the tree with what `lstat` says of it.
+//!
+//! Two threads take folders from one list. A folder is watched before it is read, so that whatever comes after the
+//! reading is told by the watcher. What a folder is, tracked or not, is decided when it is first met and kept: a
+//! `CACHEDIR.TAG` that a line puts into a tracked folder must not make the files in it look deleted.
+
+use std::os::fd::AsFd as _;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+
+use crate::Why;
+use crate::beneath::{Rel, Root, is_git, join, lstat_at, split};
+use crate::manifest::{Manifest, Preimage};
+use crate::stat::{Kind, Stat};
+use crate::watch::Watcher;
+
+/// Folders whose content is made from something else, by the name that tools give them.
+const MADE_AGAIN: [&[u8]; 5] = [b"node_modules", b"__pycache__", b".venv", b".tox", b".gradle"];
+
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub rel: Rel,
+    pub stat: Stat,
+    /// Why it is not looked into.
+    pub skipped: Option<Why>,
+}
+
+pub(crate) struct Walk<'a> {
+    pub root: &'a Root,
+    pub manifest: &'a Manifest,
+    pub watcher: Option<&'a Watcher>,
+    /// Folders that are kept out.
+    pub excluded: &'a [Rel],
+    /// The most entries there may be.
+    pub limit: usize,
+}
+
+#[derive(Default)]
+struct List {
+    folders: Vec<(Rel, Option<Stat>)>,
+    busy: usize,
+    seen: Vec<Seen>,
+}
+
+impl Walk<'_> {
+    /// The whole tree, ordered by path.
+    pub fn all(&self) -> Vec<Seen> {
+        self.run(Rel::default(), None, self.limit)
+    }
+
+    /// A path and everything inside it, ordered by path. Nothing there is an empty list.
+    pub fn from(&self, rel: &[u8]) -> Result<Vec<Seen>, Errno> {
+        let Some(stat) = self.root.lstat(rel)? else { return Ok(Vec::new()) };
+        Ok(match self.sort_out(rel.into(), stat) {
+            Ok(seen) => vec![seen],
+            Err((rel, stat)) => {
+                let elsewhere = self.manifest.len() - self.manifest.inside(&rel).count();
+                self.run(rel, Some(stat), self.limit.saturating_sub(elsewhere))
+            }
+        })
+    }
+
+    /// One path, not what is inside it.
+    pub fn only(&self, rel: &[u8]) -> Result<Option<Seen>, Errno> {
+        let Some(stat) = self.root.lstat(rel)? else { return Ok(None) };
+        Ok(Some(match self.sort_out(rel.into(), stat) {
+            Ok(seen) => seen,
+            Err((rel, stat)) => Seen { rel, stat, skipped: None },
+        }))
+    }
+
+    /// What needs no look inside; a folder that does comes back as the error.
+    fn sort_out(&self, rel: Rel, stat: Stat) -> Result<Seen, (Rel, Stat)> {
+        let (_, name) = split(&rel);
+        let skipped = if is_git(name) {
+            Some(Why::Git)
+        } else if stat.kind() != Kind::Folder {
+            None
+        } else if let Some(entry) = self.manifest.get(&rel) {
+            match entry.pre {
+                Preimage::Skipped(why) => Some(why),
+                _ if entry.stat.kind() == Kind::Folder => return Err((rel, stat)),
+                _ => self.rule(&rel, name),
+            }
+        } else {
+            self.rule(&rel, name)
+        };
+        match (skipped, stat.kind()) {
+            (None, Kind::Folder) => Err((rel, stat)),
+            (skipped, _) => Ok(Seen { rel, stat, skipped }),
+        }
+    }
+
+    fn rule(&self, rel: &Rel, name: &[u8]) -> Option<Why> {
+        if self.excluded.contains(rel) {
+            Some(Why::Excluded)
+        } else if MADE_AGAIN.contains(&name) {
+            Some(Why::Cache)
+        } else {
+            None
+        }
+    }
+
+    /// `limit` is how many entries may be found.
+    fn run(&self, rel: Rel, stat: Option<Stat>, limit: usize) -> Vec<Seen> {
+        // A thread costs more than the walk of a small subtree; only the whole tree is known to be worth it.
+        let threads = if stat.is_none() { 2 } else { 1 };
+        let list = Mutex::new(List { folders: vec![(rel, stat)], ..List::default() });
+        let ready = Condvar::new();
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| self.work(&list, &ready, limit));
+            }
+            self.work(&list, &ready, limit);
+        });
+        let mut seen = list.into_inner().unwrap_or_else(PoisonError::into_inner).seen;
+        seen.sort_unstable_by(|a, b| a.rel.cmp(&b.rel));
+        seen
+    }
+
+    fn work(&self, list: &Mutex<List>, ready: &Condvar, limit: usize) {
+        let mut held = lock(list);
+        loop {
+            if let Some((rel, stat)) = held.folders.pop() {
+                held.busy += 1;
+                let room = limit.saturating_sub(held.seen.len());
+                drop(held);
+                let (seen, folders) = self.folder(rel, stat, room);
+                held = lock(list);
+                held.busy -= 1;
+                held.seen.extend(seen);
+                held.folders.extend(folders);
+                ready.notify_all();
+            } else if held.busy == 0 {
+                return;
+            } else {
+                held = ready.wait(held).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// One folder, what is in it, and the folders to go on with. Only the root has no `stat`, and no place in the list
+    /// unless it is skipped.
+    fn folder(&self, rel: Rel, stat: Option<Stat>, room: usize) -> (Vec<Seen>, Vec<(Rel, Option<Stat>)>) {
+        if let Some(watcher) = self.watcher {
+            watcher.add(&self.root.folder_path(&rel), &rel);
+        }
+        let skip = |rel: Rel, why: Why| {
+            let stat = stat.or_else(|| {
+                let folder = self.root.open_folder(&rel).ok()?;
+                lstat_at(folder.as_fd(), b".").ok()
+            });
+            let seen = stat.map(|stat| Seen { rel, stat, skipped: Some(why) });
+            (seen.into_iter().collect(), Vec::new())
+        };
+        let (folder, names) = match self.names(&rel) {
+            Ok(read) => read,
+            // It was there a moment ago, and is no folder any more: the watcher tells, or the next walk.
+            Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => return (Vec::new(), Vec::new()),
+            Err(_) => return skip(rel, Why::Unreadable),
+        };
+        let is_new =
+            stat.is_some() && self.manifest.get(&rel).is_none_or(|entry| entry.stat.kind() != Kind::Folder);
+        if is_new && names.iter().any(|name| **name == *b"CACHEDIR.TAG") {
+            return skip(rel, Why::Cache);
+        }
+        if names.len() > room {
+            return skip(rel, Why::TooMany);
+        }
+        let mut seen = Vec::with_capacity(names.len() + 1);
+        let mut folders = Vec::new();
+        for name in names {
+            let stat = match lstat_at(folder.as_fd(), &name) {
+                Ok(stat) => stat,
+                Err(Errno::ENOENT) => continue,
+                // A folder that may be listed but not entered.
+                Err(_) => return skip(rel, Why::Unreadable),
+            };
+            match self.sort_out(join(&rel, &name), stat) {
+                Ok(one) => seen.push(one),
+                Err((rel, stat)) => folders.push((rel, Some(stat))),
+            }
+        }
+        seen.extend(stat.map(|stat| Seen { rel, stat, skipped: None }));
+        (seen, folders)
+    }
+
+    fn names(&self, rel: &[u8]) -> Result<(Dir, Vec<Rel>), Errno> {
+        let mut folder = Dir::from_fd(self.root.open_folder(rel)?)?;
+        let mut names = Vec::new();
+        for entry in folder.iter() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(Rel::from(name));
+            }
+        }
+        Ok((folder, names))
+    }
+}
+
+fn lock(list: &Mutex<List>) -> MutexGuard<'_, List> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,9 @@
+//! Tracking and restoring on real trees in temporary folders.
+#![allow(clippy::unwrap_used)]
+
+mod git;
+mod kinds;
+mod property;
+mod restoring;
+mod tree;
+mod watching;

@@ -1,0 +1,137 @@
+//! `rewind`, `undo` and `diff`: what was changed, and the way back.
+
+use clap::Args;
+use lathe_host::{Host, HostError, PathAct, Really, Undone, What};
+use lathe_protocol::StepNo;
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::term::{self, Paint};
+use crate::words::{Language, Say};
+
+#[derive(Args)]
+pub(crate) struct RewindArgs {
+    /// Session: its id or the beginning of it; the newest if left out
+    id: Option<String>,
+    /// The state after this step; 0 is the beginning
+    #[arg(long)]
+    to: u32,
+    /// Only files go back
+    #[arg(long, conflicts_with_all = ["conversation", "both"])]
+    files: bool,
+    /// Only the conversation goes back
+    #[arg(long, conflicts_with = "both")]
+    conversation: bool,
+    /// Files and conversation go back (the default)
+    #[arg(long)]
+    both: bool,
+    /// Only show what would be done
+    #[arg(long)]
+    preview: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct UndoArgs {
+    /// Session: its id or the beginning of it; the newest if left out
+    id: Option<String>,
+    /// Only show what would be done
+    #[arg(long)]
+    preview: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DiffArgs {
+    /// Session: its id or the beginning of it; the newest if left out
+    id: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn really(preview: bool) -> Really {
+    if preview { Really::Preview } else { Really::Do }
+}
+
+pub(crate) fn rewind(host: &Host, args: &RewindArgs) -> Exit {
+    let what = match (args.files, args.conversation) {
+        (true, _) => What::Files,
+        (_, true) => What::Conversation,
+        (false, false) => What::Both,
+    };
+    let id = host.find(args.id.as_deref());
+    let undone = id.and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview)));
+    tell(undone, args.preview, args.json)
+}
+
+pub(crate) fn undo(host: &Host, args: &UndoArgs) -> Exit {
+    let undone = host.find(args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview)));
+    tell(undone, args.preview, args.json)
+}
+
+/// What was left alone makes the whole a failure, so that a script notices.
+fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool) -> Exit {
+    let undone = match undone {
+        Ok(undone) => undone,
+        Err(error) => return Exit::host(&error),
+    };
+    if as_json {
+        term::out(&format!("{}\n", json!({ "preview": preview, "undone": undone })));
+    } else {
+        term::out(&words(&undone, preview));
+    }
+    if undone.conflicts.is_empty() { Exit::Done } else { Exit::Failed }
+}
+
+fn words(undone: &Undone, preview: bool) -> String {
+    let language = Language::find();
+    let paint = Paint::new(term::is_terminal());
+    let say = |say: Say| say.text(language);
+    let head = if preview { say(Say::WouldTakeBack) } else { say(Say::TookBack) };
+    let mut out = format!("{head}: {}\n", undone.about);
+    let row =
+        |act: &PathAct| format!("  {}  {}\n", term::clean(&act.path), paint.dim(&term::clean(&act.act)));
+    undone.restored.iter().for_each(|act| out.push_str(&row(act)));
+    if undone.restored.is_empty() {
+        out.push_str(&format!("  {}\n", say(Say::NoFiles)));
+    }
+    if undone.steps > 0 {
+        out.push_str(&format!("{}: {}\n", say(Say::StepsLeft), undone.steps));
+    }
+    if !undone.conflicts.is_empty() {
+        out.push_str(&format!("{}\n", paint.yellow(say(Say::LeftAlone))));
+        undone.conflicts.iter().for_each(|act| out.push_str(&row(act)));
+    }
+    if !preview && (!undone.restored.is_empty() || undone.steps > 0) {
+        out.push_str(&format!("{}\n", paint.dim(say(Say::UndoHint))));
+    }
+    out
+}
+
+pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
+    let diffs = match host.find(args.id.as_deref()).and_then(|id| host.session_diffs(&id)) {
+        Ok(diffs) => diffs,
+        Err(error) => return Exit::host(&error),
+    };
+    if args.json {
+        let rows: Vec<_> = diffs
+            .iter()
+            .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
+            .collect();
+        term::out(&format!("{}\n", json!(rows)));
+        return Exit::Done;
+    }
+    let paint = Paint::new(term::is_terminal());
+    if diffs.is_empty() {
+        term::out(&format!("{}\n", Say::NoFiles.text(Language::find())));
+    }
+    for diff in &diffs {
+        term::out(&paint.diff(&diff.diff));
+    }
+    Exit::Done
+}

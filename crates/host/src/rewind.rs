@@ -1,0 +1,324 @@
+//! Going back: files, conversation, or both, to the state after a step; and taking back the last change.
+//!
+//! What happened to files is one line of events, whatever branch of the conversation they belong to: a branch that was left
+//! changed files all the same. So the way back to a step undoes every change recorded after the end of that step, newest
+//! first. Only what those changes left is replaced; what somebody else changed meanwhile is a conflict, shown and kept.
+
+use std::path::Path;
+
+use lathe_changes::restore::{self, Planned, Step};
+use lathe_changes::{TreeChange, net};
+use lathe_journal::{Journal, Reader, live};
+use lathe_protocol::{
+    CallId, Change, Draft, Event, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
+    SessionOpened, StepNo,
+};
+use serde::Serialize;
+
+use crate::error::HostError;
+use crate::session::{Host, now};
+
+/// What goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    Files,
+    Conversation,
+    Both,
+}
+
+impl What {
+    fn files(self) -> bool {
+        self != What::Conversation
+    }
+
+    fn conversation(self) -> bool {
+        self != What::Files
+    }
+}
+
+/// Whether it is done or only shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Really {
+    Do,
+    Preview,
+}
+
+/// What going back does, or would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Undone {
+    /// Files put back, each with what is done to it.
+    pub restored: Vec<PathAct>,
+    /// Paths that are left as they are, each with the reason.
+    pub conflicts: Vec<PathAct>,
+    /// Steps of the conversation that are left behind.
+    pub steps: u32,
+    /// What was taken back, for people.
+    pub about: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PathAct {
+    /// From the workspace on.
+    pub path: String,
+    pub act: String,
+}
+
+/// The whole story of a session.
+struct Story {
+    opened: SessionOpened,
+    all: Vec<Event>,
+    last_run: RunNo,
+}
+
+impl Host {
+    /// The state after step `to`. The session must not be in use.
+    pub fn rewind(
+        &self,
+        id: &SessionId,
+        to: StepNo,
+        what: What,
+        really: Really,
+    ) -> Result<Undone, HostError> {
+        let mut held = match really {
+            Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
+            Really::Preview => None,
+        };
+        let story = self.story(id)?;
+        let branch = live(story.all.clone());
+        let last = last_step(&branch);
+        if to > last {
+            return Err(HostError::NoSuchStep { at: to, last });
+        }
+        let end = end_of(&story, to);
+        let mut undone = Undone { about: format!("to the end of step {to}"), ..Undone::default() };
+        if what.files() {
+            let changes = changes_after(&story.all, end);
+            let done = self.put_back(&story, &changes, really, &mut undone)?;
+            if let (Some(journal), Some(changes)) = (&mut held, done) {
+                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
+                let restored = FilesRestored { to: Some(to), undoes: None, changes, conflicts };
+                append(journal, story.last_run, restored)?;
+            }
+        }
+        if what.conversation() && to < last {
+            undone.steps = last.0 - to.0;
+            if let Some(journal) = &mut held {
+                append(journal, story.last_run, Rewound { to })?;
+            }
+        }
+        if let Some(journal) = held {
+            journal.close()?;
+            self.note(id);
+        }
+        Ok(undone)
+    }
+
+    /// Takes back the newest act that changed files and was not taken back yet: a step's changes, or a rewind.
+    pub fn undo(&self, id: &SessionId, really: Really) -> Result<Undone, HostError> {
+        let mut held = match really {
+            Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
+            Really::Preview => None,
+        };
+        let story = self.story(id)?;
+        let Some(act) = newest_act(&story.all) else {
+            return Err(HostError::NothingToUndo);
+        };
+        let mut undone = Undone { about: act.about.clone(), ..Undone::default() };
+        let done = self.put_back(&story, &act.changes, really, &mut undone)?;
+        if let Some(journal) = &mut held {
+            if let Some(changes) = done {
+                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
+                let restored = FilesRestored { to: None, undoes: Some(act.seq), changes, conflicts };
+                append(journal, story.last_run, restored)?;
+            }
+            if let Some(rewind) = act.rewind {
+                append(journal, story.last_run, RewindUndone { rewind })?;
+            }
+        }
+        if let Some(journal) = held {
+            journal.close()?;
+            self.note(id);
+        }
+        Ok(undone)
+    }
+
+    /// Undoes changes, oldest first in the list, in the tree. Gives what was done to files.
+    fn put_back(
+        &self,
+        story: &Story,
+        changes: &[TreeChange],
+        really: Really,
+        undone: &mut Undone,
+    ) -> Result<Option<Vec<Change>>, HostError> {
+        let (root, blobs) = (Path::new(&story.opened.workspace), self.home().blobs()?);
+        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
+        for planned in &plan {
+            note(root, planned, undone);
+        }
+        if really == Really::Preview {
+            return Ok(None);
+        }
+        let applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
+        // What changed between the plan and the act is a conflict too.
+        for left in &applied.left {
+            let path = shown(root, &left.wanted.path);
+            undone.restored.retain(|act| act.path != path);
+            if undone.conflicts.iter().all(|act| act.path != path) {
+                undone.conflicts.push(PathAct { path, act: reason(&left.step) });
+            }
+        }
+        let by = CallId::new("rewind");
+        Ok(Some(applied.changes.into_iter().map(|change| change.into_change(by.clone())).collect()))
+    }
+
+    fn story(&self, id: &SessionId) -> Result<Story, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let all = reader.all()?;
+        let Some(Fact::SessionOpened(opened)) = all.first().map(|event| &event.fact) else {
+            return Err(lathe_agent::AgentError::NoBeginning.into());
+        };
+        let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
+        Ok(Story { opened: opened.clone(), last_run, all })
+    }
+}
+
+fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {
+    journal.append(now(), Draft { place: Place::in_run(run), fact: fact.into() })?;
+    Ok(())
+}
+
+fn last_step(events: &[Event]) -> StepNo {
+    events.iter().filter_map(|event| event.place.step).max().unwrap_or_default()
+}
+
+/// The last event that belongs to the state after step `to`: what a rewind to it would leave.
+fn end_of(story: &Story, to: StepNo) -> Seq {
+    let rewind = Event {
+        seq: Seq(u64::MAX),
+        at: now(),
+        place: Place::in_run(story.last_run),
+        fact: Rewound { to }.into(),
+    };
+    let left = live(story.all.iter().cloned().chain([rewind]));
+    left.iter().rev().nth(1).map_or(Seq(0), |event| event.seq)
+}
+
+/// Every change after an event, on whatever branch.
+fn changes_after(events: &[Event], end: Seq) -> Vec<TreeChange> {
+    let later = events.iter().filter(|event| event.seq > end);
+    later.flat_map(|event| changes_of(&event.fact)).map(TreeChange::from).collect()
+}
+
+fn changes_of(fact: &Fact) -> &[Change] {
+    match fact {
+        Fact::CallFinished(finished) => &finished.changes,
+        Fact::FilesRestored(restored) => &restored.changes,
+        _ => &[],
+    }
+}
+
+/// Something that changed files.
+struct Act {
+    /// Its last event.
+    seq: Seq,
+    about: String,
+    changes: Vec<TreeChange>,
+    /// The rewind of the conversation that went with it.
+    rewind: Option<Seq>,
+}
+
+fn newest_act(events: &[Event]) -> Option<Act> {
+    let undone: Vec<Seq> = events
+        .iter()
+        .filter_map(|event| match &event.fact {
+            Fact::FilesRestored(restored) => restored.undoes,
+            _ => None,
+        })
+        .collect();
+    let conversation_undone = |rewind: Seq| {
+        events
+            .iter()
+            .any(|event| matches!(&event.fact, Fact::RewindUndone(undone) if undone.rewind == rewind))
+    };
+    for (at, event) in events.iter().enumerate().rev() {
+        if undone.contains(&event.seq) {
+            continue;
+        }
+        match &event.fact {
+            Fact::Rewound(rewound) if !conversation_undone(event.seq) => {
+                let before = at.checked_sub(1).and_then(|at| events.get(at));
+                let files = before.filter(|before| matches!(&before.fact, Fact::FilesRestored(restored) if restored.to == Some(rewound.to)));
+                let changes =
+                    files.map(|files| changes_of(&files.fact).iter().map(TreeChange::from).collect());
+                return Some(Act {
+                    seq: files.map_or(event.seq, |files| files.seq),
+                    about: format!("the rewind to step {}", rewound.to),
+                    changes: changes.unwrap_or_default(),
+                    rewind: Some(event.seq),
+                });
+            }
+            Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
+                let to = restored.to.unwrap_or_default();
+                return Some(Act {
+                    seq: event.seq,
+                    about: format!("the rewind of files to step {to}"),
+                    changes: restored.changes.iter().map(TreeChange::from).collect(),
+                    rewind: None,
+                });
+            }
+            Fact::CallFinished(finished) if !finished.changes.is_empty() => {
+                // All calls of the step that are still as they were made.
+                let same = |other: &&Event| {
+                    other.place.step == event.place.step
+                        && other.place.run == event.place.run
+                        && !undone.contains(&other.seq)
+                };
+                let changes = events.iter().filter(same).flat_map(|event| match &event.fact {
+                    Fact::CallFinished(finished) => finished.changes.as_slice(),
+                    _ => &[],
+                });
+                let step = event.place.step.unwrap_or_default();
+                return Some(Act {
+                    seq: event.seq,
+                    about: format!("what step {step} changed"),
+                    changes: changes.map(TreeChange::from).collect(),
+                    rewind: None,
+                });
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn note(root: &Path, planned: &Planned, undone: &mut Undone) {
+    let path = shown(root, &planned.wanted.path);
+    let act = match (&planned.wanted.now, &planned.wanted.want) {
+        (_, None) => "removed",
+        (None, Some(_)) => "brought back",
+        (Some(now), Some(want)) if now.digest == want.digest => "mode put back",
+        (Some(_), Some(_)) => "put back",
+    };
+    match &planned.step {
+        Step::Restore => undone.restored.push(PathAct { path, act: act.to_owned() }),
+        Step::AlreadyThere => {}
+        step => undone.conflicts.push(PathAct { path, act: reason(step) }),
+    }
+}
+
+fn reason(step: &Step) -> String {
+    match step {
+        Step::Restore | Step::AlreadyThere => "changed while it was put back".to_owned(),
+        Step::Conflict { found: None } => "somebody removed it meanwhile".to_owned(),
+        Step::Conflict { found: Some(_) } => "somebody changed it meanwhile".to_owned(),
+        Step::MissingBlob { .. } => "its earlier content is no longer stored".to_owned(),
+        Step::FolderInUse => "the folder holds files somebody else made".to_owned(),
+        Step::Refused => "it is not a path that is put back".to_owned(),
+        Step::Failed { why } => why.clone(),
+    }
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}

@@ -1,0 +1,213 @@
+//! Values in JSON, TOML and YAML files by JSONPath, with the file's formatting and comments kept.
+
+use std::path::{Path, PathBuf};
+
+use lathe_edit::data::{DataError, Document, Kind, Layout};
+use lathe_edit::{Text, rewrite};
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_workspace::{Expect, FileKind, FileOp};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::commit::commit;
+use crate::outcome::{Data, DataData, DataDone, Outcome};
+use crate::preview::Preview;
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::view::LARGEST;
+
+pub(crate) const ID: &str = "data";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Operation {
+    View,
+    Set,
+    Add,
+    Remove,
+}
+
+/// Canonical arguments, made by the face.
+#[derive(Deserialize)]
+struct Arguments {
+    operation: Operation,
+    path: String,
+    json_path: Option<String>,
+    #[serde(default)]
+    value: Value,
+    pretty: bool,
+}
+
+pub(crate) struct DataTool;
+
+impl Tool for DataTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { operation, path, json_path, value, pretty } = arguments(value)?;
+        let path = absolute(root, &path);
+        Ok(Box::new(Edit { shown: shown(root, &path), path, operation, json_path, value, pretty }))
+    }
+}
+
+struct Edit {
+    path: PathBuf,
+    /// The path for people.
+    shown: String,
+    operation: Operation,
+    json_path: Option<String>,
+    value: Value,
+    pretty: bool,
+}
+
+impl Invocation for Edit {
+    fn describe(&self) -> String {
+        let place = self.json_path.as_deref().unwrap_or("$");
+        let verb = match self.operation {
+            Operation::View => "view",
+            Operation::Set => "set",
+            Operation::Add => "add",
+            Operation::Remove => "remove",
+        };
+        format!("{verb} {place} in {}", self.shown)
+    }
+
+    fn effects(&self) -> Effects {
+        let path = self.path.display().to_string();
+        match self.operation {
+            Operation::View => Effects::reading(path),
+            Operation::Set | Operation::Add | Operation::Remove => {
+                Effects { reads: vec![path.clone()], ..Effects::writing(path) }
+            }
+        }
+    }
+
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move {
+            match self.work_out(context).await {
+                Ok((before, Some(after), _)) => {
+                    Preview::edit(&self.path.display().to_string(), Some(&before), &after)
+                }
+                Ok((_, None, _)) => Preview::Info { text: self.describe() },
+                Err(problem) => Preview::Info { text: problem.words() },
+            }
+        })
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            match self.edit(&context).await {
+                Ok(outcome) => outcome,
+                Err(problem) => Err(problem).into(),
+            }
+        })
+    }
+}
+
+impl Edit {
+    async fn edit(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let (before, after, done) = self.work_out(context).await?;
+        let path = self.path.display().to_string();
+        let data = Data::Values(DataData { path: path.clone(), json_path: self.json_path.clone(), done });
+        let hash = Digest::of(&before);
+        let Some(after) = after else {
+            let seen = vec![SeenFile { path, hash }];
+            return Ok(Outcome { seen, ..Ok(data).into() });
+        };
+        if context.seen_hash(&path).is_some_and(|seen| *seen != hash) {
+            return Err(Problem::Stale(self.path.clone()));
+        }
+        let seen = vec![SeenFile { path, hash: Digest::of(&after) }];
+        let op = FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: after };
+        let done = commit(&*context.services.files, vec![op]).await;
+        let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
+        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(data).into() })
+    }
+
+    /// The content before, and after if there is a change.
+    async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Option<Vec<u8>>, DataDone), Problem> {
+        let files = &context.services.files;
+        let wrong = |error| Problem::from_workspace(error, &self.path, Doing::Reading);
+        let stat = files.stat(&self.path).await.map_err(wrong)?;
+        match stat.kind {
+            FileKind::Directory => return Err(Problem::IsFolder(self.path.clone())),
+            FileKind::Special => return Err(Problem::special(&self.path, Doing::Reading)),
+            FileKind::File if stat.bytes > LARGEST => {
+                return Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes });
+            }
+            FileKind::File => {}
+        }
+        let before = files.read(&self.path, None).await.map_err(wrong)?;
+        let text = Text::decode(&before).map_err(|_| Problem::Binary(self.path.clone()))?;
+        let Some(text) = text.as_str() else {
+            return Err(Problem::Prepare {
+                path: self.path.clone(),
+                reason: "it is not text in one encoding".to_owned(),
+            });
+        };
+        let problem = |error| Problem::Data {
+            path: self.path.clone(),
+            json_path: self.json_path.clone().unwrap_or_default(),
+            error,
+        };
+        let kind = Kind::of_path(&self.path.display().to_string()).unwrap_or(Kind::Json);
+        let layout = if self.pretty { Layout::Fitting } else { Layout::Compact };
+        let mut document = Document::parse(kind, text).map_err(problem)?.with_layout(layout);
+        let done = self.act(&mut document).map_err(problem)?;
+        if self.operation == Operation::View || document.text() == text {
+            return Ok((before, None, done));
+        }
+        let after = rewrite(&before, document.text())
+            .map_err(|error| Problem::Prepare { path: self.path.clone(), reason: error.to_string() })?;
+        Ok((before, Some(after.content), done))
+    }
+
+    fn act(&self, document: &mut Document) -> Result<DataDone, DataError> {
+        let place = self.json_path.as_deref();
+        match self.operation {
+            Operation::View => match place {
+                None => Ok(DataDone::Whole { text: self.written(document.value()) }),
+                Some(place) => {
+                    let found = document.view(place)?;
+                    Ok(DataDone::Found {
+                        count: found.len(),
+                        text: match found.as_slice() {
+                            [only] => self.written(only),
+                            several => self.written(&Value::Array(several.to_vec())),
+                        },
+                    })
+                }
+            },
+            Operation::Set => {
+                let count = document.set(place.unwrap_or("$"), &self.value)?;
+                Ok(DataDone::Set { count, value: self.value.to_string() })
+            }
+            Operation::Add => {
+                document.add(place.unwrap_or("$"), &self.value)?;
+                Ok(DataDone::Added)
+            }
+            Operation::Remove => Ok(DataDone::Removed { count: document.remove(place.unwrap_or("$"))? }),
+        }
+    }
+
+    fn written(&self, value: &Value) -> String {
+        if self.pretty { format!("{value:#}") } else { value.to_string() }
+    }
+}
+
+/// Lathe's words.
+pub(crate) fn words(data: &DataData) -> String {
+    let DataData { path, json_path, done } = data;
+    let place = json_path.as_deref().unwrap_or("$");
+    match done {
+        DataDone::Whole { text } => format!("<file path=\"{path}\">\n{text}\n</file>"),
+        DataDone::Found { count: 0, .. } => format!("Nothing in {path} matches {place}."),
+        DataDone::Found { text, .. } => format!("<value path=\"{path}\" at=\"{place}\">\n{text}\n</value>"),
+        DataDone::Set { count, .. } => format!("Set {place} in {path} ({count} places)."),
+        DataDone::Added => format!("Added {place} to {path}."),
+        DataDone::Removed { count } => format!("Removed {count} values at {place} from {path}."),
+    }
+}

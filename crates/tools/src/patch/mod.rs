@@ -1,0 +1,213 @@
+//! Several changes in several files, by a patch: all or none.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
+use lathe_edit::{MatchKind, diff_stat, unified_diff};
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::commit::commit;
+use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
+use crate::preview::Preview;
+use crate::problem::{Doing, Problem};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::view::LARGEST;
+
+pub(crate) const ID: &str = "patch";
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The patch. Paths are relative to the workspace.
+    patch: String,
+}
+
+pub(crate) struct PatchTool;
+
+impl Tool for PatchTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { patch } = arguments(value)?;
+        let patch = Patch::parse(&patch).map_err(|error| Problem::Arguments(error.to_string()))?;
+        let paths = patch.paths().into_iter().map(|path| (path.to_owned(), absolute(root, path))).collect();
+        Ok(Box::new(Apply { patch, paths, root: root.to_owned() }))
+    }
+}
+
+struct Apply {
+    patch: Patch,
+    /// As the patch names them, and where they are.
+    paths: Vec<(String, PathBuf)>,
+    root: PathBuf,
+}
+
+impl Invocation for Apply {
+    fn describe(&self) -> String {
+        let names: Vec<String> = self.paths.iter().map(|(_, path)| shown(&self.root, path)).collect();
+        format!("patch {}", names.join(", "))
+    }
+
+    fn effects(&self) -> Effects {
+        let paths: Vec<String> = self.paths.iter().map(|(_, path)| path.display().to_string()).collect();
+        Effects { reads: paths.clone(), writes: paths, ..Effects::default() }
+    }
+
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+        Box::pin(async move {
+            match self.work_out(context).await {
+                Ok(planned) => {
+                    let diff = |change: &FileChange| {
+                        unified_diff(change.before.as_deref(), change.after.as_deref(), &change.path)
+                    };
+                    Preview::Info { text: planned.iter().map(diff).collect() }
+                }
+                Err(problem) => Preview::Info { text: problem.words() },
+            }
+        })
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            match self.apply(&context).await {
+                Ok(outcome) => outcome,
+                Err(problem) => Err(problem).into(),
+            }
+        })
+    }
+}
+
+impl Apply {
+    async fn work_out(&self, context: &RunContext) -> Result<Vec<FileChange>, Problem> {
+        let files = &context.services.files;
+        let mut contents: HashMap<&str, Vec<u8>> = HashMap::new();
+        for (name, path) in &self.paths {
+            let wrong = |error| Problem::from_workspace(error, path, Doing::Reading);
+            let stat = match files.stat(path).await {
+                Ok(stat) => stat,
+                Err(WorkspaceError::NotFound(_)) => continue,
+                Err(error) => return Err(wrong(error)),
+            };
+            match stat.kind {
+                FileKind::Directory => return Err(Problem::IsFolder(path.clone())),
+                FileKind::Special => return Err(Problem::special(path, Doing::Reading)),
+                FileKind::File if stat.bytes > LARGEST => {
+                    return Err(Problem::TooLarge { path: path.clone(), bytes: stat.bytes });
+                }
+                FileKind::File => {}
+            }
+            let content = files.read(path, None).await.map_err(wrong)?;
+            let shown = path.display().to_string();
+            if context.seen_hash(&shown).is_some_and(|seen| *seen != Digest::of(&content)) {
+                return Err(Problem::Stale(path.clone()));
+            }
+            contents.insert(name, content);
+        }
+        plan(&self.patch, &|path| contents.get(path).cloned()).map_err(|error| self.problem(error))
+    }
+
+    async fn apply(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let planned = self.work_out(context).await?;
+        let mut ops = Vec::new();
+        let mut seen = Vec::new();
+        let mut data = PatchedData { files: Vec::new() };
+        for change in planned {
+            let path = absolute(&self.root, &change.path);
+            data.files.push(told(&self.root, &path, &change));
+            let left = change.moved_from.as_deref().map(|from| absolute(&self.root, from));
+            let before = change.before.as_deref().map(Digest::of);
+            if let (Some(left), Some(hash)) = (&left, &before) {
+                ops.push(FileOp::Remove { path: left.clone(), expect: Expect::Hash(hash.clone()) });
+            }
+            let here = before.filter(|_| left.is_none());
+            let expect = here.map_or(Expect::Absent, Expect::Hash);
+            match change.after {
+                None => ops.push(FileOp::Remove { path, expect }),
+                Some(content) => {
+                    seen.push(SeenFile { path: path.display().to_string(), hash: Digest::of(&content) });
+                    ops.push(FileOp::Write { path, expect, content });
+                }
+            }
+        }
+        let place = self.paths.first().map(|(_, path)| path.clone()).unwrap_or_else(|| self.root.clone());
+        let done = commit(&*context.services.files, ops).await;
+        let done = done.map_err(|error| Problem::from_workspace(error, &place, Doing::Writing))?;
+        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(Data::Patched(data)).into() })
+    }
+
+    fn problem(&self, error: PatchError) -> Problem {
+        let at = |path: &str| absolute(&self.root, path);
+        match error {
+            PatchError::Missing { path } => Problem::NotFound(at(&path)),
+            PatchError::Exists { path } => Problem::Exists(at(&path)),
+            PatchError::Binary { path } => Problem::Binary(at(&path)),
+            PatchError::NoMatch { path, hunk, nearest, .. } => {
+                Problem::NoMatch { path: at(&path), old: format!("hunk {hunk}"), nearest }
+            }
+            PatchError::Ambiguous { path, hunk, lines } => {
+                Problem::Ambiguous { path: at(&path), old: format!("hunk {hunk}"), lines, expected: 1 }
+            }
+            PatchError::Empty | PatchError::Syntax { .. } => Problem::Arguments(error.to_string()),
+            PatchError::NotWhole { ref path } | PatchError::Edit { ref path, .. } => {
+                Problem::Prepare { path: at(path), reason: error.to_string() }
+            }
+        }
+    }
+}
+
+fn told(root: &Path, path: &Path, change: &FileChange) -> PatchedFile {
+    let stat = diff_stat(change.before.as_deref(), change.after.as_deref());
+    PatchedFile {
+        path: shown(root, path),
+        moved_from: change.moved_from.clone(),
+        existed: change.before.is_some(),
+        exists: change.after.is_some(),
+        added: stat.added,
+        removed: stat.removed,
+        notes: change.loosened.iter().map(note).collect(),
+    }
+}
+
+fn note(loosened: &Loosened) -> String {
+    let mut what = Vec::new();
+    if loosened.shifted != 0 {
+        what.push(format!("{} lines from the place it named", loosened.shifted.unsigned_abs()));
+    }
+    if let Some(words) = match loosened.matched {
+        MatchKind::Exact => None,
+        MatchKind::LineEndings => Some("after line endings were made equal"),
+        MatchKind::TrailingBlanks => Some("after blanks at line ends were left out"),
+        MatchKind::Indentation => Some("with another indentation"),
+        MatchKind::Fuzzy => Some("only nearly"),
+    } {
+        what.push(words.to_owned());
+    }
+    if loosened.miscounted {
+        what.push("although its header counted wrong".to_owned());
+    }
+    format!("hunk {} fitted at line {} {}", loosened.hunk, loosened.line, what.join(", "))
+}
+
+pub(crate) fn words(data: &PatchedData) -> String {
+    let row = |file: &PatchedFile| {
+        let verb = match (file.existed, file.exists, &file.moved_from) {
+            (_, _, Some(_)) => "moved",
+            (false, _, None) => "created",
+            (true, false, None) => "deleted",
+            (true, true, None) => "changed",
+        };
+        let from = file.moved_from.as_ref().map_or(String::new(), |from| format!(" from {from}"));
+        let notes: String = file.notes.iter().map(|note| format!("\n    {note}")).collect();
+        format!("  {verb} {}{from} (+{} -{}){notes}", file.path, file.added, file.removed)
+    };
+    let rows: Vec<String> = data.files.iter().map(row).collect();
+    format!("The patch is applied:\n{}", rows.join("\n"))
+}

@@ -1,0 +1,116 @@
+//! What shell lines change: the tree is looked at before and after each.
+//!
+//! Securing the tree begins when the session opens and goes on beside the first request to the model; a line waits for it.
+//! Where it cannot be done, lines run all the same, and their results say that they cannot be taken back.
+
+use std::sync::{Mutex, PoisonError};
+
+use lathe_changes::{Compared, Tracker, TrackerOptions};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::task::JoinHandle;
+
+/// The tracker of a session's tree. One line at a time uses it, as one line at a time runs.
+pub struct Tracking {
+    state: AsyncMutex<State>,
+    /// Set while the tree is being secured beside something else.
+    securing: Mutex<Option<JoinHandle<State>>>,
+}
+
+enum State {
+    /// Nothing is tracked.
+    Off,
+    Waiting(TrackerOptions),
+    Ready(Box<Tracker>),
+    /// Why it cannot be done.
+    Broken(String),
+}
+
+impl Tracking {
+    pub fn off() -> Self {
+        Self { state: AsyncMutex::new(State::Off), securing: Mutex::default() }
+    }
+
+    pub fn new(options: TrackerOptions) -> Self {
+        Self { state: AsyncMutex::new(State::Waiting(options)), securing: Mutex::default() }
+    }
+
+    /// Begins to secure the tree, beside whatever else is going on.
+    pub fn begin(&self) {
+        let Ok(mut state) = self.state.try_lock() else { return };
+        if let State::Waiting(options) = &*state {
+            let options = options.clone();
+            let task = tokio::task::spawn_blocking(move || secure(options));
+            *self.securing.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
+            *state = State::Off;
+        }
+    }
+
+    fn begun(&self) -> Option<JoinHandle<State>> {
+        self.securing.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Before a line: what others changed meanwhile is not the line's doing.
+    pub(crate) async fn before(&self) {
+        let mut state = self.state.lock().await;
+        if let Some(task) = self.begun() {
+            *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
+        }
+        let held = std::mem::replace(&mut *state, State::Off);
+        *state = on_thread(held, |state| match state {
+            State::Waiting(options) => (secure(options), ()),
+            State::Ready(mut tracker) => match tracker.refresh() {
+                Ok(_) => (State::Ready(tracker), ()),
+                Err(error) => (State::Broken(error.to_string()), ()),
+            },
+            other @ (State::Off | State::Broken(_)) => (other, ()),
+        })
+        .await
+        .0;
+    }
+
+    /// After a line: what it changed.
+    pub(crate) async fn after(&self) -> Result<Compared, String> {
+        let mut state = self.state.lock().await;
+        let held = std::mem::replace(&mut *state, State::Off);
+        let (now, compared) = on_thread(held, |state| match state {
+            State::Ready(mut tracker) => match tracker.compare() {
+                Ok(compared) => (State::Ready(tracker), Ok(compared)),
+                // What could not be compared is unknown from here on; the next look begins anew.
+                Err(error) => (State::Broken(error.to_string()), Err(error.to_string())),
+            },
+            State::Broken(reason) => (State::Broken(reason.clone()), Err(reason)),
+            other @ (State::Off | State::Waiting(_)) => (other, Ok(Compared::default())),
+        })
+        .await;
+        *state = now;
+        compared.and_then(|compared| compared)
+    }
+}
+
+fn secure(options: TrackerOptions) -> State {
+    match Tracker::secure(options) {
+        Ok(tracker) => State::Ready(Box::new(tracker)),
+        Err(error) => State::Broken(error.to_string()),
+    }
+}
+
+/// Looking at a tree blocks.
+async fn on_thread<T: Send + 'static>(
+    state: State,
+    work: impl FnOnce(State) -> (State, T) + Send + 'static,
+) -> (State, Result<T, String>) {
+    if matches!(state, State::Off) {
+        let (state, done) = work(state);
+        return (state, Ok(done));
+    }
+    match tokio::task::spawn_blocking(move || work(state)).await {
+        Ok((state, done)) => (state, Ok(done)),
+        Err(error) => (State::Broken(error.to_string()), Err(error.to_string())),
+    }
+}
+
+impl Default for Tracking {
+    fn default() -> Self {
+        Self::off()
+    }
+}
