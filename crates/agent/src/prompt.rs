@@ -11,6 +11,8 @@ pub struct Facts {
     /// Branch or commit, where the folder is a git work tree.
     pub git: Option<String>,
     pub date: String,
+    /// What the user wants remembered, from earlier sessions.
+    pub memory: Option<String>,
 }
 
 pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
@@ -31,11 +33,15 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
         finish,
         &environment(facts),
     ];
-    parts.map(str::trim_end).join("\n\n")
+    let prompt = parts.map(str::trim_end).join("\n\n");
+    match &facts.memory {
+        Some(memory) => format!("{prompt}\n\n# Remembered for the user\n{}", memory.trim_end()),
+        None => prompt,
+    }
 }
 
 fn environment(facts: &Facts) -> String {
-    let Facts { os, shell, folder, git, date } = facts;
+    let Facts { os, shell, folder, git, date, memory: _ } = facts;
     let git = git.as_deref().unwrap_or("no git repository");
     format!(
         "# Environment\n- System: {os}; shell: {shell}\n- Workspace: {folder}\n- Git: {git}\n- Date: {date}\n"

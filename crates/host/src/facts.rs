@@ -16,14 +16,24 @@ impl Clock for SystemClock {
     }
 }
 
-pub(crate) fn facts(root: &Path, shell: &Path) -> Facts {
+/// Bytes of remembered facts that go into a prompt.
+const MEMORY: usize = 8 * 1024;
+
+pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path) -> Facts {
     Facts {
         os: os(),
         shell: shell.display().to_string(),
         folder: root.display().to_string(),
         git: git(root),
         date: today(),
+        memory: remembered(memory),
     }
+}
+
+fn remembered(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let cut = text.get(..text.floor_char_boundary(MEMORY)).unwrap_or_default();
+    Some(cut.to_owned()).filter(|text| !text.trim().is_empty())
 }
 
 pub(crate) fn surroundings(root: &Path) -> Surroundings {

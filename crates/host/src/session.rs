@@ -217,7 +217,7 @@ impl Host {
         let services = self.services(root, Arc::clone(&redactor))?.tracked(self.tracking(&id, root)?);
         // The tree is secured beside the first request.
         services.tracking.begin();
-        let (place, shell) = (root.to_owned(), services.plan.shell.clone());
+        let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let setup = Setup {
             readers: self.readers(&id)?,
             patcher: Arc::new(self.patcher(&id, root)),
@@ -228,7 +228,7 @@ impl Host {
             clock: Arc::new(SystemClock),
             redactor,
             variables,
-            facts: Box::new(move || facts(&place, &shell)),
+            facts: Box::new(move || facts(&place, &shell, &memory)),
             attended,
         };
         let (actor, handle) = Actor::open(setup, options)?;
@@ -245,7 +245,11 @@ impl Host {
             env: shell_env(),
             memory: Some(self.home.memory()),
         };
-        let files = Arc::new(LocalFiles::new(root.to_owned()));
+        let files = LocalFiles::new(root.to_owned()).recovering(self.home.path().join("recovery"));
+        let files = Arc::new(files.map_err(|error| HostError::Folder {
+            path: root.to_owned(),
+            reason: format!("what an earlier crash left cannot be mended: {error}"),
+        })?);
         let processes = Arc::new(LocalProcesses);
         Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
     }
@@ -284,7 +288,7 @@ impl Host {
                 "recorded".to_owned()
             }
         };
-        let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash")));
+        let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash"), &self.home.memory()));
         let tools = Toolbox::specs(toolset);
         let chars = |text: &str| text.chars().count();
         let tools_chars = tools

@@ -6,6 +6,7 @@
 //! Links are never followed, and a file is searched only when the file that was opened lies beneath the root: a folder
 //! that is swapped for a link while it is walked leads nowhere.
 
+mod beneath;
 mod error;
 mod names;
 mod scope;

@@ -1,6 +1,6 @@
 //! Files by name.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -9,6 +9,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use ignore::WalkState;
 
 use crate::SearchError;
+use crate::beneath::Beneath;
 use crate::scope::{Ignored, Scope};
 
 /// Files changed within this time come first.
@@ -61,7 +62,10 @@ pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Resu
         (false, true) => std::cmp::Ordering::Greater,
         (false, false) => a.path.cmp(&b.path),
     });
-    found.truncate(query.most);
+    // A folder that was swapped for a link while it was walked is told of to nobody.
+    let mut beneath = Beneath::new(&scope.root);
+    let found: Vec<FoundFile> =
+        found.into_iter().filter(|file| beneath.has(&file.path)).take(query.most).collect();
     Ok(FoundFiles { files: found, total, ignored })
 }
 
@@ -81,7 +85,6 @@ fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec
     let found = Mutex::new(Vec::new());
     scope.walk()?.run(|| {
         let found = &found;
-        let mut folders = RealFolders { root: &scope.root, last: None };
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
                 return WalkState::Quit;
@@ -91,7 +94,7 @@ fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec
                 return WalkState::Continue;
             }
             let inside = entry.path().strip_prefix(&scope.start).unwrap_or(entry.path());
-            if !glob.is_match(inside) || !folders.has(entry.path()) {
+            if !glob.is_match(inside) {
                 return WalkState::Continue;
             }
             let modified = entry.metadata().ok().and_then(|found| found.modified().ok());
@@ -105,25 +108,4 @@ fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec
         return Err(SearchError::Cancelled);
     }
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Whether the folder of a path is where it says: one that was swapped for a link is not. Files of one folder come one after
-/// the other, so the last answer is kept.
-struct RealFolders<'a> {
-    root: &'a Path,
-    last: Option<(PathBuf, bool)>,
-}
-
-impl RealFolders<'_> {
-    fn has(&mut self, path: &Path) -> bool {
-        let folder = path.parent().unwrap_or(path);
-        match &self.last {
-            Some((known, real)) if known == folder => *real,
-            Some(_) | None => {
-                let real = folder.canonicalize().is_ok_and(|real| real.starts_with(self.root));
-                self.last = Some((folder.to_owned(), real));
-                real
-            }
-        }
-    }
 }

@@ -2,15 +2,11 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use ignore::overrides::OverrideBuilder;
 use ignore::types::TypesBuilder;
 use ignore::{WalkBuilder, WalkParallel};
-use nix::fcntl::OFlag;
 
 use crate::SearchError;
 
@@ -125,21 +121,4 @@ pub fn ignored_names(root: &Path, folder: &Path) -> HashSet<OsString> {
     };
     let kept = names(Ignored::Respected);
     names(Ignored::Included).into_iter().filter(|name| !kept.contains(name)).collect()
-}
-
-/// Opens a regular file that lies beneath the root, without waiting for anything.
-pub(crate) fn open_beneath(root: &Path, path: &Path) -> Option<File> {
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits()).open(path).ok()?;
-    let regular = file.metadata().ok()?.is_file();
-    (regular && is_beneath(root, &file)).then_some(file)
-}
-
-/// Where an open file really is. Where that cannot be asked, the path that was opened has to do.
-fn is_beneath(root: &Path, file: &File) -> bool {
-    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
-    match std::fs::read_link(link) {
-        Ok(real) => real.starts_with(root),
-        Err(_) => !cfg!(target_os = "linux"),
-    }
 }

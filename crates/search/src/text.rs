@@ -14,7 +14,8 @@ use grep_searcher::{
 use ignore::WalkState;
 
 use crate::SearchError;
-use crate::scope::{Scope, open_beneath};
+use crate::beneath::Beneath;
+use crate::scope::Scope;
 
 /// Whether case matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,6 +94,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
     let single = scope.start.is_file();
     walk.run(|| {
         let mut searcher = searcher(query);
+        let mut beneath = Beneath::new(&scope.root);
         let (matcher, kept) = (matcher.clone(), &kept);
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
@@ -103,7 +105,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
                 return WalkState::Continue;
             };
             if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
-                look(scope, query, &mut searcher, &matcher, entry.into_path(), kept);
+                look(query, &mut beneath, &mut searcher, &matcher, entry.into_path(), kept);
             }
             WalkState::Continue
         })
@@ -119,14 +121,14 @@ fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
 }
 
 fn look(
-    scope: &Scope,
     query: &TextQuery,
+    beneath: &mut Beneath,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     path: PathBuf,
     kept: &Mutex<Kept>,
 ) {
-    let Some(file) = open_beneath(&scope.root, &path) else {
+    let Ok(file) = beneath.open(&path) else {
         lock(kept).found.unreadable += 1;
         return;
     };

@@ -85,6 +85,8 @@ pub(crate) enum Problem {
     Cancelled(String),
     /// The path leads out of the workspace.
     Outside(PathBuf),
+    /// No tool writes it.
+    Protected(PathBuf),
     /// A path to look in does not exist.
     SearchNotFound(PathBuf),
     /// A path to look in is no folder.
@@ -133,6 +135,7 @@ impl Problem {
             WorkspaceError::Stale(path) => return Self::Stale(path),
             WorkspaceError::NoSpace(path) => return Self::NoSpace(path),
             WorkspaceError::Outside(path) => return Self::Outside(path),
+            WorkspaceError::Protected(path) => return Self::Protected(path),
             WorkspaceError::Special(_) => return Self::special(path, doing),
             WorkspaceError::Spawn { .. } => error.to_string(),
             WorkspaceError::Io { source, .. } => source.to_string(),
@@ -169,6 +172,7 @@ impl Problem {
             Self::Foreign { kind, .. } => *kind,
             Self::Cancelled(_) => K::Cancelled,
             Self::Outside(_) => K::PathNotInWorkspace,
+            Self::Protected(_) => K::PermissionDenied,
             Self::SearchNotFound(_) => K::SearchPathNotFound,
             Self::SearchNotFolder(_) => K::SearchPathNotADirectory,
             Self::NotFolder(_) => K::PathIsNotADirectory,
@@ -212,6 +216,10 @@ impl Problem {
             Self::Arguments(reason) | Self::Schema(reason) => format!("The arguments are wrong: {reason}."),
             Self::Foreign { message, .. } | Self::Cancelled(message) => message.clone(),
             Self::Outside(path) => format!("{} is not in the workspace.", path.display()),
+            Self::Protected(path) => format!(
+                "{} is protected: what git, shells and editors run from inside a project is not written by tools. Ask the user to change it.",
+                path.display()
+            ),
             Self::SearchNotFound(path) => format!("{} does not exist.", path.display()),
             Self::SearchNotFolder(path) | Self::NotFolder(path) => {
                 format!("{} is not a folder.", path.display())

@@ -11,6 +11,8 @@ pub enum WorkspaceError {
     IsDirectory(PathBuf),
     #[error("{} is not in the workspace", .0.display())]
     Outside(PathBuf),
+    #[error("{} is never written by tools: it is run or obeyed by other programs", .0.display())]
+    Protected(PathBuf),
     #[error("{} is neither a file nor a folder", .0.display())]
     Special(PathBuf),
     #[error("no permission for {}", .0.display())]

@@ -5,6 +5,7 @@
 //! therefore never overwrite what somebody else wrote meanwhile.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,7 @@ pub struct Applied {
     pub mode: u32,
 }
 
-/// Where files are. Paths are absolute.
+/// Where files are. A path is absolute or begins at the root; none leads out of the workspace, by whatever links.
 pub trait Files: Send + Sync {
     fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>>;
     /// Bytes of a file, or of a part of it.
@@ -89,10 +90,13 @@ pub trait Files: Send + Sync {
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>>;
     /// All names in one folder, hidden ones too, sorted.
     fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>>;
-    /// All operations, or none.
+    /// All operations, or none. Names that [`is_protected`](crate::is_protected) knows are refused.
     fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
     /// Where a path leads when all links are followed; refused if that is outside.
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
+    /// A regular file of this machine, open for reading, for what reads by itself on a thread of its own, as search does.
+    /// Opening it by its path instead would follow a link put there meanwhile.
+    fn open_local(&self, path: &Path) -> Result<File, WorkspaceError>;
     /// The root as a folder of this machine, where it is one.
     fn local_root(&self) -> Option<&Path>;
 }

@@ -6,9 +6,11 @@
 mod error;
 mod files;
 mod git;
+mod guard;
 mod local_files;
 mod local_process;
 mod process;
+mod protected;
 
 pub use error::WorkspaceError;
 pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
@@ -16,3 +18,4 @@ pub use git::{Git, GitError};
 pub use local_files::LocalFiles;
 pub use local_process::LocalProcesses;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
+pub use protected::is_protected;

@@ -1,19 +1,22 @@
 //! Files on this machine.
 //!
-//! Reading never opens a FIFO, socket or device, so it cannot block on one.
-//! Writing is the transaction in `apply`.
+//! Every path goes through the guard, which never leaves the roots and opens nothing but regular files and folders, so
+//! reading cannot block. Writing is the transaction in `apply`.
 
 mod apply;
+mod intent;
+mod spot;
 
-use std::fs::{self, File, Metadata};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nix::fcntl::OFlag;
-
+use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
 use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
 
 /// Up to this size a file is read where the caller is: handing the work to
@@ -21,10 +24,13 @@ use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Named, Stat, Workspa
 const READ_INLINE: u64 = 256 * 1024;
 const PERMISSIONS: u32 = 0o7777;
 
-/// The files of this machine. A relative path is taken from the root.
+/// The files of this machine, beneath one root or several. A relative path is taken from the first.
 #[derive(Debug, Clone)]
 pub struct LocalFiles {
-    root: PathBuf,
+    guard: Arc<Guard>,
+    /// Where transactions are noted.
+    notes: Option<PathBuf>,
+    recovered: Vec<PathBuf>,
     /// One `apply` at a time: two that undo each other could restore a state that
     /// never was.
     writing: Arc<Mutex<()>>,
@@ -32,16 +38,44 @@ pub struct LocalFiles {
 
 impl LocalFiles {
     pub fn new(root: PathBuf) -> Self {
-        Self { root, writing: Arc::default() }
+        Self::with_roots(root, Vec::new())
+    }
+
+    /// More folders that may be read and written as the root is. One that does not exist is not there
+    /// until it does.
+    pub fn with_roots(root: PathBuf, more: Vec<PathBuf>) -> Self {
+        let guard = Arc::new(Guard::new(root, more));
+        Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
+    }
+
+    /// Notes each transaction in this folder while it runs, so that one that dies in the middle is put back by whoever
+    /// opens its root with the same folder next; that is done now for those that died before. The folder is made, for
+    /// its owner only. It must be the same for all sessions of a user, on a local disk, and outside of every root.
+    /// Without it a transaction of several files is whole unless the process dies in the middle of it.
+    pub fn recovering(mut self, folder: PathBuf) -> Result<Self, WorkspaceError> {
+        self.recovered = intent::recover(&self.guard, &folder)?;
+        self.notes = Some(folder);
+        Ok(self)
+    }
+
+    /// Files that got their old content back when this was opened.
+    pub fn recovered(&self) -> &[PathBuf] {
+        &self.recovered
+    }
+
+    /// Works as on systems without `openat2` and `renameat2`. For tests of that way.
+    #[doc(hidden)]
+    pub fn stepwise(root: PathBuf) -> Self {
+        let guard = Arc::new(Guard::new(root, Vec::new()).stepwise());
+        Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
     }
 }
 
 impl Files for LocalFiles {
     fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>> {
         Box::pin(async move {
-            let found =
-                fs::metadata(self.root.join(path)).map_err(|error| WorkspaceError::io(path, error))?;
-            Ok(Stat { kind: kind(&found), bytes: found.len(), mode: found.mode() & PERMISSIONS })
+            let found = self.guard.look(path)?;
+            Ok(Stat { kind: kind(&found), bytes: found.len, mode: found.mode & PERMISSIONS })
         })
     }
 
@@ -51,9 +85,9 @@ impl Files for LocalFiles {
         range: Option<Range<u64>>,
     ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>> {
         Box::pin(async move {
-            let (file, found) = open(&self.root.join(path)).map_err(|error| error.at(path))?;
+            let (file, found) = self.guard.file(path)?;
             let range = range.unwrap_or(0..u64::MAX);
-            if found.len().min(range.end).saturating_sub(range.start) <= READ_INLINE {
+            if found.len.min(range.end).saturating_sub(range.start) <= READ_INLINE {
                 return read_range(&file, &found, range).map_err(|error| WorkspaceError::io(path, error));
             }
             blocking(path, {
@@ -66,12 +100,14 @@ impl Files for LocalFiles {
 
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
         Box::pin(async move {
-            let folder = self.root.join(path);
-            let given = path.to_owned();
+            let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
             blocking(path, move || {
+                let (folder, place) = guard.folder(&given)?;
                 let mut entries = Vec::new();
-                walk(&folder, Path::new(""), depth, &mut entries)
-                    .map_err(|error| WorkspaceError::io(given, error))?;
+                if depth > 0 {
+                    let names = names(folder).map_err(|error| WorkspaceError::io(given, error))?;
+                    walk(&guard, &place, Path::new(""), names, depth, &mut entries);
+                }
                 Ok(entries)
             })
             .await
@@ -80,19 +116,30 @@ impl Files for LocalFiles {
 
     fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
         Box::pin(async move {
-            let folder = self.root.join(path);
-            let given = path.to_owned();
-            blocking(path, move || list(&folder).map_err(|error| WorkspaceError::io(given, error))).await
+            let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
+            blocking(path, move || {
+                let (folder, place) = guard.folder(&given)?;
+                let names = names(folder).map_err(|error| WorkspaceError::io(given, error))?;
+                let named = names.into_iter().map(|(name, found)| {
+                    let found = behind(&guard, &place.join(&name), found);
+                    let (kind, bytes) =
+                        found.map_or((FileKind::Special, 0), |found| (kind(&found), found.len));
+                    Named { name, kind, bytes }
+                });
+                Ok(named.collect())
+            })
+            .await
         })
     }
 
     /// Once begun it runs to its end, also when the caller stops waiting.
     fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
         Box::pin(async move {
-            let (root, writing) = (self.root.clone(), Arc::clone(&self.writing));
-            blocking(&self.root, move || {
+            let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
+            let notes = self.notes.clone();
+            blocking(self.guard.first_root(), move || {
                 let _one = writing.lock().unwrap_or_else(PoisonError::into_inner);
-                apply::apply(&root, ops)
+                apply::apply(&guard, notes.as_deref(), ops)
             })
             .await
         })
@@ -100,18 +147,20 @@ impl Files for LocalFiles {
 
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
         Box::pin(async move {
-            let real =
-                self.root.join(path).canonicalize().map_err(|error| WorkspaceError::io(path, error))?;
-            if real.starts_with(&self.root) {
-                Ok(real)
-            } else {
-                Err(WorkspaceError::Outside(path.to_owned()))
+            let place = self.guard.locate(path, Last::Followed)?;
+            match place.missing {
+                0 => Ok(self.guard.real(&place)),
+                _ => Err(WorkspaceError::NotFound(path.to_owned())),
             }
         })
     }
 
+    fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
+        self.guard.file(path).map(|(file, _)| file)
+    }
+
     fn local_root(&self) -> Option<&Path> {
-        Some(&self.root)
+        Some(self.guard.first_root())
     }
 }
 
@@ -125,67 +174,11 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn kind(found: &Metadata) -> FileKind {
-    if found.is_file() {
-        FileKind::File
-    } else if found.is_dir() {
-        FileKind::Directory
-    } else {
-        FileKind::Special
-    }
-}
-
-/// Why a file was not opened, before it has the name the caller knows it by.
-enum NotOpened {
-    Directory,
-    Special,
-    Io(io::Error),
-}
-
-impl NotOpened {
-    fn at(self, path: &Path) -> WorkspaceError {
-        match self {
-            Self::Directory => WorkspaceError::IsDirectory(path.to_owned()),
-            Self::Special => WorkspaceError::Special(path.to_owned()),
-            Self::Io(error) => WorkspaceError::io(path, error),
-        }
-    }
-
-    fn is_absent(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-}
-
-impl From<io::Error> for NotOpened {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-/// Opens a regular file. Looking first keeps devices untouched; opening without
-/// blocking and looking again covers a file that became something else between.
-fn open(path: &Path) -> Result<(File, Metadata), NotOpened> {
-    only_regular(&fs::metadata(path)?)?;
-    let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags.bits()).open(path)?;
-    let found = file.metadata()?;
-    only_regular(&found)?;
-    Ok((file, found))
-}
-
-fn only_regular(found: &Metadata) -> Result<(), NotOpened> {
-    match kind(found) {
-        FileKind::File => Ok(()),
-        FileKind::Directory => Err(NotOpened::Directory),
-        FileKind::Special => Err(NotOpened::Special),
-    }
-}
-
 /// The bytes of the range that exist. Files of /proc say they are empty and are
 /// not, so the size is only a hint for the memory to take, which may be refused.
-fn read_range(mut file: &File, found: &Metadata, range: Range<u64>) -> io::Result<Vec<u8>> {
+fn read_range(mut file: &File, found: &Found, range: Range<u64>) -> io::Result<Vec<u8>> {
     let wanted = range.end.saturating_sub(range.start);
-    let hint = found.len().min(range.end).saturating_sub(range.start);
+    let hint = found.len.min(range.end).saturating_sub(range.start);
     let mut bytes = Vec::new();
     let refused = |_| io::Error::from(io::ErrorKind::OutOfMemory);
     bytes.try_reserve_exact(usize::try_from(hint).unwrap_or(usize::MAX)).map_err(refused)?;
@@ -194,54 +187,54 @@ fn read_range(mut file: &File, found: &Metadata, range: Range<u64>) -> io::Resul
     Ok(bytes)
 }
 
-fn list(folder: &Path) -> io::Result<Vec<Named>> {
+/// All names in a folder, sorted by their bytes, and what they are, links themselves. One that is gone by now is left out.
+fn names(folder: OwnedFd) -> io::Result<Vec<(std::ffi::OsString, Found)>> {
+    let mut folder = nix::dir::Dir::from_fd(folder)?;
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let found = fs::metadata(entry.path());
-        let (kind, bytes) = found.map_or((FileKind::Special, 0), |found| (kind(&found), found.len()));
-        names.push(Named { name: entry.file_name(), kind, bytes });
+    for entry in folder.iter() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
+        }
     }
-    names.sort_by(|a, b| a.name.as_encoded_bytes().cmp(b.name.as_encoded_bytes()));
-    Ok(names)
+    names.sort();
+    let found = names.iter().filter_map(|name| {
+        let name = OsStr::from_bytes(name);
+        Some((name.to_owned(), Found::at(&folder, Path::new(name)).ok()?))
+    });
+    Ok(found.collect())
+}
+
+/// What a name leads to, if that is inside.
+fn behind(guard: &Guard, place: &Place, found: Found) -> Option<Found> {
+    if found.is_link() { guard.look(&guard.real(place)).ok() } else { Some(found) }
 }
 
 /// Entries in the order of a tree: names of a folder by their bytes, what a folder
 /// holds right after it. A link is listed as what it leads to and never entered; a
-/// link that leads nowhere is special. Folders that cannot be read are listed
-/// without content, except the first.
-fn walk(folder: &Path, below: &Path, depth: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
-    if depth == 0 {
-        return Ok(());
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder.join(below))? {
-        let entry = entry?;
-        // An entry without a type is gone by now.
-        let Ok(file_type) = entry.file_type() else {
+/// link that leads nowhere, or outside, is special. Folders that cannot be read are
+/// listed without content, except the first.
+fn walk(
+    guard: &Guard,
+    folder: &Place,
+    below: &Path,
+    names_here: Vec<(std::ffi::OsString, Found)>,
+    depth: usize,
+    entries: &mut Vec<Entry>,
+) {
+    for (name, found) in names_here {
+        if name.as_bytes().starts_with(b".") {
             continue;
-        };
-        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            found.push((entry.file_name(), file_type));
         }
-    }
-    found.sort_by(|(name, _), (other, _)| name.as_encoded_bytes().cmp(other.as_encoded_bytes()));
-    for (name, file_type) in found {
         let path = below.join(name);
-        let kind = if file_type.is_dir() {
-            FileKind::Directory
-        } else if file_type.is_file() {
-            FileKind::File
-        } else if file_type.is_symlink() {
-            fs::metadata(folder.join(&path)).map_or(FileKind::Special, |found| kind(&found))
-        } else {
-            FileKind::Special
-        };
+        let place = folder.join(&path);
+        let led = behind(guard, &place, found);
+        let kind = led.map_or(FileKind::Special, |led| kind(&led));
         entries.push(Entry { path: path.clone(), kind });
-        if file_type.is_dir() {
+        if found.is_folder() && depth > 1 {
             // A subfolder that cannot be read, or is gone by now, hides nothing else.
-            let _ = walk(folder, &path, depth - 1, entries);
+            let opened = guard.open_folder(&place).and_then(|opened| names(opened).map_err(NotOpened::Io));
+            walk(guard, folder, &path, opened.unwrap_or_default(), depth - 1, entries);
         }
     }
-    Ok(())
 }

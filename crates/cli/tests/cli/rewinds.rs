@@ -211,3 +211,71 @@ fn a_user_s_change_between_two_lines_is_not_the_lines_doing() {
         (vec![], vec!["theirs.txt".to_owned()], vec!["a.txt".to_owned()])
     );
 }
+
+/// A generator that needs no crate and is the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// One call that changes something, by any tool, or fails to.
+fn random_call(dice: &mut Dice, at: usize) -> lathe_testkit::Answer {
+    let id = format!("c{at}");
+    let name = |dice: &mut Dice| format!("d{}/f{}.txt", dice.roll(3), dice.roll(4));
+    let (one, two) = (name(dice), name(dice));
+    match dice.roll(12) {
+        0 => {
+            call(&id, "write", json!({ "path": format!("new{at}/deep/x.txt"), "content": format!("{at}\n") }))
+        }
+        1 => call(&id, "edit", json!({ "path": one, "old_str": "line", "new_str": format!("line {at}") })),
+        2 => call(&id, "edit", json!({ "path": one, "insert_line": 0, "new_str": format!("top {at}\n") })),
+        3 => {
+            let patch = format!(
+                "*** Begin Patch\n*** Delete File: {one}\n*** Add File: p{at}.txt\n+{at}\n*** End Patch\n"
+            );
+            call(&id, "apply_patch", json!({ "patch": patch }))
+        }
+        4 => bash(&id, &format!("rm -f {one}; echo {at} >> {two}")),
+        5 => bash(&id, &format!("mv d0 moved{at} 2>/dev/null; mkdir -p d0; echo x > d0/f0.txt")),
+        6 => bash(&id, &format!("chmod 7{}0 {one} 2>/dev/null; true", dice.roll(8))),
+        7 => bash(&id, &format!("ln -sfn {two} link{}; rm -f {one}", dice.roll(2))),
+        8 => bash(&id, &format!("rm -rf d1; mkdir -p empty{at}")),
+        9 => bash(
+            &id,
+            &format!("mkdir -p d2; printf '\\000\\001' > d2/bin; cp d2/bin {one} 2>/dev/null; true"),
+        ),
+        10 => bash(&id, &format!("rm -rf {one}; mkdir -p {one}/inside; touch {one}/inside/y")),
+        _ => bash(&id, "find . -name '*.txt' -newer a.txt -exec sh -c 'echo more >> \"$1\"' _ {} \\;"),
+    }
+}
+
+#[test]
+fn after_any_sequence_of_calls_a_rewind_gives_the_first_tree() {
+    for seed in 0..crate::size(6, 60) {
+        let mut dice = Dice(seed as u64 * 7919 + 1);
+        let files: Vec<(String, String)> = (0..3)
+            .flat_map(|d| (0..4).map(move |f| (format!("d{d}/f{f}.txt"), format!("a line\nand {f}\n"))))
+            .chain([("a.txt".to_owned(), "a\n".to_owned())])
+            .collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        let repo = if seed % 2 == 0 { TempRepo::new(&files) } else { TempRepo::with_git(&files) };
+        let before = tree(repo.path());
+        let count = 12;
+        let calls: Vec<_> = (0..count).map(|at| random_call(&mut dice, at)).collect();
+        let mut calls = calls.into_iter();
+        let script = Script::repeat(count, |_| calls.next().unwrap()).answer(done("ok"));
+        let model = FakeModel::serving(script);
+        let run = run_in(repo.path(), &model);
+        run.run().expect_code(0);
+        let after = tree(repo.path());
+        at_home(&run).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
+        assert_eq!(tree(repo.path()), before, "seed {seed}");
+        at_home(&run).arg("undo").run().expect_code(0);
+        assert_eq!(tree(repo.path()), after, "seed {seed}");
+    }
+}

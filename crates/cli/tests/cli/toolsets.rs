@@ -140,3 +140,20 @@ fn the_demo_passes_in_every_toolset_with_its_own_cassette() {
         assert!(now.contains("ok    one decimal") && !now.contains("FAIL"), "{toolset}: {}", ran.stdout);
     }
 }
+
+#[test]
+fn what_is_remembered_is_told_to_the_next_session() {
+    let repo = TempRepo::new(&[]);
+    let home = lathe();
+    let remember = ["tool", "run", "remember", "--json", r#"{"fact": "- Tabs, never blanks."}"#];
+    home.clone().in_dir(repo.path()).args(remember).run().expect_code(0);
+    let show = ["run", "hi", "--show-request", "--model", "fake", "--api-key", "k"];
+    let request = home.clone().in_dir(repo.path()).args(show).run().expect_code(0);
+    assert!(
+        request
+            .stdout
+            .contains("# Remembered for the user\\n## Lathe Added Memories\\n- Tabs, never blanks."),
+        "{}",
+        request.stdout
+    );
+}

@@ -250,6 +250,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::NoChange(_)
         | Problem::Stale(_)
         | Problem::Outside(_)
+        | Problem::Protected(_)
         | Problem::SearchNotFound(_)
         | Problem::SearchNotFolder(_)
         | Problem::NotFolder(_)

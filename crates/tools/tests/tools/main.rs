@@ -9,6 +9,7 @@ mod calls;
 mod edit;
 mod full_disk;
 mod output;
+mod paths;
 mod secrets;
 mod specs;
 mod think;

@@ -1,51 +1,64 @@
 //! The transaction behind [`Files::apply`](crate::Files::apply):
 //!
-//! 1. every expectation is checked and the pre-images are read;
-//! 2. every new content is written and synced under a private name beside its file;
-//! 3. the expectations are checked once more, right before the first change;
-//! 4. each new file changes places with the old one in a single step, and the old
-//!    one, now under the private name, is looked at again: if somebody changed it in
-//!    that very moment, it is not lost but put back;
-//! 5. the folders are synced.
+//! 1. every path goes through the guard, every expectation is checked and the pre-images are read;
+//! 2. what is about to happen is noted, where the host named a folder for such notes (`intent`);
+//! 3. every new content is written and synced under a private name beside its file;
+//! 4. the expectations are checked once more, right before the first change;
+//! 5. each new file changes places with the old one in a single step, and the old one, now under the private name, is
+//!    looked at again: if somebody changed it in that very moment, it is not lost but put back;
+//! 6. the folders are synced, the note goes, and then the old files.
 //!
-//! A failure anywhere puts back what was exchanged, the old files themselves and
-//! not copies of them. Invariant: under its own name a file is at every moment
-//! either wholly old or wholly new. A file with several hard links becomes a file
-//! of its own; access control lists and extended attributes are not carried over.
+//! A failure anywhere puts back what was exchanged, the old files themselves and not copies of them; a death anywhere
+//! leaves the note, and whoever opens the folder next puts back or finishes. Invariant: under its own name a file is at
+//! every moment either wholly old or wholly new. A file with several hard links becomes a file of its own; access control
+//! lists and extended attributes are not carried over.
 
-use std::collections::BTreeSet;
-use std::fs::{self, File, Metadata};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_protocol::Digest;
-use tempfile::TempPath;
+use nix::fcntl::readlinkat;
 
-use super::{PERMISSIONS, open, read_range};
+use super::intent::{Intent, Noted};
+use super::spot::{Folder, Hold, Private, is_unsupported, private_name};
+use super::{PERMISSIONS, read_range};
+use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
 use crate::{Applied, Expect, FileOp, WorkspaceError};
 
-const MAX_LINKS: usize = 40;
+/// So many folders of one transaction are held open.
+const HELD: usize = 200;
 
 /// All operations, or none. The caller sees to it that only one runs at a time.
-pub(super) fn apply(root: &Path, ops: Vec<FileOp>) -> Result<Vec<Applied>, WorkspaceError> {
+pub(super) fn apply(
+    guard: &Arc<Guard>,
+    notes: Option<&Path>,
+    ops: Vec<FileOp>,
+) -> Result<Vec<Applied>, WorkspaceError> {
     let mut plans = Vec::with_capacity(ops.len());
     let mut targets = BTreeSet::new();
     for op in ops {
-        let plan = Plan::check(root, op)?;
-        if !targets.insert(identity(&plan.target)) {
+        let plan = Plan::check(guard, op)?;
+        if !targets.insert(guard.real(&plan.place)) {
             let twice = io::Error::new(io::ErrorKind::InvalidInput, "named by two operations");
             return Err(WorkspaceError::io(plan.path, twice));
         }
         plans.push(plan);
     }
-    let mut made = MadeFolders::default();
+    let mut intent = note(guard, notes, &plans)?;
+    let mut folders = Folders { guard, open: BTreeMap::new(), made: Vec::new() };
     let mut staged = Vec::with_capacity(plans.len());
     for plan in &plans {
-        staged.push(plan.stage(&mut made).map_err(|error| WorkspaceError::io(&plan.path, error))?);
+        staged.push(plan.stage(&mut folders).map_err(|error| NotOpened::Io(error).or_stale(&plan.path))?);
     }
-    for plan in &plans {
-        plan.check_again()?;
+    for (plan, staged) in plans.iter().zip(&staged) {
+        plan.check_again(guard, staged)?;
+    }
+    if let Some(intent) = &mut intent {
+        intent.go()?;
     }
     let mut done = Vec::with_capacity(plans.len());
     for (plan, staged) in plans.iter().zip(staged) {
@@ -54,52 +67,81 @@ pub(super) fn apply(root: &Path, ops: Vec<FileOp>) -> Result<Vec<Applied>, Works
             Err(error) => return Err(put_back(done, error)),
         }
     }
-    if let Err(error) = sync_folders(&plans, &made) {
+    if let Err(error) = folders.sync() {
         return Err(put_back(done, error));
     }
-    made.keep();
-    let applied = plans.into_iter().zip(done).map(|(plan, undo)| Applied {
+    folders.keep();
+    let modes: Vec<u32> = done.iter().map(|undo| undo.mode).collect();
+    // First the old files, then the note: so no death leaves one of them behind.
+    drop(done);
+    drop(intent);
+    let applied = plans.into_iter().zip(modes).map(|(plan, mode)| Applied {
         path: plan.path,
         before: plan.before.map(|before| before.content),
         after: plan.after,
-        mode: undo.mode,
+        mode,
     });
     Ok(applied.collect())
+}
+
+fn note(guard: &Guard, notes: Option<&Path>, plans: &[Plan]) -> Result<Option<Intent>, WorkspaceError> {
+    let Some(notes) = notes else { return Ok(None) };
+    let changing: Vec<&Plan> = plans.iter().filter(|plan| plan.changes()).collect();
+    let many = changing.len() > 1;
+    let digest = |content: Option<&Vec<u8>>| content.filter(|_| many).map(|content| Digest::of(content));
+    let noted = changing.iter().map(|plan| Noted {
+        root: guard.root_path(&plan.place).to_owned(),
+        below: plan.place.below.clone(),
+        new_name: plan.new_name.clone(),
+        old_name: plan.old_name.clone(),
+        old: digest(plan.before.as_ref().map(|before| &before.content)),
+        new: digest(plan.after.as_ref()),
+        had: plan.before.is_some(),
+        has: plan.after.is_some(),
+        folders: plan.place.missing.saturating_sub(1),
+    });
+    match Intent::begin(notes, &noted.collect::<Vec<_>>()) {
+        Ok(intent) => Ok(Some(intent)),
+        // One file needs its note only to be tidied up after a death.
+        Err(_) if !many => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// What stood there before.
 struct Before {
     content: Vec<u8>,
-    found: Metadata,
+    found: Found,
+    /// What a link that is to be removed says.
+    link: Option<OsString>,
 }
 
 /// One operation after its first check.
 struct Plan {
     /// As the caller wrote it.
     path: PathBuf,
-    /// The name that will change: behind all links for a write, the name itself
-    /// for a removal, which takes a link away and not what it leads to.
-    target: PathBuf,
+    /// The name that will change: behind all links for a write, the name itself for a removal, which takes a link away and
+    /// not what it leads to.
+    place: Place,
     before: Option<Before>,
     after: Option<Vec<u8>>,
+    /// The private name of the new file, and of the old one once they changed places.
+    new_name: OsString,
+    /// The private name of the old file where files cannot change places.
+    old_name: OsString,
 }
 
 impl Plan {
-    fn check(root: &Path, op: FileOp) -> Result<Self, WorkspaceError> {
+    fn check(guard: &Guard, op: FileOp) -> Result<Self, WorkspaceError> {
         let (path, expect, after) = match op {
             FileOp::Write { path, expect, content } => (path, expect, Some(content)),
             FileOp::Remove { path, expect } => (path, expect, None),
         };
-        let named = root.join(&path);
-        let before = match open(&named) {
-            Ok((file, found)) => {
-                let content = read_range(&file, &found, 0..u64::MAX)
-                    .map_err(|error| WorkspaceError::io(&path, error))?;
-                Some(Before { content, found })
-            }
-            Err(error) if error.is_absent() => None,
-            Err(error) => return Err(error.at(&path)),
-        };
+        let last = if after.is_some() { Last::Followed } else { Last::Kept };
+        let (place, before) = Before::find(guard, &path, last)?;
+        if place.is_for_folder() || place.below.as_os_str().is_empty() {
+            return Err(WorkspaceError::IsDirectory(path));
+        }
         match (&expect, &before) {
             (Expect::Absent, Some(_)) => return Err(WorkspaceError::Exists(path)),
             (Expect::Hash(_), None) => return Err(WorkspaceError::Stale(path)),
@@ -108,57 +150,83 @@ impl Plan {
             }
             (Expect::Absent, None) | (Expect::Hash(_), Some(_)) => {}
         }
-        let target = match after {
-            Some(_) => behind_links(named).map_err(|error| WorkspaceError::io(&path, error))?,
-            None => named,
-        };
-        Ok(Self { path, target, before, after })
+        let (new_name, old_name) = (private_name("tmp"), private_name("old"));
+        Ok(Self { path, place, before, after, new_name, old_name })
+    }
+
+    fn changes(&self) -> bool {
+        self.before.is_some() || self.after.is_some()
     }
 
     /// Prepares the operation without changing any name that others know.
-    fn stage(&self, made: &mut MadeFolders) -> io::Result<Staged<'_>> {
-        let folder = parent(&self.target);
-        Ok(match (&self.after, &self.before) {
-            (None, None) => Staged::Nothing,
-            (None, Some(before)) => Staged::Away(before),
-            (Some(content), None) => {
-                made.make(folder)?;
-                Staged::New(write_beside(folder, content, None)?)
+    fn stage<'a>(&'a self, folders: &mut Folders<'_>) -> io::Result<Staged<'a>> {
+        let content = match (&self.after, &self.before) {
+            (None, None) => return Ok(Staged::Nothing),
+            (None, Some(before)) => {
+                let (folder, name) = folders.of(&self.place)?;
+                return Ok(Staged::Away(folder, name, before));
             }
-            (Some(content), Some(before)) => {
-                Staged::Instead(write_beside(folder, content, Some(&before.found))?, before)
-            }
+            (Some(content), _) => content,
+        };
+        let (folder, name) = folders.of(&self.place)?;
+        let like = self.before.as_ref().map(|before| &before.found);
+        let (new, mode) = folder.write_private(&self.new_name, content, like)?;
+        Ok(match &self.before {
+            None => Staged::New(new, name, mode),
+            Some(before) => Staged::Instead(new, name, mode, before),
         })
     }
 
-    fn check_again(&self) -> Result<(), WorkspaceError> {
-        match (open(&self.target), &self.before) {
-            (Ok((file, found)), Some(before)) if same(&file, &found, before) => Ok(()),
-            (Err(error), None) if error.is_absent() => Ok(()),
-            (Ok(_), None) => Err(WorkspaceError::Exists(self.path.clone())),
-            (Ok(_) | Err(_), Some(_)) => Err(WorkspaceError::Stale(self.path.clone())),
-            (Err(error), None) => Err(error.at(&self.path)),
+    fn check_again(&self, guard: &Guard, staged: &Staged<'_>) -> Result<(), WorkspaceError> {
+        let (folder, name) = match staged {
+            Staged::Nothing => return Ok(()),
+            Staged::Away(folder, name, _) => (folder, name),
+            Staged::New(new, name, _) | Staged::Instead(new, name, _, _) => (&new.folder, name),
+        };
+        // Reached by another way, or leading elsewhere: what was checked is not what would change.
+        let last = if self.after.is_some() { Last::Followed } else { Last::Kept };
+        let now = guard.locate(&self.path, last)?;
+        if now.below != self.place.below {
+            return Err(WorkspaceError::Stale(self.path.clone()));
+        }
+        if let Some(before @ Before { link: Some(_), .. }) = &self.before {
+            let same = before.is_same_link(folder, name) && before.is_same(&guard.behind(&self.place));
+            return if same { Ok(()) } else { Err(WorkspaceError::Stale(self.path.clone())) };
+        }
+        let now = folder.file(name);
+        match (&self.before, now) {
+            // The clock may be too coarse to tell a change in this very moment; the look at the old file after the exchange
+            // is not.
+            (Some(before), Ok((_, now))) if before.found == now => Ok(()),
+            (Some(before), now) if before.is_same(&now) => Ok(()),
+            (Some(_), _) => Err(WorkspaceError::Stale(self.path.clone())),
+            (None, Err(error)) if error.is_absent() => Ok(()),
+            (None, Ok(_)) => Err(WorkspaceError::Exists(self.path.clone())),
+            (None, Err(error)) => Err(error.at(&self.path)),
         }
     }
 
     fn commit(&self, staged: Staged<'_>) -> Result<Undo, WorkspaceError> {
         let failed = |error| WorkspaceError::io(&self.path, error);
-        let undo = |mode, back| Undo { path: self.path.clone(), target: self.target.clone(), mode, back };
-        let (mode, old, before) = match staged {
-            Staged::Nothing => return Ok(undo(0, Back::Nothing)),
-            Staged::New(new) => {
-                let mode = mode_of(&new).map_err(failed)?;
-                rename_new(&new, &self.target).map_err(failed)?;
-                return Ok(undo(mode, Back::Unlink));
+        let (folder, name, mode, old, before) = match staged {
+            Staged::Nothing => {
+                return Ok(Undo { path: self.path.clone(), mode: 0, back: Back::Nothing });
             }
-            Staged::Instead(new, before) => {
-                let mode = mode_of(&new).map_err(failed)?;
-                (mode, exchange(new, &self.target, before), before)
+            Staged::New(new, name, mode) => {
+                let folder = Arc::clone(&new.folder);
+                folder.rename_new(&new.name, &name).map_err(failed)?;
+                new.keep();
+                return Ok(Undo { path: self.path.clone(), mode, back: Back::Unlink(folder, name) });
             }
-            Staged::Away(before) => {
-                let away = |name: &Path| rename_new(&self.target, name);
-                let moved = private_name().make_in(parent(&self.target), away);
-                (before.found.mode() & PERMISSIONS, moved.map(|moved| moved.into_temp_path()), before)
+            Staged::Instead(new, name, mode, before) => {
+                let folder = Arc::clone(&new.folder);
+                let old = exchange(new, &name, &self.old_name, before);
+                (folder, name, mode, old, before)
+            }
+            Staged::Away(folder, name, before) => {
+                let moved = folder.rename_new(&name, &self.new_name);
+                let old = moved.map(|()| Private::adopt(&folder, &self.new_name));
+                (folder, name, before.found.mode & PERMISSIONS, old, before)
             }
         };
         let old = match old {
@@ -170,8 +238,11 @@ impl Plan {
             Err(error) => return Err(failed(error)),
         };
         // What was taken away must be what was expected, or it comes back.
-        let expected = open(&old).is_ok_and(|(file, found)| same(&file, &found, before));
-        let undo = undo(mode, Back::Rename(old));
+        let expected = match before.link {
+            Some(_) => before.is_same_link(&folder, &old.name),
+            None => before.is_same(&folder.file(&old.name)),
+        };
+        let undo = Undo { path: self.path.clone(), mode, back: Back::Rename(old, name) };
         if expected {
             return Ok(undo);
         }
@@ -179,52 +250,102 @@ impl Plan {
     }
 }
 
-/// An operation that only needs its last step.
+impl Before {
+    /// Where a path leads and what stands there; resolved anew while somebody changes the way.
+    fn find(guard: &Guard, path: &Path, last: Last) -> Result<(Place, Option<Self>), WorkspaceError> {
+        for _ in 0..ROUNDS {
+            let place = guard.locate(path, last)?;
+            guard.may_write(path, &place)?;
+            if place.missing > 0 {
+                return Ok((place, None));
+            }
+            match Self::read(guard, &place, last) {
+                Ok(before) => return Ok((place, Some(before))),
+                Err(error) if error.is_turned() => {}
+                Err(error) if error.is_absent() => {}
+                Err(error) => return Err(error.at(path)),
+            }
+            // A link that leads nowhere, or out: there is no content to expect.
+            if last == Last::Kept {
+                match guard.file(path) {
+                    Err(WorkspaceError::NotFound(_)) => return Ok((place, None)),
+                    Err(error) => return Err(error),
+                    Ok(_) => {}
+                }
+            }
+        }
+        Err(WorkspaceError::Stale(path.to_owned()))
+    }
+
+    fn read(guard: &Guard, place: &Place, last: Last) -> Result<Self, NotOpened> {
+        let link = match (last, place.parent()) {
+            (Last::Kept, Some((parent, name))) => readlinkat(&guard.hold_folder(&parent)?, name).ok(),
+            (Last::Kept | Last::Followed, _) => None,
+        };
+        let (file, found) = match link {
+            Some(_) => guard.behind(place)?,
+            None => guard.file_at(place)?,
+        };
+        let content = read_range(&file, &found, 0..u64::MAX)?;
+        Ok(Self { content, found, link })
+    }
+
+    fn is_same(&self, now: &Result<(File, Found), NotOpened>) -> bool {
+        now.as_ref().is_ok_and(|(file, found)| {
+            found.len == self.found.len
+                && read_range(file, found, 0..u64::MAX).is_ok_and(|content| content == self.content)
+        })
+    }
+
+    fn is_same_link(&self, folder: &Folder, name: &OsStr) -> bool {
+        folder.link(name).ok() == self.link
+    }
+}
+
+/// An operation that only needs its last step, in the folder and for the name it has.
 enum Staged<'a> {
     Nothing,
     /// The old file goes.
-    Away(&'a Before),
+    Away(Arc<Folder>, OsString, &'a Before),
     /// A file where none was.
-    New(TempPath),
+    New(Private, OsString, u32),
     /// A file in the place of the old one.
-    Instead(TempPath, &'a Before),
+    Instead(Private, OsString, u32, &'a Before),
 }
 
-fn same(file: &File, found: &Metadata, before: &Before) -> bool {
-    found.len() == before.found.len()
-        && read_range(file, found, 0..u64::MAX).is_ok_and(|content| content == before.content)
-}
-
-/// How one finished operation is taken back. Dropping it makes the operation
-/// final: the old file goes with its private name.
+/// How one finished operation is taken back. Dropping it makes the operation final: the old file goes with its private
+/// name.
 struct Undo {
     path: PathBuf,
-    target: PathBuf,
     mode: u32,
     back: Back,
 }
 
 enum Back {
     Nothing,
-    Unlink,
-    Rename(TempPath),
+    Unlink(Arc<Folder>, OsString),
+    Rename(Private, OsString),
 }
 
-/// Takes operations back, the last first, and returns the error to report: the
-/// given one, or where an old file now is if it could not be put back.
+/// Takes operations back, the last first, and returns the error to report: the given one, or where an old file now is if
+/// it could not be put back.
 fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
     let mut report = error;
     for undo in done.into_iter().rev() {
         let taken = match undo.back {
             Back::Nothing => Ok(()),
-            Back::Unlink => fs::remove_file(&undo.target),
-            Back::Rename(mut old) => {
-                let renamed = fs::rename(&old, &undo.target);
-                old.disable_cleanup(true);
-                renamed.map_err(|why| {
-                    let text = format!("not put back ({why}); its old content is in {}", old.display());
-                    io::Error::other(text)
-                })
+            Back::Unlink(folder, name) => folder.unlink(&name),
+            Back::Rename(old, name) => {
+                match old.folder.rename(&old.name, &name) {
+                    // Two names of one file are not renamed; then the private one goes with `old`.
+                    Ok(()) => Ok(()),
+                    Err(why) => {
+                        let at = old.folder.real().join(&old.name);
+                        old.keep();
+                        let text = format!("not put back ({why}); its old content is in {}", at.display());
+                        Err(io::Error::other(text))
+                    }
+                }
             }
         };
         if let Err(why) = taken {
@@ -234,175 +355,83 @@ fn put_back(done: Vec<Undo>, error: WorkspaceError) -> WorkspaceError {
     report
 }
 
-/// Gives a file a name that nothing may have yet.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match rename_with(from, to, Rename::NoReplace) {
-        Err(error) if is_unsupported(&error) => match fs::symlink_metadata(to) {
-            Ok(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
-            Err(_) => fs::rename(from, to),
-        },
-        done => done,
-    }
-}
-
-/// Exchanges a new file with the old one and returns the name the old one has
-/// then. Where the file system cannot, the old one gets a second name first, or is
-/// copied where there are no hard links.
-fn exchange(new: TempPath, target: &Path, before: &Before) -> io::Result<TempPath> {
-    match rename_with(&new, target, Rename::Exchange) {
+/// Exchanges a new file with the old one and returns the name the old one has then. Where the file system cannot, the old
+/// one gets a second name first, or is copied where there are no hard links.
+fn exchange(new: Private, name: &OsStr, old_name: &OsStr, before: &Before) -> io::Result<Private> {
+    let folder = Arc::clone(&new.folder);
+    match folder.exchange(&new.name, name) {
         Ok(()) => Ok(new),
         Err(error) if is_unsupported(&error) => {
-            let folder = parent(target);
-            let old = match private_name().make_in(folder, |name| fs::hard_link(target, name)) {
-                Ok(linked) => linked.into_temp_path(),
-                Err(_) => write_beside(folder, &before.content, Some(&before.found))?,
+            let old = match folder.hard_link(name, old_name) {
+                Ok(()) => Private::adopt(&folder, old_name),
+                Err(_) => folder.write_private(old_name, &before.content, Some(&before.found))?.0,
             };
-            fs::rename(&new, target)?;
+            // What will be lost must be what was kept: here nothing brings back what came between.
+            if !folder.found(name)?.is_same(&before.found) {
+                return Err(io::Error::from(io::ErrorKind::NotFound));
+            }
+            folder.rename(&new.name, name)?;
+            new.keep();
             Ok(old)
         }
         Err(error) => Err(error),
     }
 }
 
-#[derive(Clone, Copy)]
-enum Rename {
-    NoReplace,
-    Exchange,
+/// The folders of a transaction. Those made for new files go again unless kept.
+struct Folders<'a> {
+    guard: &'a Arc<Guard>,
+    open: BTreeMap<PathBuf, Arc<Folder>>,
+    made: Vec<(Arc<Folder>, OsString)>,
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn rename_with(from: &Path, to: &Path, how: Rename) -> io::Result<()> {
-    use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-    let flags = match how {
-        Rename::NoReplace => RenameFlags::RENAME_NOREPLACE,
-        Rename::Exchange => RenameFlags::RENAME_EXCHANGE,
-    };
-    renameat2(AT_FDCWD, from, AT_FDCWD, to, flags).map_err(io::Error::from)
-}
-
-/// Other systems have such calls under other names, or none.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn rename_with(_from: &Path, _to: &Path, _how: Rename) -> io::Result<()> {
-    Err(io::Error::from(io::ErrorKind::Unsupported))
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
-}
-
-fn mode_of(path: &Path) -> io::Result<u32> {
-    Ok(fs::metadata(path)?.mode() & PERMISSIONS)
-}
-
-fn private_name() -> tempfile::Builder<'static, 'static> {
-    let mut name = tempfile::Builder::new();
-    name.prefix(".lathe-").suffix(".tmp");
-    name
-}
-
-/// Writes and syncs a file under a private name. In the place of an old file it
-/// is readable by nobody else until it has the old one's owner and mode; a file
-/// that is new from the start gets what the umask leaves.
-fn write_beside(folder: &Path, content: &[u8], like: Option<&Metadata>) -> io::Result<TempPath> {
-    let mut name = private_name();
-    if like.is_none() {
-        name.permissions(fs::Permissions::from_mode(0o666));
+impl Folders<'_> {
+    /// The folder of a place, made if it is missing, and the place's name in it.
+    fn of(&mut self, place: &Place) -> io::Result<(Arc<Folder>, OsString)> {
+        let Some((parent, name)) = place.parent() else {
+            return Err(io::Error::from(io::ErrorKind::IsADirectory));
+        };
+        Ok((self.at(parent)?, name.to_owned()))
     }
-    let (mut file, path) = name.tempfile_in(folder)?.into_parts();
-    file.write_all(content)?;
-    if let Some(like) = like {
-        let own = file.metadata()?;
-        let mut mode = like.mode() & PERMISSIONS;
-        let other = (own.uid(), own.gid()) != (like.uid(), like.gid());
-        if other && std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid())).is_err() {
-            // Only root gives files away. The content counts more than the owner,
-            // but nobody's set-user-id bit may become ours.
-            mode &= 0o1777;
+
+    fn at(&mut self, place: Place) -> io::Result<Arc<Folder>> {
+        let real = self.guard.real(&place);
+        if let Some(open) = self.open.get(&real) {
+            return Ok(Arc::clone(open));
         }
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    file.sync_all()?;
-    if file.metadata()?.len() != content.len() as u64 {
-        return Err(io::Error::new(io::ErrorKind::WriteZero, "the file is shorter than what was written"));
-    }
-    Ok(path)
-}
-
-/// Folders made for new files; they go again unless kept.
-#[derive(Default)]
-struct MadeFolders(Vec<PathBuf>);
-
-impl MadeFolders {
-    fn make(&mut self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-        for folder in missing.into_iter().rev() {
-            match fs::create_dir(folder) {
-                Ok(()) => self.0.push(folder.to_owned()),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        if place.missing > 0
+            && let Some((parent, name)) = place.parent()
+        {
+            let parent = self.at(parent)?;
+            match parent.make_folder(name) {
+                Ok(()) => self.made.push((parent, name.to_owned())),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
+        }
+        let hold = if self.open.len() < HELD { Hold::Open } else { Hold::Closed };
+        let folder = Arc::new(Folder::open(self.guard, place, hold)?);
+        self.open.insert(real, Arc::clone(&folder));
+        Ok(folder)
+    }
+
+    fn sync(&self) -> Result<(), WorkspaceError> {
+        for (real, folder) in &self.open {
+            folder.sync().map_err(|error| WorkspaceError::io(real, error))?;
         }
         Ok(())
     }
 
     fn keep(mut self) {
-        self.0.clear();
+        self.made.clear();
     }
 }
 
-impl Drop for MadeFolders {
+impl Drop for Folders<'_> {
     fn drop(&mut self) {
-        for folder in self.0.iter().rev() {
+        for (folder, name) in self.made.iter().rev() {
             // One that somebody else uses by now is not empty and stays.
-            let _ = fs::remove_dir(folder);
+            let _ = folder.remove_folder(name);
         }
     }
-}
-
-fn sync_folders(plans: &[Plan], made: &MadeFolders) -> Result<(), WorkspaceError> {
-    let of_files = plans.iter().filter(|plan| plan.before.is_some() || plan.after.is_some());
-    let folders: BTreeSet<&Path> =
-        of_files.map(|plan| parent(&plan.target)).chain(made.0.iter().map(|folder| parent(folder))).collect();
-    for folder in folders {
-        match File::open(folder).and_then(|folder| folder.sync_all()) {
-            Ok(()) => {}
-            // Some file systems have nothing to sync in a folder, and a folder that
-            // may be written but not read cannot be opened.
-            Err(error) if is_unsupported(&error) || error.kind() == io::ErrorKind::PermissionDenied => {}
-            Err(error) => return Err(WorkspaceError::io(folder, error)),
-        }
-    }
-    Ok(())
-}
-
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => path,
-    }
-}
-
-/// The path with links in its last name followed, also where the last one leads
-/// to nothing yet.
-fn behind_links(mut path: PathBuf) -> io::Result<PathBuf> {
-    for _ in 0..MAX_LINKS {
-        match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_symlink() => path = parent(&path).join(fs::read_link(&path)?),
-            Ok(_) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(path),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::Error::from(nix::errno::Errno::ELOOP))
-}
-
-/// One spelling for one name: the folder without links as far as it exists.
-fn identity(path: &Path) -> PathBuf {
-    for folder in path.ancestors().skip(1) {
-        if let (Ok(real), Ok(rest)) = (fs::canonicalize(folder), path.strip_prefix(folder)) {
-            return real.join(rest);
-        }
-    }
-    path.to_owned()
 }

@@ -2,6 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 mod failures;
+mod full_disk;
+mod kill;
+mod paths;
+mod paths_table;
+mod race;
 mod reading;
 mod support;
 mod writing;

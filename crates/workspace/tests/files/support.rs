@@ -56,6 +56,11 @@ pub fn picture(folder: &Path) -> Vec<(PathBuf, u64, u32, Vec<u8>)> {
     seen
 }
 
+/// Whether the long form of a test is asked for.
+pub fn full() -> bool {
+    std::env::var_os("LATHE_TEST_FULL").is_some_and(|value| value == "1")
+}
+
 pub fn hash(content: &str) -> Expect {
     Expect::Hash(Digest::of(content.as_bytes()))
 }

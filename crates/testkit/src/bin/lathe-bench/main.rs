@@ -13,6 +13,7 @@ mod resume;
 mod samples;
 mod steps;
 mod table;
+mod tools;
 mod upkeep;
 
 use std::path::PathBuf;
@@ -48,6 +49,7 @@ fn main() {
     steps::measure(&binary, &effort, &mut table);
     upkeep::measure(&binary, &effort, &mut table);
     resume::measure(&binary, &effort, &mut table);
+    tools::measure(&binary, &effort, &mut table);
     table.print();
     println!();
     println!(

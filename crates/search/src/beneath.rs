@@ -1,0 +1,78 @@
+//! Files that are opened only where they really are.
+//!
+//! A walk goes by names, and a folder may be swapped for a link between two looks. So a folder is opened from the root's own
+//! descriptor without following any link, once for all the files in it, and its files from there. That is also quicker
+//! than opening each by its whole path.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{OFlag, open, openat};
+use nix::sys::stat::Mode;
+
+/// Opens files of one tree. Each thread has its own.
+pub(crate) struct Beneath {
+    root: PathBuf,
+    folder: Option<OwnedFd>,
+    /// The last folder, which most often is the next one too; none if it is not where it says.
+    last: Option<(PathBuf, Option<OwnedFd>)>,
+}
+
+const FOLDER: OFlag =
+    OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC).union(OFlag::O_RDONLY);
+const FILE: OFlag = OFlag::O_NOFOLLOW
+    .union(OFlag::O_NONBLOCK)
+    .union(OFlag::O_NOCTTY)
+    .union(OFlag::O_CLOEXEC)
+    .union(OFlag::O_RDONLY);
+
+impl Beneath {
+    /// The root has no links in its path.
+    pub(crate) fn new(root: &Path) -> Self {
+        let folder = open(root, FOLDER, Mode::empty()).ok();
+        Self { root: root.to_owned(), folder, last: None }
+    }
+
+    /// A regular file, without waiting for anything.
+    pub(crate) fn open(&mut self, path: &Path) -> io::Result<File> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let folder = self.folder(path.parent().unwrap_or(path)).ok_or(io::ErrorKind::NotFound)?;
+        let file = File::from(openat(folder, name, FILE, Mode::empty())?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
+    }
+
+    /// Whether the folder of a path is where it says.
+    pub(crate) fn has(&mut self, path: &Path) -> bool {
+        self.folder(path.parent().unwrap_or(path)).is_some()
+    }
+
+    fn folder(&mut self, folder: &Path) -> Option<&OwnedFd> {
+        if self.last.as_ref().is_none_or(|(known, _)| known != folder) {
+            let opened = self.step_down(folder);
+            self.last = Some((folder.to_owned(), opened));
+        }
+        self.last.as_ref().and_then(|(_, opened)| opened.as_ref())
+    }
+
+    /// No link followed: by the kernel in one go where it can, else name by name.
+    fn step_down(&self, folder: &Path) -> Option<OwnedFd> {
+        let inside = folder.strip_prefix(&self.root).ok()?;
+        let mut at = self.folder.as_ref()?.try_clone().ok()?;
+        #[cfg(target_os = "linux")]
+        if !inside.as_os_str().is_empty() {
+            use nix::fcntl::{OpenHow, ResolveFlag, openat2};
+            let how = OpenHow::new().flags(FOLDER).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+            match openat2(&at, inside, how) {
+                Ok(opened) => return Some(opened),
+                Err(nix::errno::Errno::ENOSYS) => {}
+                Err(_) => return None,
+            }
+        }
+        for name in inside.components() {
+            at = openat(&at, name.as_os_str(), FOLDER, Mode::empty()).ok()?;
+        }
+        Some(at)
+    }
+}

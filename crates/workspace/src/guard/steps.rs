@@ -1,0 +1,125 @@
+//! Resolving a path name by name, as the kernel does, without opening anything.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+
+use super::{Guard, Last};
+
+/// As many links as the kernel follows.
+const MAX_LINKS: usize = 40;
+
+pub(super) enum Stop {
+    /// A link that is no path: its text is only a description of what the kernel would open.
+    Magic,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+/// Resolving name by name.
+pub(super) struct Steps<'a> {
+    guard: &'a Guard,
+    /// Where we are: a path without links.
+    pub(super) at: PathBuf,
+    /// Names still to be taken, the next one last.
+    todo: Vec<OsString>,
+    links: usize,
+    /// So many names at the end of `at` do not exist.
+    pub(super) missing: usize,
+}
+
+impl<'a> Steps<'a> {
+    pub(super) fn new(guard: &'a Guard, at: PathBuf, path: &Path) -> Self {
+        let mut steps = Self { guard, at, todo: Vec::new(), links: 0, missing: 0 };
+        steps.push(path);
+        steps
+    }
+
+    fn push(&mut self, path: &Path) {
+        let names = path.components().rev().filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+        });
+        self.todo.extend(names);
+    }
+
+    pub(super) fn walk(&mut self, last: Last, folder: bool) -> Result<(), Stop> {
+        while let Some(name) = self.todo.pop() {
+            if name == ".." {
+                // The kernel knows no way back from what does not exist.
+                if self.missing > 0 {
+                    return Err(Errno::ENOENT.into());
+                }
+                self.at.pop();
+                continue;
+            }
+            self.at.push(&name);
+            if self.missing > 0 {
+                self.missing += 1;
+                continue;
+            }
+            let (found, leads) = match self.guard.step(&self.at) {
+                Ok(step) => step,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    self.missing = 1;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            match leads {
+                Some(_) if self.todo.is_empty() && last == Last::Kept => {}
+                Some(leads) => self.follow(Path::new(&leads))?,
+                None if !found.is_folder() && (folder || !self.todo.is_empty()) => {
+                    return Err(Errno::ENOTDIR.into());
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, leads: &Path) -> Result<(), Stop> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(Errno::ELOOP.into());
+        }
+        self.at.pop();
+        if is_magic(&self.at) {
+            return Err(Stop::Magic);
+        }
+        if leads.as_os_str().is_empty() {
+            return Err(Errno::ENOENT.into());
+        }
+        if leads.is_absolute() {
+            self.at = PathBuf::from("/");
+        }
+        self.push(leads);
+        Ok(())
+    }
+}
+
+/// Whether links in this folder are made by the kernel: those of `/proc` lead to open files and other roots.
+#[cfg(target_os = "linux")]
+fn is_magic(folder: &Path) -> bool {
+    use nix::sys::statfs::{PROC_SUPER_MAGIC, statfs};
+    statfs(folder).is_ok_and(|found| found.filesystem_type() == PROC_SUPER_MAGIC)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_magic(_: &Path) -> bool {
+    false
+}

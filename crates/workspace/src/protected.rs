@@ -1,0 +1,226 @@
+//! Names that no file tool writes, whatever the mode: what they hold is run by git, a shell, an editor or Lathe itself the
+//! next time somebody looks at the folder.
+//!
+//! Names are compared as the most forgiving file system would: without case, without code points that are not drawn, with
+//! wide and styled letters as plain ones, without trailing dots and blanks, and by their short 8.3 form. The list is one
+//! for all systems, because a folder made here may be mounted there. Reading is not restricted.
+
+use std::path::{Component, Path};
+
+/// Protected with everything below, wherever they stand.
+const NAMES: &[&str] = &[
+    ".git",
+    ".lathe",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".cshrc",
+    ".tcshrc",
+    ".kshrc",
+    ".envrc",
+    ".inputrc",
+    ".exrc",
+    ".vimrc",
+    ".nvimrc",
+    ".gvimrc",
+    ".emacs",
+    ".gitconfig",
+    ".gitmodules",
+    ".ssh",
+    ".gnupg",
+    ".netrc",
+    ".mcp.json",
+];
+
+/// Protected in this folder only; the rest of the folder is ordinary project configuration.
+const PAIRS: &[(&str, &str)] = &[
+    (".vscode", "settings.json"),
+    (".vscode", "tasks.json"),
+    (".vscode", "launch.json"),
+    (".idea", "workspace.xml"),
+    (".idea", "runconfigurations"),
+];
+
+/// Whether a path, by its spelling alone, names something that no file tool may write. `..` takes the name before it away;
+/// who knows where links lead asks again with the resolved path.
+pub fn is_protected(path: &Path) -> bool {
+    let mut names: Vec<String> = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => names.extend(name.to_string_lossy().split('\\').map(folded)),
+            Component::ParentDir => {
+                names.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    let same = |name: &str, protected: &str| name == protected || is_short_form(name, protected);
+    names.iter().any(|name| NAMES.iter().any(|protected| same(name, protected)))
+        || names.windows(2).any(|pair| {
+            let [folder, name] = pair else { return false };
+            PAIRS.iter().any(|(in_folder, protected)| same(folder, in_folder) && same(name, protected))
+        })
+}
+
+/// The name as a file system that ignores most differences sees it.
+fn folded(name: &str) -> String {
+    let drawn = name.chars().filter(|c| !is_ignorable(*c)).map(plain);
+    // The dot above is what lower-casing leaves of a Turkish capital I.
+    let lower = drawn.flat_map(char::to_lowercase).filter(|c| *c != '\u{307}');
+    let lower: String = lower.map(plain).collect();
+    // NTFS has streams behind a colon, and drops dots and blanks at the end.
+    let lower = lower.split(':').next().unwrap_or_default();
+    lower.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// `git~1` for `.git`: up to six letters without dots, a tilde and a number. Names are folded already.
+fn is_short_form(name: &str, protected: &str) -> bool {
+    // The hashed form git itself refuses.
+    if protected == ".gitmodules" && name.starts_with("gi7eba~") {
+        return true;
+    }
+    let Some((stem, number)) = name.split_once('~') else {
+        return false;
+    };
+    let (number, ending) = number.split_once('.').unwrap_or((number, ""));
+    let (long, long_ending) = match protected.trim_start_matches('.').rsplit_once('.') {
+        Some(parts) => parts,
+        None => (protected.trim_start_matches('.'), ""),
+    };
+    !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && stem == long.get(..6).unwrap_or(long)
+        && ending == long_ending.get(..3).unwrap_or(long_ending)
+}
+
+/// Default-ignorable code points of Unicode, and what Apple's file system leaves out.
+fn is_ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Letters that compatibility folding makes plain ones.
+fn plain(c: char) -> char {
+    let ascii = |offset: u32| char::from_u32(offset).unwrap_or(c);
+    let code = u32::from(c);
+    match c {
+        // Full-width forms.
+        '\u{ff01}'..='\u{ff5e}' => ascii(code - 0xff01 + 0x21),
+        '\u{3000}' | '\u{a0}' | '\u{2000}'..='\u{200a}' => ' ',
+        '\u{2024}' | '\u{fe52}' => '.',
+        // Mathematical letters: thirteen alphabets of capitals and small ones.
+        '\u{1d400}'..='\u{1d6a3}' => {
+            let letter = (code - 0x1d400) % 52;
+            ascii(if letter < 26 { 0x41 + letter } else { 0x61 + letter - 26 })
+        }
+        '\u{24b6}'..='\u{24cf}' => ascii(code - 0x24b6 + 0x41),
+        '\u{24d0}'..='\u{24e9}' => ascii(code - 0x24d0 + 0x61),
+        '\u{210a}' => 'g',
+        '\u{210e}' => 'h',
+        '\u{2139}' | '\u{131}' | '\u{1d6a4}' | '\u{2071}' | '\u{2170}' | '\u{2160}' | '\u{2148}' => 'i',
+        '\u{2110}' | '\u{2111}' => 'i',
+        '\u{17f}' => 's',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_names_are_known_by_every_spelling() {
+        for path in [
+            ".git",
+            ".git/config",
+            "/w/sub/.git/hooks/pre-commit",
+            ".GIT/config",
+            ".Git",
+            "a/../.git/x",
+            "./.git//x",
+            ".g\u{200c}it/config",
+            "\u{feff}.git/config",
+            ".gi\u{2060}t",
+            ".g\u{130}t/config",
+            ".g\u{131}t/config",
+            "\u{ff0e}\u{ff47}\u{ff49}\u{ff54}/config",
+            ".\u{1d420}\u{1d422}\u{1d42d}/config",
+            "\u{2024}git",
+            ".git./config",
+            ".git /config",
+            ".git . ./config",
+            ".git\u{3000}/config",
+            "git~1/config",
+            "GIT~1",
+            "GIT~2/hooks/x",
+            ".git::$INDEX_ALLOCATION/config",
+            "a\\.git\\config",
+            ".gitmodules",
+            "GITMOD~1",
+            "gi7eba~1",
+            ".bashrc",
+            "sub/.BASHRC",
+            "bashrc~1",
+            ".ba\u{17f}hrc",
+            ".lathe/config.toml",
+            ".ssh/authorized_keys",
+            ".mcp.json",
+            "MCP~1.JSO",
+            ".vscode/settings.json",
+            ".VSCode/Tasks.JSON",
+            "x/.vscode/launch.json",
+            ".idea/workspace.xml",
+            ".idea/runConfigurations/x.xml",
+        ] {
+            assert!(is_protected(Path::new(path)), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_only_looks_alike_is_free() {
+        for path in [
+            ".gitignore",
+            ".gitattributes",
+            ".gitkeep",
+            ".github/workflows/ci.yml",
+            "git/x",
+            "git",
+            "dotgit",
+            ".gitx",
+            "x.git/config",
+            ".git/../a",
+            ".vscode/extensions.json",
+            ".vscode",
+            "settings.json",
+            "vscode/settings.json",
+            ".vscode/x/settings.json",
+            ".idea/vcs.xml",
+            ".npmrc",
+            ".lathe-x.tmp",
+            ".lathe2/x",
+            "GITIGN~1",
+            "git~",
+            "git~1~",
+            "profile",
+            "bashrc",
+            "ssh/x",
+            "..git",
+            "~",
+            "",
+            "/",
+        ] {
+            assert!(!is_protected(Path::new(path)), "{path}");
+        }
+    }
+}

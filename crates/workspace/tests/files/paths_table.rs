@@ -1,0 +1,252 @@
+//! The path table as data. `{W}` is the workspace, `{B}` the folder around it, `{FF}` a byte that is no UTF-8.
+
+use std::io::ErrorKind;
+
+use self::Is::*;
+
+/// What a path is, which says what every operation must answer.
+#[derive(Debug, Clone, Copy)]
+pub enum Is {
+    /// Content, and the real path below the workspace.
+    File(&'static str, &'static str),
+    /// As a file, but never written.
+    Protected(&'static str, &'static str),
+    Folder(&'static str),
+    ProtectedFolder(&'static str),
+    /// Nothing there; a write makes this.
+    Missing(&'static str),
+    /// Nothing there, and it is never written.
+    ProtectedMissing,
+    /// Nothing there, and no way to make it.
+    Nowhere,
+    /// Nothing there, and spelled as a folder.
+    MissingFolder,
+    Outside,
+    Special(&'static str),
+    /// Links that never end.
+    Loop,
+    Bad(ErrorKind),
+}
+
+pub struct Case {
+    pub name: &'static str,
+    pub path: &'static str,
+    pub is: Is,
+    /// What it is for a removal, which takes links and not what they lead to.
+    pub removed: Is,
+}
+
+const fn row(name: &'static str, path: &'static str, is: Is) -> Case {
+    Case { name, path, is, removed: is }
+}
+
+const fn link(name: &'static str, path: &'static str, is: Is, removed: Is) -> Case {
+    Case { name, path, is, removed }
+}
+
+const A: Is = File("inside\n", "a.txt");
+const B: Is = File("inner\n", "d/b.txt");
+const GIT: Is = Protected("git\n", ".git/config");
+const NO_FOLDER: Is = Bad(ErrorKind::NotADirectory);
+
+pub const TABLE: &[Case] = &[
+    // Plain paths.
+    row("a name", "a.txt", A),
+    row("a name in a folder", "d/b.txt", B),
+    row("a dot before", "./a.txt", A),
+    row("dots between", "d/./././b.txt", B),
+    row("doubled slashes", "d//b.txt", B),
+    row("many slashes", "d////e///c.txt", File("deep\n", "d/e/c.txt")),
+    row("absolute", "{W}/a.txt", A),
+    row("absolute with doubled slashes", "/{W}//d//b.txt", B),
+    row("the root", ".", Folder("")),
+    row("the root, absolute", "{W}", Folder("")),
+    row("the root with a slash", "{W}/", Folder("")),
+    row("a folder", "d", Folder("d")),
+    row("a folder with a slash", "d/", Folder("d")),
+    row("a folder with a dot", "d/.", Folder("d")),
+    row("a file with a slash", "a.txt/", NO_FOLDER),
+    row("a file with a dot", "a.txt/.", NO_FOLDER),
+    row("a file as a folder", "a.txt/x", NO_FOLDER),
+    row("a file as a folder and back", "a.txt/../a.txt", NO_FOLDER),
+    row("nothing", "none", Missing("none")),
+    row("nothing in new folders", "n/o/ne", Missing("n/o/ne")),
+    row("nothing with a slash", "none/", MissingFolder),
+    row("empty", "", Bad(ErrorKind::InvalidInput)),
+    row("NUL", "a.txt\0", Bad(ErrorKind::InvalidInput)),
+    row("NUL in the middle", "d\0/b.txt", Bad(ErrorKind::InvalidInput)),
+    row("NUL before a way out", "a.txt\0/../../out/canary", Bad(ErrorKind::InvalidInput)),
+    row("a name too long", "{LONG}", Bad(ErrorKind::InvalidFilename)),
+    row("a path too long", "{LONGER}", Bad(ErrorKind::InvalidFilename)),
+    // Odd names that are plain names.
+    row("a newline", "new\nline", File("newline\n", "new\nline")),
+    row("blanks", " sp ", File("blanks\n", " sp ")),
+    row("a byte that is no text", "z{FF}", File("bytes\n", "z{FF}")),
+    row("a tilde", "~", Folder("~")),
+    row("below a tilde", "~/t.txt", File("tilde\n", "~/t.txt")),
+    row("somebody's tilde", "~root", Missing("~root")),
+    row("a variable", "$HOME/x", Missing("$HOME/x")),
+    row("a dash", "-rf", File("dash\n", "-rf")),
+    row("a glob", "*", Missing("*")),
+    row("three dots", "...", File("dots\n", "...")),
+    row("two dots and more", "..x", Missing("..x")),
+    row("a backslash", "..\\out", Missing("..\\out")),
+    row("percent-encoded dots", "%2e%2e/out/canary", Missing("%2e%2e/out/canary")),
+    row("full-width dots", "\u{ff0e}\u{ff0e}/out/canary", Missing("\u{ff0e}\u{ff0e}/out/canary")),
+    row("other case", "A.TXT", Missing("A.TXT")),
+    row("composed", "\u{e9}", File("composed\n", "\u{e9}")),
+    row("decomposed", "e\u{301}", Missing("e\u{301}")),
+    // `..`
+    row("down and up", "d/../a.txt", A),
+    row("down, down, up, up", "d/e/../../a.txt", A),
+    row("up from nothing", "none/../a.txt", Nowhere),
+    row("out", "..", Outside),
+    row("out to the canary", "../out/canary", Outside),
+    row("out by the root's name", "{W}/../out/canary", Outside),
+    row("down and far out", "d/../../out/canary", Outside),
+    row("out to something new", "../out/new", Outside),
+    row("out to nothing and back", "../none/../ws/a.txt", Outside),
+    row("out and in again", "../ws/a.txt", A),
+    row("out and in again, by a folder outside", "../out/../ws/d/b.txt", B),
+    row("far up and in again", "../../../../../../../../../..{W}/a.txt", A),
+    row("far up", "../../../../../../../../../../etc/passwd", Outside),
+    // Absolute and outside.
+    row("the canary", "{B}/out/canary", Outside),
+    row("a folder outside", "{B}/out", Outside),
+    row("a folder outside with a slash", "{B}/out/", Outside),
+    row("the folder around", "{B}", Outside),
+    row("the file system's root", "/", Outside),
+    row("a system file", "/etc/passwd", Outside),
+    row("something that is nowhere", "/nonexistent/x", Outside),
+    row("sibling with the same prefix", "{B}/ws-evil/canary", Outside),
+    row("sibling with the same prefix, relative", "../ws-evil/canary", Outside),
+    row("sibling with the same prefix, folder", "{B}/ws-evil/", Outside),
+    row("sibling in other case", "{B}/WS/canary", Outside),
+    row("the root's name and a blank", "{W} /canary", Outside),
+    row("the root's name and a dot", "{W}./canary", Outside),
+    // Links, inside to inside.
+    row("link, last, relative", "l_file", A),
+    row("link, last, absolute", "l_abs", A),
+    row("link, first, relative", "l_dir/b.txt", B),
+    row("link, first, absolute", "l_dir_abs/b.txt", B),
+    row("link, middle", "d/l_e/c.txt", File("deep\n", "d/e/c.txt")),
+    row("link, middle, absolute", "d/l_e_abs/c.txt", File("deep\n", "d/e/c.txt")),
+    row("link, up inside", "d/l_up", A),
+    row("link to a folder", "l_dir", Folder("d")),
+    row("link to a folder with a slash", "l_dir/", Folder("d")),
+    row("link to a file with a slash", "l_file/", NO_FOLDER),
+    row("link to a link", "l_two", A),
+    row("link through a link", "l_through", B),
+    row("link to the root", "l_root/a.txt", A),
+    row("link to the root, absolute", "l_root_abs/d/b.txt", B),
+    row("up behind a link is the target's parent", "l_e/../b.txt", B),
+    row("up behind a link is not the link's parent", "l_e/../a.txt", Missing("d/a.txt")),
+    row("forty links", "c40", A),
+    row("forty-one links", "c41", Loop),
+    // Links, out.
+    row("link out, last, relative", "l_out", Outside),
+    row("link out, last, absolute", "l_out_abs", Outside),
+    row("link out, first, relative", "l_outdir/canary", Outside),
+    row("link out, first, absolute", "l_outdir_abs/canary", Outside),
+    row("link out, middle", "d/l_out/sub/canary", Outside),
+    row("link out, by another link", "l_dir/l_out/canary", Outside),
+    row("link out to a folder", "l_outdir", Outside),
+    row("link out to a folder with a slash", "l_outdir/", Outside),
+    row("link out to something new", "l_outdir/new", Outside),
+    row("link out and up", "l_outdir/../out/canary", Outside),
+    row("link to the sibling", "l_evil", Outside),
+    row("link to the file system's root", "l_slash/etc/passwd", Outside),
+    row("link in a folder that is reached by dots", "d/../l_out", Outside),
+    // Links, out and back in: harmless.
+    row("link out, and up and in", "l_outdir/../ws/a.txt", A),
+    row("link that leaves and comes back", "l_leave", A),
+    row("link to a link outside that leads in", "l_back/a.txt", A),
+    row("link outside that leads in", "{B}/out/into/a.txt", A),
+    row("link outside that leads in, relative", "../out/into/d/b.txt", B),
+    link("link outside that leads to a file in", "{B}/out/into_file", A, Outside),
+    row("link outside that leads in, to something new", "{B}/out/into/none", Missing("none")),
+    row("in by a link outside, and out again", "{B}/out/into/l_out", Outside),
+    // Dangling and loops.
+    row("dangling", "l_dangle", Missing("nothing")),
+    row("dangling, absolute", "l_dangle_abs", Missing("nothing")),
+    row("dangling into new folders", "l_dangle_deep", Missing("x/y/z")),
+    row("dangling folder", "l_dangle/x", Missing("nothing/x")),
+    row("dangling out", "l_dangle_out", Outside),
+    row("dangling out, absolute", "l_dangle_out_abs", Outside),
+    row("dangling out, below", "l_dangle_out/x", Outside),
+    row("loop of one", "self", Loop),
+    row("loop of two", "loop1", Loop),
+    row("loop in the middle", "loop1/x", Loop),
+    // Links that are no paths.
+    row("/proc/self/root", "/proc/self/root{W}/a.txt", Outside),
+    row("/proc/self/root to the canary", "/proc/self/root{B}/out/canary", Outside),
+    row("/proc/self/cwd", "/proc/self/cwd", Outside),
+    row("/proc/thread-self/root", "/proc/thread-self/root/etc/passwd", Outside),
+    row("/proc/1/root", "/proc/1/root/etc/passwd", Outside),
+    row("/proc/self/fd", "/proc/self/fd/0", Outside),
+    row("/proc/self/environ", "/proc/self/environ", Outside),
+    row("/dev/fd", "/dev/fd/0", Outside),
+    row("/dev/stdin", "/dev/stdin", Outside),
+    row("/dev/zero", "/dev/zero", Outside),
+    row("link to /proc/self/root and in", "l_proc_in", Outside),
+    row("link to /proc/self/root and out", "l_proc_out/etc/passwd", Outside),
+    row("link to /dev/stdin", "l_stdin", Outside),
+    row("link to /dev/zero", "l_zero", Outside),
+    // What is no file.
+    row("FIFO", "fifo", Special("fifo")),
+    row("FIFO by a link", "l_fifo", Special("fifo")),
+    row("FIFO by an absolute link", "l_fifo_abs", Special("fifo")),
+    row("FIFO as a folder", "fifo/x", NO_FOLDER),
+    row("socket", "sock", Special("sock")),
+    row("device", "dev", Special("dev")),
+    row("device by a link", "l_dev", Special("dev")),
+    row("hard link of a file outside", "hard", File("linked\n", "hard")),
+    // Names that are never written.
+    row("git", ".git/config", GIT),
+    row("git, absolute", "{W}/.git/config", GIT),
+    row("git by dots", "d/../.git/config", GIT),
+    row("git by a dot", "./.git/./config", GIT),
+    row("git by slashes", ".git//config", GIT),
+    row("git by a link to the folder", "l_git/config", GIT),
+    row("git by an absolute link to the folder", "l_git_abs/config", GIT),
+    link("git by a link to the file", "l_gitcfg", GIT, A),
+    row("git by a way out and in", "../ws/.git/config", GIT),
+    row("git by a link outside", "{B}/out/into/.git/config", GIT),
+    row("git by a link to the root", "l_root/.git/config", GIT),
+    row("git, the folder", ".git", ProtectedFolder(".git")),
+    row("git, the folder with a slash", ".git/", ProtectedFolder(".git")),
+    row("git, a new hook", ".git/hooks/post-checkout", ProtectedMissing),
+    link("git, a link into it that dangles", "l_hook", ProtectedMissing, Missing("")),
+    row("git in capitals", ".GIT/config", ProtectedMissing),
+    row("git in mixed case", ".gIt/hooks/x", ProtectedMissing),
+    row("git with a character that is not drawn", ".g\u{200c}it/config", ProtectedMissing),
+    row("git in full-width", "\u{ff0e}\u{ff47}\u{ff49}\u{ff54}/config", ProtectedMissing),
+    row("git with a dotted I", ".G\u{130}T/config", ProtectedMissing),
+    row("git with a dot at the end", ".git./config", ProtectedMissing),
+    row("git with a blank at the end", ".git /config", ProtectedMissing),
+    row("git by its short name", "git~1/config", ProtectedMissing),
+    row("git as a stream", ".git::$INDEX_ALLOCATION/config", ProtectedMissing),
+    row("git in a folder of its own", "d/.git/hooks/x", ProtectedMissing),
+    row("git, the file of a worktree", "wt/.git", Protected("gitdir: ../.git\n", "wt/.git")),
+    row("git that is a link elsewhere", "linked/.git/config", Protected("inner git\n", "realgit/config")),
+    row("modules of git", ".gitmodules", ProtectedMissing),
+    row("our own settings", ".lathe/config.toml", ProtectedMissing),
+    row("a shell's start file", ".bashrc", ProtectedMissing),
+    row("a shell's start file in a folder", "d/.ZSHENV", ProtectedMissing),
+    row("an editor's start file", ".vimrc", ProtectedMissing),
+    row("an editor's tasks", ".vscode/tasks.json", ProtectedMissing),
+    row("an editor's settings", ".vscode/settings.json", Protected("{}\n", ".vscode/settings.json")),
+    row("servers of tools", ".mcp.json", ProtectedMissing),
+    row("keys", ".ssh/authorized_keys", ProtectedMissing),
+    // Harmless look-alikes.
+    row("ignore file", ".gitignore", File("ignore\n", ".gitignore")),
+    row("attributes", ".gitattributes", Missing(".gitattributes")),
+    row("workflows", ".github/workflows/ci.yml", Missing(".github/workflows/ci.yml")),
+    row("git without the dot", "git/x", Missing("git/x")),
+    row("dotgit", "dotgit", Missing("dotgit")),
+    row("a bare repository", "x.git/y", Missing("x.git/y")),
+    row("through git and back", ".git/../a.txt", A),
+    row("an editor's extensions", ".vscode/extensions.json", Missing(".vscode/extensions.json")),
+    row("settings elsewhere", "settings.json", Missing("settings.json")),
+    row("npm's settings", ".npmrc", Missing(".npmrc")),
+];
