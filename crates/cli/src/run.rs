@@ -122,7 +122,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         (None, false) => {
             let output = Output::new(OutputArg::Text);
             let id = session.id.clone();
-            let has_task = host.last_run(&id).is_ok_and(|events| !run_report(&events, None).task.is_empty());
+            let has_task = host.tasks(&id).is_ok_and(|tasks| !tasks.is_empty());
             let word = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
             term::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(word)));
             return close(session).await.unwrap_or(Exit::Usage);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use ignore::WalkState;
 
 use crate::SearchError;
@@ -46,7 +46,7 @@ pub struct FoundFiles {
 /// it says so (`**/`), as in shells.
 pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Result<FoundFiles, SearchError> {
     let glob = glob(query)?;
-    let mut found = collect(scope, &glob, cancel)?;
+    let found = collect(scope, &glob, cancel)?;
     let ignored = match scope.ignored {
         Ignored::Respected if query.count_ignored => {
             let all = Scope { ignored: Ignored::Included, ..scope.clone() };
@@ -56,20 +56,23 @@ pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Resu
     };
     let total = found.len();
     let recent = |file: &FoundFile| query.now.duration_since(file.modified).is_ok_and(|age| age < RECENT);
-    found.sort_by(|a, b| match (recent(a), recent(b)) {
-        (true, true) => b.modified.cmp(&a.modified).then_with(|| a.path.cmp(&b.path)),
-        (true, false) => std::cmp::Ordering::Less,
-        (false, true) => std::cmp::Ordering::Greater,
-        (false, false) => a.path.cmp(&b.path),
-    });
+    let (mut newest, mut rest): (Vec<FoundFile>, Vec<FoundFile>) = found.into_iter().partition(recent);
+    newest.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| bytes(a).cmp(bytes(b))));
+    rest.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
     // A folder that was swapped for a link while it was walked is told of to nobody.
     let mut beneath = Beneath::new(&scope.root);
     let found: Vec<FoundFile> =
-        found.into_iter().filter(|file| beneath.has(&file.path)).take(query.most).collect();
+        newest.into_iter().chain(rest).filter(|file| beneath.has(&file.path)).take(query.most).collect();
     Ok(FoundFiles { files: found, total, ignored })
 }
 
-fn glob(query: &NameQuery) -> Result<GlobMatcher, SearchError> {
+/// Names are compared as bytes: comparing paths part by part would take longer than finding them.
+fn bytes(file: &FoundFile) -> &[u8] {
+    file.path.as_os_str().as_encoded_bytes()
+}
+
+/// A set of one: unlike a single matcher it knows quick ways for common patterns.
+fn glob(query: &NameQuery) -> Result<GlobSet, SearchError> {
     let built = GlobBuilder::new(query.glob.trim_start_matches("./"))
         .literal_separator(true)
         .case_insensitive(!query.case_sensitive)
@@ -78,13 +81,13 @@ fn glob(query: &NameQuery) -> Result<GlobMatcher, SearchError> {
         glob: query.glob.clone(),
         reason: error.kind().to_string(),
     };
-    Ok(built.map_err(wrong)?.compile_matcher())
+    GlobSet::builder().add(built.map_err(wrong)?).build().map_err(wrong)
 }
 
-fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec<FoundFile>, SearchError> {
+fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<FoundFile>, SearchError> {
     let found = Mutex::new(Vec::new());
     scope.walk()?.run(|| {
-        let found = &found;
+        let mut mine = Mine { files: Vec::new(), all: &found };
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
                 return WalkState::Quit;
@@ -100,7 +103,7 @@ fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec
             let modified = entry.metadata().ok().and_then(|found| found.modified().ok());
             let file =
                 FoundFile { path: entry.into_path(), modified: modified.unwrap_or(SystemTime::UNIX_EPOCH) };
-            found.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+            mine.files.push(file);
             WalkState::Continue
         })
     });
@@ -108,4 +111,16 @@ fn collect(scope: &Scope, glob: &GlobMatcher, cancel: &AtomicBool) -> Result<Vec
         return Err(SearchError::Cancelled);
     }
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What one thread found, handed over when it ends.
+struct Mine<'a> {
+    files: Vec<FoundFile>,
+    all: &'a Mutex<Vec<FoundFile>>,
+}
+
+impl Drop for Mine<'_> {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.files);
+    }
 }

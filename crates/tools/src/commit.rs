@@ -1,26 +1,132 @@
-//! Changes of file tools, made all or none, with the folders they needed.
+//! Changes of file tools: made all or none, and recorded with what was there before.
+//!
+//! The new content goes to the blobs while the files are written, so that recording a change costs little more time than
+//! making it. A change that fails leaves a blob nobody names, which the next collection takes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use lathe_blobs::{BlobError, Blobs};
 use lathe_changes::TreeChange;
-use lathe_protocol::Digest;
-use lathe_workspace::{Applied, FileOp, Files, WorkspaceError};
+use lathe_protocol::{Digest, SeenFile};
+use lathe_workspace::{Applied, Expect, FileOp, Files, WorkspaceError};
+
+use crate::services::Services;
 
 /// What a file tool did.
 pub(crate) struct Committed {
-    pub(crate) files: Vec<Applied>,
-    /// Folders that were made on the way.
-    pub(crate) folders: Vec<TreeChange>,
+    /// Folders that were made on the way, then the files.
+    pub(crate) changes: Vec<TreeChange>,
+    /// Why a change that was made cannot be taken back.
+    pub(crate) unrecorded: Option<BlobError>,
 }
 
-/// The type of a folder, in a mode.
+impl Committed {
+    /// The files as they are now: the model made them so.
+    pub(crate) fn seen(&self) -> Vec<SeenFile> {
+        let file = |change: &TreeChange| change.mode & TYPE == FILE;
+        let seen = |change: &TreeChange| {
+            Some(SeenFile { path: change.path.display().to_string(), hash: change.after.clone()? })
+        };
+        self.changes.iter().filter(|change| file(change)).filter_map(seen).collect()
+    }
+}
+
+// Parts of a mode.
+const TYPE: u32 = 0o170_000;
+const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-/// Applies the operations and says what else came to be: a folder made for a file must go when the file goes.
-pub(crate) async fn commit(files: &dyn Files, ops: Vec<FileOp>) -> Result<Committed, WorkspaceError> {
+pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result<Committed, WorkspaceError> {
+    let files = &*services.files;
+    let missing = missing_folders(files, &ops).await;
+    let known: Vec<Option<Digest>> = ops.iter().map(expected).collect();
+    let contents: Vec<Option<Vec<u8>>> = ops.iter().map(written).collect();
+    let blobs = services.blobs.clone();
+    let storing = tokio::task::spawn_blocking(move || store(&blobs, &contents));
+    let (applied, stored) = tokio::join!(files.apply(ops), storing);
+    let applied = applied?;
+    let mut committed = Committed { changes: made(files, missing).await, unrecorded: None };
+    let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
+    for (at, applied) in applied.into_iter().enumerate() {
+        let before = known.get(at).cloned().flatten();
+        let Applied { path, before: content, after: _, mode } = applied;
+        let before = match keep(services, before, content).await {
+            Ok(before) => before,
+            Err(error) => {
+                failed = Some(error);
+                continue;
+            }
+        };
+        let after = after.get(at).cloned().flatten();
+        committed.changes.push(TreeChange { path, before, after, mode: FILE | mode, mode_before: None });
+    }
+    if failed.is_some() {
+        // Half a record would take back the wrong thing.
+        committed.changes.retain(|change| change.mode & TYPE == FOLDER);
+    }
+    committed.unrecorded = failed;
+    Ok(committed)
+}
+
+fn expected(op: &FileOp) -> Option<Digest> {
+    let (FileOp::Write { expect, .. } | FileOp::Remove { expect, .. }) = op;
+    match expect {
+        Expect::Hash(hash) => Some(hash.clone()),
+        Expect::Absent => None,
+    }
+}
+
+fn written(op: &FileOp) -> Option<Vec<u8>> {
+    match op {
+        FileOp::Write { content, .. } => Some(content.clone()),
+        FileOp::Remove { .. } => None,
+    }
+}
+
+fn store(blobs: &Blobs, contents: &[Option<Vec<u8>>]) -> (Vec<Option<Digest>>, Option<BlobError>) {
+    let mut digests = Vec::with_capacity(contents.len());
+    for content in contents {
+        match content.as_ref().map(|content| blobs.put(content)).transpose() {
+            Ok(digest) => digests.push(digest),
+            Err(error) => return (digests, Some(error)),
+        }
+    }
+    (digests, None)
+}
+
+/// The content before, which most often is in the store already: as what an earlier change left.
+async fn keep(
+    services: &Arc<Services>,
+    known: Option<Digest>,
+    content: Option<Vec<u8>>,
+) -> Result<Option<Digest>, BlobError> {
+    let Some(content) = content else { return Ok(None) };
+    if let Some(known) = known
+        && services.blobs.has(&known).unwrap_or(false)
+    {
+        return Ok(Some(known));
+    }
+    let blobs = services.blobs.clone();
+    match tokio::task::spawn_blocking(move || blobs.put(&content)).await {
+        Ok(stored) => stored.map(Some),
+        Err(gone) => Err(lost(services, gone)),
+    }
+}
+
+fn lost(services: &Services, gone: tokio::task::JoinError) -> BlobError {
+    BlobError::Io {
+        doing: "store content of",
+        path: services.root.clone(),
+        source: std::io::Error::other(gone),
+    }
+}
+
+/// The folders above the new files that are not there yet, the outermost first: one made for a file must go with it.
+async fn missing_folders(files: &dyn Files, ops: &[FileOp]) -> Vec<PathBuf> {
     let mut missing: Vec<PathBuf> = Vec::new();
-    for op in &ops {
-        if let FileOp::Write { path, .. } = op {
+    for op in ops {
+        if let FileOp::Write { path, expect: Expect::Absent, .. } = op {
             for folder in missing_above(files, path).await {
                 if !missing.contains(&folder) {
                     missing.push(folder);
@@ -28,24 +134,9 @@ pub(crate) async fn commit(files: &dyn Files, ops: Vec<FileOp>) -> Result<Commit
             }
         }
     }
-    let applied = files.apply(ops).await?;
-    let mut folders = Vec::with_capacity(missing.len());
-    for path in missing {
-        if let Ok(stat) = files.stat(&path).await {
-            let mode = FOLDER | stat.mode;
-            folders.push(TreeChange {
-                path,
-                before: None,
-                after: Some(Digest::of(b"")),
-                mode,
-                mode_before: None,
-            });
-        }
-    }
-    Ok(Committed { files: applied, folders })
+    missing
 }
 
-/// The folders above a path that are not there, the outermost first.
 async fn missing_above(files: &dyn Files, path: &Path) -> Vec<PathBuf> {
     let mut missing = Vec::new();
     for folder in path.ancestors().skip(1) {
@@ -56,4 +147,16 @@ async fn missing_above(files: &dyn Files, path: &Path) -> Vec<PathBuf> {
     }
     missing.reverse();
     missing
+}
+
+async fn made(files: &dyn Files, folders: Vec<PathBuf>) -> Vec<TreeChange> {
+    let mut changes = Vec::with_capacity(folders.len());
+    for path in folders {
+        if let Ok(stat) = files.stat(&path).await {
+            let mode = FOLDER | stat.mode;
+            let after = Some(Digest::of(b""));
+            changes.push(TreeChange { path, before: None, after, mode, mode_before: None });
+        }
+    }
+    changes
 }

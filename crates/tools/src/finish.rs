@@ -3,18 +3,13 @@
 use std::sync::Arc;
 
 use lathe_blobs::BlobError;
-use lathe_changes::TreeChange;
-use lathe_protocol::{CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation};
-use lathe_workspace::Applied;
+use lathe_protocol::{CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation};
 use serde_json::Value;
 
 use crate::bash::shares;
 use crate::face::Voice;
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::services::Services;
-
-/// The type of a regular file, in a mode.
-const FILE: u32 = 0o100_000;
 
 /// Words the outcome for the model and stores what the journal names.
 pub(crate) async fn finish(
@@ -24,7 +19,7 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, tree, not_undoable, seen, memory } = outcome;
+    let Outcome { mut data, changes, unrecorded, not_undoable, seen, memory } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -52,12 +47,9 @@ pub(crate) async fn finish(
         finished.truncated = keep_whole(services, shell, voice.cap).await;
     }
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
-    finished.changes = tree.into_iter().map(|change| change.into_change(by.clone())).collect();
-    for applied in changes {
-        match record(services, applied, by.clone()).await {
-            Ok(change) => finished.changes.push(change),
-            Err(error) => not_recorded(&mut finished, &error),
-        }
+    finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
+    if let Some(error) = unrecorded {
+        not_recorded(&mut finished, &error);
     }
     finished
 }
@@ -92,14 +84,6 @@ fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
         },
         message,
     });
-}
-
-async fn record(services: &Arc<Services>, applied: Applied, by: CallId) -> Result<Change, BlobError> {
-    let Applied { path, before, after, mode } = applied;
-    let (before, after) = (store(services, before).await?, store(services, after).await?);
-    // A file tool changes files only.
-    let mode = FILE | mode;
-    Ok(TreeChange { path, before, after, mode, mode_before: None }.into_change(by))
 }
 
 /// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:

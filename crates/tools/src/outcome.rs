@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use lathe_blobs::BlobError;
 use lathe_changes::TreeChange;
 use lathe_edit::MatchKind;
 use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
 use lathe_search::{Found, FoundFiles, TextQuery};
 use lathe_shell::LineExit;
-use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
 use crate::bash::Printed;
@@ -17,10 +17,10 @@ use crate::todo::Todo;
 
 pub(crate) struct Outcome {
     pub(crate) data: Result<Data, Problem>,
-    /// What a file tool did.
-    pub(crate) changes: Vec<Applied>,
-    /// What a look at the tree found.
-    pub(crate) tree: Vec<TreeChange>,
+    /// What is another in the tree.
+    pub(crate) changes: Vec<TreeChange>,
+    /// Why a change that was made is not among them.
+    pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
@@ -31,7 +31,7 @@ impl From<Result<Data, Problem>> for Outcome {
         Self {
             data,
             changes: Vec::new(),
-            tree: Vec::new(),
+            unrecorded: None,
             not_undoable: Vec::new(),
             seen: Vec::new(),
             memory: None,

@@ -132,7 +132,7 @@ impl Line {
         let mut outcome = Outcome::from(data);
         match tracking.after().await {
             Ok(compared) => {
-                outcome.tree = compared.changes;
+                outcome.changes = compared.changes;
                 let lost = compared.not_undoable;
                 let named =
                     lost.iter().take(NAMED).map(|lost| format!("{}: {}", lost.path.display(), lost.why));

@@ -120,11 +120,11 @@ impl Edit {
         if context.seen_hash(&path).is_some_and(|seen| *seen != hash) {
             return Err(Problem::Stale(self.path.clone()));
         }
-        let seen = vec![SeenFile { path, hash: Digest::of(&after) }];
         let op = FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: after };
-        let done = commit(&*context.services.files, vec![op]).await;
+        let done = commit(&context.services, vec![op]).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
-        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(data).into() })
+        let seen = done.seen();
+        Ok(Outcome { changes: done.changes, unrecorded: done.unrecorded, seen, ..Ok(data).into() })
     }
 
     /// The content before, and after if there is a change.

@@ -7,12 +7,13 @@ use lathe_edit::{
     EditError, Edited, Looseness, MatchKind, Occurrence, Text, insert, number_lines, replace_loosely,
 };
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects};
 use lathe_workspace::{Expect, FileKind, FileOp};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::commit::commit;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
@@ -153,12 +154,17 @@ impl Edit {
         }
         let edited = self.change(&before)?;
         let data = self.data(&path, &edited);
-        let after = Digest::of(&edited.content);
         let op =
             FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: edited.content };
-        let applied = files.apply(vec![op]).await.map_err(|error| self.wrong(error, Doing::Writing))?;
-        let seen = vec![SeenFile { path, hash: after }];
-        Ok(Outcome { changes: applied, seen, ..Ok(Data::Edited(data)).into() })
+        let done =
+            commit(&context.services, vec![op]).await.map_err(|error| self.wrong(error, Doing::Writing))?;
+        let seen = done.seen();
+        Ok(Outcome {
+            changes: done.changes,
+            unrecorded: done.unrecorded,
+            seen,
+            ..Ok(Data::Edited(data)).into()
+        })
     }
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::commit::{Committed, commit};
 use crate::face::Adapted;
 use crate::outcome::{Data, Outcome, RememberedData};
 use crate::preview::Preview;
@@ -146,10 +147,10 @@ impl Remember {
     async fn remember(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let current = self.current(context).await?;
         let proposed = self.proposed(&current);
-        let changes = match self.scope {
+        let done = match self.scope {
             Scope::User => {
                 save(&self.path, &proposed).map_err(|error| Problem::Memory(error.to_string()))?;
-                Vec::new()
+                Committed { changes: Vec::new(), unrecorded: None }
             }
             Scope::Project => {
                 let expect = if current.is_empty() && context.services.files.stat(&self.path).await.is_err() {
@@ -158,15 +159,21 @@ impl Remember {
                     Expect::Hash(Digest::of(current.as_bytes()))
                 };
                 let op = FileOp::Write { path: self.path.clone(), expect, content: proposed.into_bytes() };
-                let applied = context.services.files.apply(vec![op]).await;
-                applied.map_err(|error| match Problem::from_workspace(error, &self.path, Doing::Writing) {
+                let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Writing) {
                     full @ Problem::NoSpace(_) => full,
                     other => Problem::Memory(other.words()),
-                })?
+                };
+                commit(&context.services, vec![op]).await.map_err(wrong)?
             }
         };
         let data = RememberedData { fact: self.fact.clone(), path: self.path.display().to_string() };
-        Ok(Outcome { changes, ..Ok(Data::Remembered(data)).into() })
+        let seen = done.seen();
+        Ok(Outcome {
+            changes: done.changes,
+            unrecorded: done.unrecorded,
+            seen,
+            ..Ok(Data::Remembered(data)).into()
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -117,7 +117,6 @@ impl Apply {
     async fn apply(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let planned = self.work_out(context).await?;
         let mut ops = Vec::new();
-        let mut seen = Vec::new();
         let mut data = PatchedData { files: Vec::new() };
         for change in planned {
             let path = absolute(&self.root, &change.path);
@@ -132,15 +131,20 @@ impl Apply {
             match change.after {
                 None => ops.push(FileOp::Remove { path, expect }),
                 Some(content) => {
-                    seen.push(SeenFile { path: path.display().to_string(), hash: Digest::of(&content) });
                     ops.push(FileOp::Write { path, expect, content });
                 }
             }
         }
         let place = self.paths.first().map(|(_, path)| path.clone()).unwrap_or_else(|| self.root.clone());
-        let done = commit(&*context.services.files, ops).await;
+        let done = commit(&context.services, ops).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &place, Doing::Writing))?;
-        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(Data::Patched(data)).into() })
+        let seen = done.seen();
+        Ok(Outcome {
+            changes: done.changes,
+            unrecorded: done.unrecorded,
+            seen,
+            ..Ok(Data::Patched(data)).into()
+        })
     }
 
     fn problem(&self, error: PatchError) -> Problem {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_edit::{EditError, rewrite};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,12 +142,11 @@ impl Write {
             None => (self.content.clone().into_bytes(), Expect::Absent),
             Some((now, hash)) => (self.in_the_manner_of(&now)?, Expect::Hash(hash)),
         };
-        let hash = Digest::of(&content);
         let op = FileOp::Write { path: self.path.clone(), expect, content };
-        let done = commit(&**files, vec![op]).await.map_err(wrong(Doing::Writing))?;
-        let data = Data::Written(WrittenData { path: path.clone(), existed, lines });
-        let seen = vec![SeenFile { path, hash }];
-        Ok(Outcome { changes: done.files, tree: done.folders, seen, ..Ok(data).into() })
+        let done = commit(&context.services, vec![op]).await.map_err(wrong(Doing::Writing))?;
+        let data = Data::Written(WrittenData { path, existed, lines });
+        let seen = done.seen();
+        Ok(Outcome { changes: done.changes, unrecorded: done.unrecorded, seen, ..Ok(data).into() })
     }
 }
 

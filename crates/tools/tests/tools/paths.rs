@@ -103,10 +103,10 @@ enum Does {
     Write,
 }
 
-/// The calls by which a tool can be led to a path; none for tools that take no path.
 /// Arguments that hold a path.
 type Arguments = fn(&str) -> Value;
 
+/// The calls by which a tool can be led to a path; none for tools that take no path.
 fn calls(toolset: Toolset, tool: &str) -> Vec<(Does, Arguments)> {
     match (toolset, tool) {
         (Toolset::Lathe, "view") => vec![(Does::Read, |path| json!({ "path": path }))],

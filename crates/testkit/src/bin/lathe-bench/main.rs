@@ -16,7 +16,7 @@ mod table;
 mod tools;
 mod upkeep;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use table::Table;
 
@@ -30,26 +30,42 @@ struct Effort {
     series: usize,
 }
 
+/// One part of the table.
+type Part = fn(&Path, &Effort, &mut Table);
+
+const PARTS: [(&str, Part); 5] = [
+    ("binary", binary::measure),
+    ("steps", steps::measure),
+    ("upkeep", upkeep::measure),
+    ("resume", resume::measure),
+    ("tools", tools::measure),
+];
+
 fn main() {
     let mut binary = None;
+    let mut only = None;
     let mut effort = Effort { starts: 300, runs: 30, series: 5 };
     for argument in std::env::args_os().skip(1) {
         if argument == "--quick" {
             effort = Effort { starts: 60, runs: 8, series: 1 };
+        } else if let Some(part) = argument.to_str().and_then(|text| text.strip_prefix("--only=")) {
+            only = Some(part.to_owned());
         } else {
             binary = Some(PathBuf::from(argument));
         }
     }
     let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
-        eprintln!("usage: lathe-bench PATH_OF_LATHE [--quick]   (usually through scripts/bench)");
+        eprintln!(
+            "usage: lathe-bench PATH_OF_LATHE [--quick] [--only=binary|steps|upkeep|resume|tools]   (usually through scripts/bench)"
+        );
         std::process::exit(2);
     };
     let mut table = Table::default();
-    binary::measure(&binary, &effort, &mut table);
-    steps::measure(&binary, &effort, &mut table);
-    upkeep::measure(&binary, &effort, &mut table);
-    resume::measure(&binary, &effort, &mut table);
-    tools::measure(&binary, &effort, &mut table);
+    for (name, measure) in PARTS {
+        if only.as_deref().is_none_or(|only| only == name) {
+            measure(&binary, &effort, &mut table);
+        }
+    }
     table.print();
     println!();
     println!(
