@@ -1,23 +1,38 @@
 //! Models: how they are asked, streamed, recorded and replayed.
 //!
-//! One module per wire. Everything above speaks neutral messages; the rope turns each into the wire's bytes once.
+//! One module per wire, one client for all of them. Everything above speaks neutral messages; the rope turns each into
+//! the wire's bytes once.
 
+mod assembly;
 mod body;
 mod cassette;
 mod chat;
+mod client;
+mod encode;
+mod failure;
+mod form;
+mod frames;
+mod gemini;
+mod members;
+mod messages;
+mod ollama;
 mod part;
 mod record;
 mod replay;
 mod request;
+mod responses;
 mod retry;
 mod rope;
+mod schema;
+mod shim;
 mod variables;
 
 pub use cassette::{Cassette, CassetteError};
-pub use chat::{ChatClient, ChatOptions};
+pub use client::{Address, Auth, ClientOptions, HttpClient, Outage, Patience};
+pub use form::{Delivery, Form, Params, Quirks, ToolForm, Wire};
 pub use part::Part;
 pub use record::{RecordingClient, cassette_header, cassette_line};
 pub use replay::{Pace, ReplayClient, Strictness};
-pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request, Wire};
+pub use request::{Answer, Delta, Head, ModelClient, ModelError, Purpose, Request};
 pub use rope::Rope;
 pub use variables::Variables;

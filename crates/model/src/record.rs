@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{CassetteError, FORMAT, Header, RecordedAnswer};
-use crate::request::{Answer, Delta, ModelClient, ModelError, Purpose, Request, Wire};
+use crate::form::Form;
+use crate::request::{Answer, Delta, ModelClient, ModelError, Purpose, Request};
 use crate::rope::Neutral;
 use crate::variables::Variables;
 
@@ -95,8 +96,8 @@ fn without_raw(block: &Block) -> Option<Block> {
 }
 
 impl ModelClient for RecordingClient {
-    fn wire(&self) -> Wire {
-        self.inner.wire()
+    fn form(&self) -> Form {
+        self.inner.form()
     }
 
     fn ask<'a>(

@@ -11,7 +11,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::cassette::{Cassette, Entry, RecordedAnswer};
-use crate::request::{Answer, Delta, ModelClient, ModelError, Request, Wire};
+use crate::form::{Form, Wire};
+use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::rope::neutral_json;
 use crate::variables::Variables;
 
@@ -157,8 +158,8 @@ impl ReplayClient {
 }
 
 impl ModelClient for ReplayClient {
-    fn wire(&self) -> Wire {
-        Wire::Chat
+    fn form(&self) -> Form {
+        Wire::Chat.into()
     }
 
     fn ask<'a>(

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::form::Form;
 use crate::part::Part;
 
 /// The part of a prompt that changes only with an epoch.
@@ -79,6 +80,9 @@ pub enum ModelError {
     /// Asking again would give the same: key, model name, request.
     #[error("{0}")]
     Refused(String),
+    /// The conversation does not fit into the model's context.
+    #[error("{0}")]
+    TooLong(String),
     #[error("{0}")]
     Unavailable(String),
     #[error("{0}")]
@@ -87,17 +91,10 @@ pub enum ModelError {
     Cancelled,
 }
 
-/// The form of request bodies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// OpenAI Chat Completions.
-    Chat,
-}
-
 /// A model, real or recorded.
 pub trait ModelClient: Send + Sync {
     /// The form in which the rope must be encoded for this client.
-    fn wire(&self) -> Wire;
+    fn form(&self) -> Form;
 
     /// Asks once, retries inside. Deltas are sent while the answer arrives; a full channel holds the reader back.
     fn ask<'a>(

@@ -11,11 +11,13 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(crate) struct Backoff {
     attempts: u32,
     made: u32,
+    /// The longest a provider may make us wait.
+    cap: Duration,
 }
 
 impl Backoff {
-    pub(crate) fn new(attempts: u32) -> Self {
-        Self { attempts, made: 1 }
+    pub(crate) fn new(attempts: u32, cap: Duration) -> Self {
+        Self { attempts, made: 1, cap }
     }
 
     /// The number of the next attempt and the wait before it; none when all are used.
@@ -25,21 +27,63 @@ impl Backoff {
         }
         let ceiling = FIRST.saturating_mul(1 << self.made.min(10).saturating_sub(1)).min(LONGEST);
         self.made += 1;
-        Some((self.made, told.map_or_else(|| jittered(ceiling), |told| told.min(LONGEST))))
+        Some((self.made, told.unwrap_or_else(|| jittered(ceiling)).min(self.cap)))
     }
 }
 
-/// Between a tenth and the whole of `ceiling`.
-fn jittered(ceiling: Duration) -> Duration {
+/// Anything up to the whole of `ceiling`.
+pub(crate) fn jittered(ceiling: Duration) -> Duration {
     use std::hash::{BuildHasher, RandomState};
     // A new RandomState is seeded anew: chance enough for spreading retries, without a dependency.
     let chance = RandomState::new().hash_one(0) % 1000;
-    ceiling.mul_f64(0.1 + 0.9 * chance as f64 / 1000.0)
+    ceiling.mul_f64(chance as f64 / 1000.0)
 }
 
-/// `retry-after-ms`, or `retry-after` in seconds.
+/// `retry-after-ms`, or `retry-after` in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds).ok()
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |name: &str| text(name)?.parse::<f64>().ok();
+    if let Some(seconds) = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after")) {
+        // Beyond what a duration can hold is still a number: the cap takes care of it.
+        return Duration::try_from_secs_f64(seconds).ok().or((seconds > 0.0).then_some(Duration::MAX));
+    }
+    let date = jiff::fmt::rfc2822::parse(text("retry-after")?).ok()?.timestamp();
+    let left = date.duration_since(jiff::Timestamp::now());
+    Some(Duration::try_from(left).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn told(name: &'static str, value: &str) -> Option<Duration> {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_str(value).unwrap());
+        retry_after(&headers)
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds_milliseconds_or_as_a_date() {
+        assert_eq!(told("retry-after", "4"), Some(Duration::from_secs(4)));
+        assert_eq!(told("retry-after", "0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(told("retry-after-ms", "250"), Some(Duration::from_millis(250)));
+        assert_eq!(told("retry-after", "soon"), None);
+        assert_eq!(told("retry-after", "-3"), None);
+        assert_eq!(told("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        let later = (jiff::Timestamp::now() + Duration::from_secs(60)).to_zoned(jiff::tz::TimeZone::UTC);
+        let date = later.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let wait = told("retry-after", &date).unwrap();
+        assert!((Duration::from_secs(55)..=Duration::from_secs(60)).contains(&wait), "{wait:?}");
+    }
+
+    #[test]
+    fn an_absurd_wait_is_capped_and_attempts_end() {
+        let mut backoff = Backoff::new(3, Duration::from_secs(60));
+        assert_eq!(backoff.next(told("retry-after", "1e300")), Some((2, Duration::from_secs(60))));
+        let (attempt, wait) = backoff.next(None).unwrap();
+        assert!(attempt == 3 && wait <= Duration::from_secs(1));
+        assert_eq!(backoff.next(None), None);
+    }
 }

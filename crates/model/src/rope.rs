@@ -13,16 +13,20 @@ use bytes::Bytes;
 use lathe_protocol::{AgentId, AssistantMessage, Block, Digest, Message, StepNo, TextBlock, ToolCall};
 use serde::Serialize;
 
-use crate::chat;
+use crate::encode::{self, Before};
+use crate::form::Form;
 use crate::part::{Part, Spill};
-use crate::request::{Head, Purpose, Request, Wire};
+use crate::request::{Head, Purpose, Request};
 use crate::variables::Variables;
 
 pub struct Rope {
-    wire: Wire,
+    form: Form,
     variables: Arc<Variables>,
     agent: AgentId,
     parts: Vec<Part>,
+    before: Before,
+    /// Where the user's words before the last answer end: there the provider's cache was filled last.
+    mark: Option<usize>,
     spill: Spill,
     chain: Digest,
     messages: u32,
@@ -32,11 +36,13 @@ pub struct Rope {
 
 impl Rope {
     /// A rope without a head; no request may be sent before it has one.
-    pub fn new(wire: Wire, agent: AgentId, variables: Arc<Variables>) -> Self {
+    pub fn new(form: impl Into<Form>, agent: AgentId, variables: Arc<Variables>) -> Self {
         Self {
-            wire,
+            form: form.into(),
             agent,
             parts: vec![Part::Held(Bytes::new())],
+            before: Before::Nobody,
+            mark: None,
             spill: Spill::new(),
             chain: Digest::of(b""),
             messages: 0,
@@ -49,9 +55,7 @@ impl Rope {
     /// Starts an epoch: the same messages behind another head. The chain covers messages only, so that a cassette
     /// made with other words in the system prompt is still exact.
     pub fn set_head(&mut self, head: &Head) {
-        let bytes = match self.wire {
-            Wire::Chat => chat::encode_head(head),
-        };
+        let bytes = encode::head(&self.form, head);
         if let Some(first) = self.parts.first_mut() {
             *first = Part::Held(bytes);
         }
@@ -77,10 +81,14 @@ impl Rope {
     }
 
     fn append(&mut self, message: Message) {
-        let bytes = match self.wire {
-            Wire::Chat => chat::encode_message(&message),
-        };
-        self.parts.push(self.spill.keep(bytes));
+        if let Some(bytes) = encode::piece(&self.form, &message, self.before) {
+            let now = Before::after(&message);
+            if (self.before, now) == (Before::User, Before::Assistant) {
+                self.mark = Some(self.parts.len());
+            }
+            self.before = now;
+            self.parts.push(self.spill.keep(bytes));
+        }
         self.messages += 1;
         match message {
             Message::Assistant(_) => {
@@ -98,11 +106,14 @@ impl Rope {
 
     /// The request that would be sent now.
     pub fn request(&self, step: StepNo) -> Request {
-        let mut parts = Vec::with_capacity(self.parts.len() + 1);
-        parts.extend_from_slice(&self.parts);
-        parts.push(Part::Held(match self.wire {
-            Wire::Chat => chat::TAIL,
-        }));
+        let (marked, rest) = self.parts.split_at(self.mark.unwrap_or(0).min(self.parts.len()));
+        let mut parts = Vec::with_capacity(self.parts.len() + 2);
+        parts.extend_from_slice(marked);
+        if self.mark.is_some() {
+            parts.extend(encode::mark(&self.form).map(Part::Held));
+        }
+        parts.extend_from_slice(rest);
+        parts.push(Part::Held(encode::tail(&self.form, self.before)));
         Request {
             agent: self.agent.clone(),
             purpose: Purpose::Step,
@@ -160,6 +171,7 @@ pub(crate) fn neutral_blocks(blocks: &[Block]) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::Wire;
     use lathe_protocol::{Arguments, CallId, ToolMessage};
 
     fn rope() -> Rope {
@@ -196,7 +208,7 @@ mod tests {
                 error: false,
             }));
             let next = joined(&rope.request(StepNo(n + 2)));
-            assert!(next.starts_with(&last[..last.len() - chat::TAIL.len()]));
+            assert!(next.starts_with(&last[..last.len() - 2]));
             last = next;
         }
         serde_json::from_slice::<serde_json::Value>(&last).unwrap();

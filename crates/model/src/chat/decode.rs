@@ -9,6 +9,9 @@ use lathe_protocol::{Arguments, Block, CallId, Raw, StopReason, TextBlock, ToolC
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::encode::DETAILS;
+use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json, text_block};
+use crate::frames::Frame;
 use crate::request::{Answer, Delta};
 
 #[derive(Deserialize)]
@@ -16,7 +19,7 @@ struct Chunk {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Option<Vec<Choice>>,
     #[serde(default)]
     usage: Option<ChatUsage>,
     #[serde(default)]
@@ -26,7 +29,10 @@ struct Chunk {
 #[derive(Deserialize)]
 struct Choice {
     #[serde(default)]
-    delta: Map<String, Value>,
+    delta: Option<Map<String, Value>>,
+    /// An answer in one piece has this instead.
+    #[serde(default)]
+    message: Option<Map<String, Value>>,
     #[serde(default)]
     finish_reason: Option<String>,
 }
@@ -34,9 +40,12 @@ struct Choice {
 #[derive(Deserialize)]
 struct ChatUsage {
     #[serde(default)]
-    prompt_tokens: u64,
+    prompt_tokens: Option<u64>,
     #[serde(default)]
-    completion_tokens: u64,
+    completion_tokens: Option<u64>,
+    /// DeepSeek's word for the cached part.
+    #[serde(default)]
+    prompt_cache_hit_tokens: Option<u64>,
     #[serde(default)]
     prompt_tokens_details: Option<PromptDetails>,
     #[serde(default)]
@@ -57,56 +66,93 @@ struct CompletionDetails {
 
 /// Puts an answer together from its chunks.
 #[derive(Default)]
-pub(super) struct Assembly {
-    model: String,
+pub(crate) struct Assembling {
+    closing: Closing,
     text: String,
     thinking: String,
+    details: Vec<Value>,
     calls: BTreeMap<u64, Map<String, Value>>,
-    stop: Option<StopReason>,
-    usage: Usage,
 }
 
-/// A chunk that ends the stream badly.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum BadChunk {
-    NotJson(String),
-    ProviderError(String),
+impl Assembly for Assembling {
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken> {
+        match frame.data.trim() {
+            "" => return Ok(Flow::More),
+            "[DONE]" => return Ok(Flow::End),
+            _ => {}
+        }
+        let chunk: Chunk =
+            serde_json::from_str(&frame.data).map_err(|error| not_json(&error, &frame.data))?;
+        self.take_chunk(chunk, deltas)?;
+        Ok(Flow::More)
+    }
+
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
+        let chunk = serde_json::from_str(body).map_err(|error| not_json(&error, body))?;
+        self.take_chunk(chunk, deltas)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.closing.stop.is_some()
+    }
+
+    fn finish(self: Box<Self>, turn: u32) -> Answer {
+        let mut blocks = Vec::new();
+        if !self.details.is_empty() {
+            let details = Map::from_iter([(DETAILS.to_owned(), Value::Array(self.details))]);
+            blocks.extend(Raw::from_serialize(&details).ok().map(Block::Opaque));
+        }
+        if !self.thinking.is_empty() {
+            blocks.push(Block::Thinking(TextBlock { text: self.thinking, raw: None }));
+        }
+        if !self.text.is_empty() {
+            blocks.push(text_block(self.text));
+        }
+        let mut ids = Ids::new(turn);
+        for (_, mut call) in self.calls {
+            let given = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let id = ids.unique(&given);
+            if id.as_str() != given {
+                call.insert("id".to_owned(), Value::String(id.as_str().to_owned()));
+            }
+            call.entry("type").or_insert_with(|| Value::String("function".to_owned()));
+            blocks.push(Block::Call(tool_call(id, &call)));
+        }
+        self.closing.answer(blocks)
+    }
 }
 
-impl Assembly {
-    /// Takes the data of one event; returns what a watcher may be shown.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<Delta>, BadChunk> {
-        let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| BadChunk::NotJson(format!("{error} in {}", clip(data))))?;
+impl Assembling {
+    fn take_chunk(&mut self, chunk: Chunk, deltas: &mut Vec<Delta>) -> Result<(), Broken> {
         if let Some(error) = chunk.error {
-            return Err(BadChunk::ProviderError(super::client::error_text(&error.to_string())));
+            return Err(Broken::Provider(error));
         }
         if let Some(model) = chunk.model {
-            self.model = model;
+            self.closing.model = model;
         }
         if let Some(usage) = chunk.usage {
-            self.usage = Usage {
-                input_tokens: usage.prompt_tokens,
-                output_tokens: usage.completion_tokens,
+            self.closing.usage = Usage {
+                input_tokens: usage.prompt_tokens.unwrap_or(0),
+                output_tokens: usage.completion_tokens.unwrap_or(0),
                 cache_read_input_tokens: usage
                     .prompt_tokens_details
-                    .and_then(|d| d.cached_tokens)
+                    .and_then(|details| details.cached_tokens)
+                    .or(usage.prompt_cache_hit_tokens)
                     .unwrap_or(0),
                 reasoning_tokens: usage
                     .completion_tokens_details
-                    .and_then(|d| d.reasoning_tokens)
+                    .and_then(|details| details.reasoning_tokens)
                     .unwrap_or(0),
                 cache_creation_input_tokens: 0,
             };
         }
-        let mut deltas = Vec::new();
-        if let Some(choice) = chunk.choices.into_iter().next() {
-            self.take_delta(choice.delta, &mut deltas);
+        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
+            self.take_delta(choice.delta.or(choice.message).unwrap_or_default(), deltas);
             if let Some(reason) = choice.finish_reason {
-                self.stop = Some(stop_reason(&reason));
+                self.closing.stop = Some(stop_reason(&reason));
             }
         }
-        Ok(deltas)
+        Ok(())
     }
 
     fn take_delta(&mut self, delta: Map<String, Value>, deltas: &mut Vec<Delta>) {
@@ -120,6 +166,7 @@ impl Assembly {
                     self.thinking.push_str(&text);
                     deltas.push(Delta::Thinking(text));
                 }
+                (DETAILS, Value::Array(more)) => self.details.extend(more),
                 ("tool_calls", Value::Array(pieces)) => {
                     for piece in pieces {
                         self.take_call(piece, deltas);
@@ -142,51 +189,21 @@ impl Assembly {
             deltas.push(Delta::CallForming(name.to_owned()));
         }
     }
-
-    /// Whether the provider said why it stopped.
-    pub(super) fn is_ended(&self) -> bool {
-        self.stop.is_some()
-    }
-
-    pub(super) fn finish(self, turn: u32) -> Answer {
-        let mut blocks = Vec::new();
-        if !self.thinking.is_empty() {
-            blocks.push(Block::Thinking(TextBlock { text: self.thinking, raw: None }));
-        }
-        if !self.text.is_empty() {
-            blocks.push(Block::text(self.text));
-        }
-        let mut ids: Vec<String> = Vec::new();
-        for (place, (_, mut call)) in self.calls.into_iter().enumerate() {
-            // Every call needs an id of its own, or its result cannot be paired with it.
-            let given = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let mut id = if given.is_empty() { format!("call_{turn}_{place}") } else { given.clone() };
-            while ids.contains(&id) {
-                id.push_str("_again");
-            }
-            if id != given {
-                call.insert("id".to_owned(), Value::String(id.clone()));
-            }
-            call.entry("type").or_insert_with(|| Value::String("function".to_owned()));
-            blocks.push(Block::Call(tool_call(&id, &call)));
-            ids.push(id);
-        }
-        let stop = match self.stop {
-            Some(stop) => stop,
-            None if ids.is_empty() => StopReason::EndTurn,
-            None => StopReason::ToolCalls,
-        };
-        Answer { blocks, stop, usage: self.usage, model: self.model, drift: None }
-    }
 }
 
-fn tool_call(id: &str, call: &Map<String, Value>) -> ToolCall {
+fn tool_call(id: CallId, call: &Map<String, Value>) -> ToolCall {
     let function = call.get("function").and_then(Value::as_object);
-    let text = |key| function.and_then(|f| f.get(key)).and_then(Value::as_str).unwrap_or_default();
+    let member = |name| function.and_then(|function| function.get(name));
+    let arguments = match member("arguments") {
+        Some(Value::String(text)) => Arguments::from_text(text),
+        // Some servers send them as they are, not as text.
+        Some(other @ Value::Object(_)) => Arguments::from_text(&other.to_string()),
+        Some(_) | None => Arguments::from_text(""),
+    };
     ToolCall {
-        id: CallId::new(id),
-        name: text("name").to_owned(),
-        arguments: Arguments::from_text(text("arguments")),
+        id,
+        name: member("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        arguments,
         raw: Raw::from_serialize(call).ok(),
     }
 }
@@ -221,20 +238,20 @@ fn stop_reason(text: &str) -> StopReason {
     }
 }
 
-fn clip(text: &str) -> String {
-    text.chars().take(200).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn frame(data: &str) -> Frame {
+        Frame { event: String::new(), data: data.to_owned() }
+    }
+
     fn assemble(chunks: &[&str]) -> Answer {
-        let mut assembly = Assembly::default();
+        let mut assembling = Box::new(Assembling::default());
         for chunk in chunks {
-            assembly.take(chunk).unwrap();
+            assembling.take(&frame(chunk), &mut Vec::new()).unwrap();
         }
-        assembly.finish(3)
+        assembling.finish(3)
     }
 
     #[test]
@@ -270,8 +287,20 @@ mod tests {
 
     #[test]
     fn an_error_in_the_stream_is_the_providers_word() {
-        let mut assembly = Assembly::default();
-        let bad = assembly.take(r#"{"error":{"message":"overloaded","type":"server_error"}}"#).unwrap_err();
-        assert_eq!(bad, BadChunk::ProviderError("overloaded".into()));
+        let error = r#"{"error":{"message":"overloaded","type":"server_error"}}"#;
+        let broken = Assembling::default().take(&frame(error), &mut Vec::new()).unwrap_err();
+        assert!(matches!(broken, Broken::Provider(error) if error["message"] == "overloaded"));
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_is_the_same_as_a_streamed_one() {
+        let mut assembling = Box::new(Assembling::default());
+        let body = r#"{"model":"m","choices":[{"message":{"role":"assistant","content":"hi","tool_calls":[{"id":"a","type":"function","function":{"name":"t","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}"#;
+        assembling.whole(body, &mut Vec::new()).unwrap();
+        let answer = assembling.finish(0);
+        assert_eq!(
+            (answer.blocks.len(), answer.usage.input_tokens, answer.stop),
+            (2, 3, StopReason::ToolCalls)
+        );
     }
 }

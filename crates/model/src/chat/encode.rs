@@ -1,98 +1,124 @@
 //! Neutral messages to the bytes of the Chat wire.
 
-use bytes::Bytes;
-use lathe_protocol::{Block, Message, ToolCall, text_of};
+use lathe_protocol::{Block, Message, Raw, ToolCall, text_of};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
+use crate::encode::{item, open_list};
+use crate::form::{Params, takes_temperature};
+use crate::members::Members;
 use crate::request::Head;
 
-/// What closes a body after its last message.
-pub(crate) const TAIL: Bytes = Bytes::from_static(b"]}");
+/// The member under which OpenRouter keeps what a model thought, opaque and signed.
+pub(super) const DETAILS: &str = "reasoning_details";
 
 /// Everything up to and with the system message. Parameters stand before the messages, so that a longer
 /// conversation only ever appends.
-pub(crate) fn encode_head(head: &Head) -> Bytes {
-    #[derive(Serialize)]
-    struct Function<'a> {
-        name: &'a str,
-        description: &'a str,
-        parameters: &'a lathe_protocol::Raw,
+pub(crate) fn head(head: &Head, params: &Params) -> Vec<u8> {
+    open_list(&HeadBody { head, params })
+}
+
+struct HeadBody<'a> {
+    head: &'a Head,
+    params: &'a Params,
+}
+
+impl Serialize for HeadBody<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct StreamOptions {
+            include_usage: bool,
+        }
+        let Self { head, params } = self;
+        let streamed = params.delivery.is_streamed();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", &head.model)?;
+        map.serialize_entry("stream", &streamed)?;
+        if streamed && params.quirks.stream_usage {
+            map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
+        }
+        if let Some(temperature) = params.temperature.filter(|_| takes_temperature(&head.model)) {
+            map.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(top_p) = params.top_p {
+            map.serialize_entry("top_p", &top_p)?;
+        }
+        if let Some(limit) = params.max_tokens {
+            map.serialize_entry(params.quirks.limit_member, &limit)?;
+        }
+        if !params.stop_sequences.is_empty() {
+            map.serialize_entry("stop", &params.stop_sequences)?;
+        }
+        if !head.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(head))?;
+            if let Some(parallel) = params.parallel_calls {
+                map.serialize_entry("parallel_tool_calls", &parallel)?;
+            }
+        }
+        map.serialize_entry("messages", &[Said { role: "system", content: &head.system }])?;
+        map.end()
     }
-    #[derive(Serialize)]
-    struct Tool<'a> {
-        r#type: &'static str,
-        function: Function<'a>,
+}
+
+struct Tools<'a>(&'a Head);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            description: &'a str,
+            parameters: &'a Raw,
+        }
+        #[derive(Serialize)]
+        struct Tool<'a> {
+            r#type: &'static str,
+            function: Function<'a>,
+        }
+        serializer.collect_seq(self.0.tools.iter().map(|tool| Tool {
+            r#type: "function",
+            function: Function { name: &tool.name, description: &tool.description, parameters: &tool.schema },
+        }))
     }
-    #[derive(Serialize)]
-    struct StreamOptions {
-        include_usage: bool,
-    }
-    #[derive(Serialize)]
-    struct HeadBody<'a> {
-        model: &'a str,
-        stream: bool,
-        stream_options: StreamOptions,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tools: Vec<Tool<'a>>,
-        messages: [SystemMessage<'a>; 1],
-    }
-    #[derive(Serialize)]
-    struct SystemMessage<'a> {
-        role: &'static str,
-        content: &'a str,
-    }
-    let body = HeadBody {
-        model: &head.model,
-        stream: true,
-        stream_options: StreamOptions { include_usage: true },
-        tools: head
-            .tools
-            .iter()
-            .map(|tool| Tool {
-                r#type: "function",
-                function: Function {
-                    name: &tool.name,
-                    description: &tool.description,
-                    parameters: &tool.schema,
-                },
-            })
-            .collect(),
-        messages: [SystemMessage { role: "system", content: &head.system }],
-    };
-    let mut bytes = to_vec(&body);
-    bytes.truncate(bytes.len().saturating_sub(TAIL.len()));
-    Bytes::from(bytes)
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    role: &'static str,
+    content: &'a str,
 }
 
 /// One message with the comma that parts it from the one before.
-pub(crate) fn encode_message(message: &Message) -> Bytes {
-    #[derive(Serialize)]
-    struct User<'a> {
-        role: &'static str,
-        content: &'a str,
-    }
+pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Tool<'a> {
         role: &'static str,
         tool_call_id: &'a str,
         content: &'a str,
     }
-    let json = match message {
-        Message::User(user) => to_vec(&User { role: "user", content: &user.text }),
+    Some(match message {
+        Message::User(user) => item(&Said { role: "user", content: &user.text }, false),
         Message::Tool(tool) => {
-            to_vec(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &tool.text })
+            item(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &tool.text }, false)
         }
-        Message::Assistant(assistant) => to_vec(&Assistant { blocks: &assistant.blocks }),
-    };
-    let mut bytes = Vec::with_capacity(json.len() + 1);
-    bytes.push(b',');
-    bytes.extend_from_slice(&json);
-    Bytes::from(bytes)
+        Message::Assistant(assistant) => {
+            let blocks = &assistant.blocks;
+            let says = blocks.iter().any(|block| match block {
+                Block::Text(text) => !text.text.is_empty(),
+                Block::Call(_) => true,
+                Block::Thinking(_) | Block::Opaque(_) => false,
+            });
+            if !says {
+                return None;
+            }
+            item(&Assistant { blocks, reasoning: params.quirks.reasoning_back }, false)
+        }
+    })
 }
 
 struct Assistant<'a> {
     blocks: &'a [Block],
+    reasoning: bool,
 }
 
 impl Serialize for Assistant<'_> {
@@ -105,6 +131,23 @@ impl Serialize for Assistant<'_> {
             map.serialize_entry("content", &None::<&str>)?;
         } else {
             map.serialize_entry("content", &text)?;
+        }
+        if self.reasoning {
+            let thought = self.blocks.iter().find_map(|block| match block {
+                // Only what came on this wire: other wires keep a raw form beside it.
+                Block::Thinking(thought) if thought.raw.is_none() => Some(&thought.text),
+                Block::Thinking(_) | Block::Text(_) | Block::Call(_) | Block::Opaque(_) => None,
+            });
+            if let Some(thought) = thought {
+                map.serialize_entry("reasoning_content", thought)?;
+            }
+        }
+        for block in self.blocks {
+            if let Block::Opaque(raw) = block
+                && let Some(details) = Members::parse(raw.get()).as_ref().and_then(|all| all.get(DETAILS))
+            {
+                map.serialize_entry(DETAILS, details)?;
+            }
         }
         if calls.any() {
             map.serialize_entry("tool_calls", &calls)?;
@@ -125,13 +168,23 @@ impl Serialize for Calls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut seq = serializer.serialize_seq(None)?;
         for call in lathe_protocol::calls_of(self.0) {
-            match &call.raw {
+            match call.raw.as_ref().filter(|raw| is_ours(raw)) {
                 Some(raw) => seq.serialize_element(raw)?,
                 None => seq.serialize_element(&CallForm::of(call))?,
             }
         }
         seq.end()
     }
+}
+
+/// Whether a raw call came on this wire.
+fn is_ours(raw: &Raw) -> bool {
+    let Some(function) = Members::parse(raw.get()).and_then(|call| call.get("function").cloned()) else {
+        return false;
+    };
+    // Ollama's look the same but for their arguments.
+    Members::parse(function.get())
+        .is_some_and(|function| function.get("arguments").is_none_or(|text| text.get().starts_with('"')))
 }
 
 /// A call that no provider sent: from a cassette, or from another wire.
@@ -156,9 +209,4 @@ impl<'a> CallForm<'a> {
             function: FunctionForm { name: &call.name, arguments: call.arguments.as_text() },
         }
     }
-}
-
-/// Our own types always serialise: keys are strings, and raw JSON was checked when it was made.
-fn to_vec<T: Serialize>(value: &T) -> Vec<u8> {
-    serde_json::to_vec(value).unwrap_or_default()
 }

@@ -1,8 +1,7 @@
-//! OpenAI Chat Completions, streamed, at any base URL.
+//! OpenAI Chat Completions, at any base URL.
 
-mod client;
 mod decode;
 mod encode;
 
-pub use client::{ChatClient, ChatOptions};
-pub(crate) use encode::{TAIL, encode_head, encode_message};
+pub(crate) use decode::Assembling;
+pub(crate) use encode::{head, piece};

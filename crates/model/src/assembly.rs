@@ -1,0 +1,115 @@
+//! An answer put together from its frames; one of these per wire.
+
+use lathe_protocol::{Block, CallId, StopReason, TextBlock, Usage};
+
+use crate::form::Wire;
+use crate::frames::{Frame, Framing};
+use crate::request::{Answer, Delta};
+use crate::{chat, gemini, messages, ollama, responses};
+
+/// Whether more is to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    More,
+    /// The wire's terminal event was seen.
+    End,
+}
+
+/// A frame that ends the stream badly.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Broken {
+    NotJson(String),
+    /// The provider's error, as it sent it.
+    Provider(serde_json::Value),
+    /// The provider will not answer this.
+    Blocked(String),
+}
+
+pub(crate) trait Assembly: Send {
+    /// Takes one frame; what a watcher may be shown goes to `deltas`.
+    fn take(&mut self, frame: &Frame, deltas: &mut Vec<Delta>) -> Result<Flow, Broken>;
+
+    /// Takes an answer that came in one piece.
+    fn whole(&mut self, body: &str, deltas: &mut Vec<Delta>) -> Result<(), Broken>;
+
+    /// Whether everything there is has come, should the stream end here.
+    fn is_ended(&self) -> bool;
+
+    /// The answer. `turn` makes ids of calls that have none.
+    fn finish(self: Box<Self>, turn: u32) -> Answer;
+}
+
+pub(crate) fn assembly(wire: Wire) -> Box<dyn Assembly> {
+    match wire {
+        Wire::Chat => Box::new(chat::Assembling::default()),
+        Wire::Messages => Box::new(messages::Assembling::default()),
+        Wire::Responses => Box::new(responses::Assembling::default()),
+        Wire::Gemini => Box::new(gemini::Assembling::default()),
+        Wire::Ollama => Box::new(ollama::Assembling::default()),
+    }
+}
+
+pub(crate) fn framing(wire: Wire) -> Framing {
+    match wire {
+        Wire::Chat | Wire::Messages | Wire::Responses | Wire::Gemini => Framing::Events,
+        Wire::Ollama => Framing::Lines,
+    }
+}
+
+/// What every assembly ends with.
+#[derive(Default)]
+pub(crate) struct Closing {
+    pub(crate) model: String,
+    pub(crate) stop: Option<StopReason>,
+    pub(crate) usage: Usage,
+}
+
+impl Closing {
+    pub(crate) fn answer(self, blocks: Vec<Block>) -> Answer {
+        let has_calls = lathe_protocol::calls_of(&blocks).next().is_some();
+        let stop = match self.stop {
+            // Some wires have no word of their own for it.
+            Some(StopReason::EndTurn) | None if has_calls => StopReason::ToolCalls,
+            Some(stop) => stop,
+            None => StopReason::EndTurn,
+        };
+        Answer { blocks, stop, usage: self.usage, model: self.model, drift: None }
+    }
+}
+
+/// Gives every call of an answer an id of its own, or its result could not be paired with it.
+pub(crate) struct Ids {
+    turn: u32,
+    given: Vec<String>,
+}
+
+impl Ids {
+    pub(crate) fn new(turn: u32) -> Self {
+        Self { turn, given: Vec::new() }
+    }
+
+    pub(crate) fn unique(&mut self, sent: &str) -> CallId {
+        let mut id = if sent.is_empty() {
+            format!("{MADE}{}_{}", self.turn, self.given.len())
+        } else {
+            sent.to_owned()
+        };
+        while self.given.contains(&id) {
+            id.push_str("_again");
+        }
+        self.given.push(id.clone());
+        CallId::new(id)
+    }
+}
+
+/// How ids begin that a provider did not give.
+pub(crate) const MADE: &str = "call_";
+
+pub(crate) fn text_block(text: String) -> Block {
+    Block::Text(TextBlock { text, raw: None })
+}
+
+pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> Broken {
+    let shown: String = data.chars().take(200).collect();
+    Broken::NotJson(format!("{error} in {shown}"))
+}

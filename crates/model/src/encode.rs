@@ -1,0 +1,106 @@
+//! From neutral messages to the bytes of a wire.
+//!
+//! A piece is one message with whatever parts it from the one before, so a request is the head, the pieces and a tail, and
+//! nothing is ever written twice. Two wires want all that a user says in a row in one message; there a piece only opens
+//! that message, and whatever comes next closes it.
+
+use bytes::Bytes;
+use lathe_protocol::Message;
+use serde::Serialize;
+
+use crate::form::{Form, ToolForm, Wire};
+use crate::request::Head;
+use crate::{chat, gemini, messages, ollama, responses, shim};
+
+/// Who spoke last, as far as it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    Nobody,
+    User,
+    Assistant,
+}
+
+impl Before {
+    pub(crate) fn after(message: &Message) -> Self {
+        match message {
+            Message::User(_) | Message::Tool(_) => Before::User,
+            Message::Assistant(_) => Before::Assistant,
+        }
+    }
+}
+
+pub(crate) fn head(form: &Form, head: &Head) -> Bytes {
+    let described;
+    let head = match form.params.tools {
+        ToolForm::Native => head,
+        ToolForm::Described => {
+            described = shim::head(head);
+            &described
+        }
+    };
+    let params = &form.params;
+    Bytes::from(match form.wire {
+        Wire::Chat => chat::head(head, params),
+        Wire::Messages => messages::head(head, params),
+        Wire::Responses => responses::head(head, params),
+        Wire::Gemini => gemini::head(head, params),
+        Wire::Ollama => ollama::head(head, params),
+    })
+}
+
+/// The piece of a message; none if nothing of it may be sent.
+pub(crate) fn piece(form: &Form, message: &Message, before: Before) -> Option<Bytes> {
+    let described;
+    let message = match form.params.tools {
+        ToolForm::Native => message,
+        ToolForm::Described => {
+            described = shim::message(message);
+            &described
+        }
+    };
+    let params = &form.params;
+    let bytes = match form.wire {
+        Wire::Chat => chat::piece(message, params),
+        Wire::Messages => messages::piece(message, before),
+        Wire::Responses => responses::piece(message, before),
+        Wire::Gemini => gemini::piece(message, before),
+        Wire::Ollama => ollama::piece(message),
+    };
+    bytes.map(Bytes::from)
+}
+
+/// What closes a body after its last message.
+pub(crate) fn tail(form: &Form, before: Before) -> Bytes {
+    match form.wire {
+        Wire::Chat | Wire::Responses | Wire::Ollama => Bytes::from_static(b"]}"),
+        Wire::Messages => messages::tail(before),
+        Wire::Gemini => gemini::tail(before),
+    }
+}
+
+/// What marks the end of a message for the provider's cache, where the wire has that. It goes between two pieces.
+pub(crate) fn mark(form: &Form) -> Option<Bytes> {
+    match form.wire {
+        Wire::Messages => Some(Bytes::from_static(messages::MARK)),
+        Wire::Chat | Wire::Responses | Wire::Gemini | Wire::Ollama => None,
+    }
+}
+
+/// Our own types always serialise: keys are strings, and raw JSON was checked when it was made.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// A body whose last member is an open list: without the `]}` that would close it.
+pub(crate) fn open_list<T: Serialize>(body: &T) -> Vec<u8> {
+    let mut bytes = json(body);
+    bytes.truncate(bytes.len().saturating_sub(2));
+    bytes
+}
+
+/// An item of a list, with the comma that parts it from the one before.
+pub(crate) fn item<T: Serialize>(value: &T, is_first: bool) -> Vec<u8> {
+    let mut bytes = if is_first { Vec::new() } else { vec![b','] };
+    bytes.extend_from_slice(&json(value));
+    bytes
+}
