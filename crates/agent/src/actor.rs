@@ -130,7 +130,7 @@ impl Actor {
         let rewound = reader.has_rewinds()?;
         let saved = if rewound { None } else { setup.journal.snapshot()? };
         let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<Snapshot>(&bytes).ok());
-        let mut history = History::new(setup.model.wire(), AgentId::main(), Arc::clone(&setup.variables));
+        let mut history = History::new(setup.model.form(), AgentId::main(), Arc::clone(&setup.variables));
         // The last request was digested when it was made, so only what came after it is digested here.
         let asked = if rewound { None } else { reader.last_asked()? };
         match (asked.map(|event| (event.seq, event.fact)), &saved) {
@@ -396,7 +396,9 @@ impl Actor {
                 }
                 return self.append(place, ModelAnswered { blocks, stop, usage, model, took_ms });
             }
-            Err(ModelError::Refused(message)) => failed(ModelFailure::Refused, message),
+            Err(ModelError::Refused(message) | ModelError::TooLong(message)) => {
+                failed(ModelFailure::Refused, message)
+            }
             Err(ModelError::Unavailable(message)) => failed(ModelFailure::Unavailable, message),
             Err(ModelError::Diverged(message)) => failed(ModelFailure::Diverged, message),
             Err(ModelError::Cancelled) => failed(ModelFailure::Cancelled, "cancelled".to_owned()),

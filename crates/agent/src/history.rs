@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use lathe_model::{Head, Request, Rope, Variables, Wire};
+use lathe_model::{Form, Head, Request, Rope, Variables};
 use lathe_protocol::{
     AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Message, Seq, StepNo, ToolMessage,
     Toolset, calls_of,
@@ -23,9 +23,9 @@ pub struct History {
 }
 
 impl History {
-    pub fn new(wire: Wire, agent: AgentId, variables: Arc<Variables>) -> Self {
+    pub fn new(form: impl Into<Form>, agent: AgentId, variables: Arc<Variables>) -> Self {
         Self {
-            rope: Rope::new(wire, agent, variables),
+            rope: Rope::new(form, agent, variables),
             toolset: Toolset::Lathe,
             model: String::new(),
             workspace: String::new(),

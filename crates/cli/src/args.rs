@@ -112,6 +112,12 @@ pub(crate) enum Command {
     /// Trae's table of the configuration
     #[command(after_help = "Examples:\n  lathe show-config --config-file trae_config.yaml")]
     ShowConfig(ShowConfigArgs),
+    /// List the providers Lathe knows, and which can be used now
+    #[command(after_help = "Examples:\n  lathe models\n  lathe models --json")]
+    Models(crate::models::ModelsArgs),
+    /// Keep the key of a provider, or forget it
+    #[command(after_help = "Examples:\n  lathe auth login openai < key.txt\n  lathe auth logout openai")]
+    Auth(crate::models::AuthArgs),
     /// Check that everything Lathe needs is here
     #[command(after_help = "Examples:\n  lathe doctor")]
     Doctor(DoctorArgs),
@@ -133,7 +139,7 @@ Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 ste
 
 #[derive(Args)]
 pub(crate) struct ModelArgs {
-    /// Who serves the model: openai, openrouter, deepseek, doubao, ollama, or any name with a base URL
+    /// Who serves the model: one of `lathe models`, or any name with a base URL
     #[arg(long, short)]
     pub(crate) provider: Option<String>,
     /// Name of the model

@@ -11,7 +11,7 @@ use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunA
 use crate::exit::Exit;
 use crate::settings::Given;
 use crate::term::{self, Paint};
-use crate::{interactive, rewind, run, settings, show, travel, upkeep};
+use crate::{interactive, models, rewind, run, settings, show, travel, upkeep};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
@@ -46,6 +46,8 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
             }
         },
         Command::ShowConfig(args) => settings::show_config(&host, &args),
+        Command::Models(args) => models::models(&host, &args),
+        Command::Auth(args) => models::auth(&host, &args),
         Command::Doctor(args) => doctor(&host, &args).await,
         Command::Completions { shell } => {
             let mut script = Vec::new();

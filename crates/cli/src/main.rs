@@ -6,6 +6,7 @@ mod console;
 mod drive;
 mod exit;
 mod interactive;
+mod models;
 mod output;
 mod question;
 mod rewind;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
 use crate::exit::Exit;
+use crate::models;
 use crate::term;
 
 /// What of the command line is settings.
@@ -93,6 +94,8 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
             base_url: settings.model.base_url.clone(),
             api_key: settings.model.api_key.as_ref().map(|key| key.expose().to_owned()),
             attempts: settings.model.max_retries.map(|retries| retries.saturating_add(1)),
+            api_version: settings.model.api_version.clone(),
+            ..models::request(&settings.model)
         }),
     }
 }

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 
-use crate::models::PROVIDERS;
+use crate::providers::{PROVIDERS, Provider};
 use crate::session::Host;
 use crate::toolrun::ToolRun;
 
@@ -132,8 +132,7 @@ fn check_git() -> Check {
 fn check_model() -> Check {
     let keys: Vec<String> = PROVIDERS
         .iter()
-        .filter(|provider| provider.needs_key)
-        .map(|provider| format!("{}_API_KEY", provider.name.to_uppercase()))
+        .flat_map(Provider::key_variables)
         .filter(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
         .collect();
     if keys.is_empty() {

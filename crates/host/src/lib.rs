@@ -1,12 +1,15 @@
 //! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
 
+mod auth;
 mod demo;
 mod doctor;
 mod error;
 mod facts;
 mod home;
+mod local;
 mod models;
 mod patch;
+mod providers;
 mod report;
 mod reports;
 mod rewind;
@@ -15,11 +18,13 @@ mod toolrun;
 mod trajectory;
 mod travel;
 
+pub use auth::{KeyFrom, ProviderRow};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use error::HostError;
 pub use home::Home;
-pub use models::{ModelRequest, PROVIDERS, Provider};
+pub use models::ModelRequest;
+pub use providers::{PROVIDERS, Provider};
 pub use report::{FileDiff, RunReport, event_diff, run_report};
 pub use reports::Garbage;
 pub use rewind::{PathAct, Really, Undone, What};
@@ -30,5 +35,5 @@ pub use travel::{Difference, LiveReplay};
 
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::{SessionState, Summary};
-pub use lathe_model::{Pace, Strictness};
+pub use lathe_model::{Outage, Pace, Params, Strictness};
 pub use lathe_views::{By, CostReport, CostRow};

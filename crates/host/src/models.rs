@@ -1,33 +1,24 @@
-//! Which model to ask, from flags and environment. Keys never leave this module but for the client and the redactor.
+//! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Keys never
+//! leave this module but for the client and the redactor.
 
-use lathe_model::ChatOptions;
+use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, ToolForm, Wire};
 use lathe_protocol::ModelChoice;
 
 use crate::error::HostError;
+use crate::local;
+use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
 
-/// A provider on the Chat wire, as data.
-pub struct Provider {
-    pub name: &'static str,
-    pub base_url: &'static str,
-    pub needs_key: bool,
-}
-
-pub const PROVIDERS: [Provider; 5] = [
-    Provider { name: "openai", base_url: "https://api.openai.com/v1", needs_key: true },
-    Provider { name: "openrouter", base_url: "https://openrouter.ai/api/v1", needs_key: true },
-    Provider { name: "deepseek", base_url: "https://api.deepseek.com/v1", needs_key: true },
-    Provider { name: "doubao", base_url: "https://ark.cn-beijing.volces.com/api/v3", needs_key: true },
-    Provider { name: "ollama", base_url: "http://127.0.0.1:11434/v1", needs_key: false },
-];
-
-/// Attempts for one answer.
-const ATTEMPTS: u32 = 6;
+/// The version of Azure's interface, where nobody names one.
+const AZURE_VERSION: &str = "2024-10-21";
 
 /// The provider of a session that was answered from a cassette.
 pub(crate) const RECORDED: &str = "cassette";
 
+/// Reads a variable; what was stored by `lathe auth login` counts as one.
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What the user said about the model.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ModelRequest {
     pub provider: Option<String>,
     pub model: Option<String>,
@@ -35,6 +26,22 @@ pub struct ModelRequest {
     pub api_key: Option<String>,
     /// Attempts for one answer.
     pub attempts: Option<u32>,
+    /// The version of the interface (Azure).
+    pub api_version: Option<String>,
+    pub params: Params,
+    pub outage: Outage,
+}
+
+impl std::fmt::Debug for ModelRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The key is left out.
+        let Self { provider, model, base_url, .. } = self;
+        f.debug_struct("ModelRequest")
+            .field("provider", provider)
+            .field("model", model)
+            .field("base_url", base_url)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ModelRequest {
@@ -49,8 +56,7 @@ impl ModelRequest {
             provider: self.provider.or_else(|| Some(choice.provider.clone())),
             model: self.model.or_else(|| Some(choice.model.clone())),
             base_url: self.base_url.or_else(|| choice.base_url.clone().filter(|_| same)),
-            api_key: self.api_key,
-            attempts: self.attempts,
+            ..self
         }
     }
 }
@@ -58,47 +64,114 @@ impl ModelRequest {
 /// A model that can be asked.
 pub(crate) struct FoundModel {
     pub(crate) choice: ModelChoice,
-    pub(crate) chat: ChatOptions,
+    pub(crate) client: ClientOptions,
 }
 
-/// Flags first, then the environment: `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL`.
-pub(crate) fn find(
-    request: &ModelRequest,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<FoundModel, HostError> {
-    let name = match &request.provider {
-        Some(name) => name.to_lowercase(),
-        None if request.base_url.is_some() => "openai".to_owned(),
-        None => PROVIDERS
-            .iter()
-            .find(|provider| env(&variable(provider.name, "API_KEY")).is_some())
-            .map(|provider| provider.name.to_owned())
-            .ok_or(HostError::NoModel)?,
+/// A provider, under the name the user gave it.
+struct Chosen {
+    name: String,
+    provider: &'static Provider,
+    /// A model the server offers, where it was asked.
+    offers: Option<String>,
+}
+
+pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, HostError> {
+    let Chosen { name, provider, offers } = choose(request, env)?;
+    let first = |names: Vec<String>| names.iter().find_map(|name| env(name));
+    let base_url = request.base_url.clone().or_else(|| url_of(provider, &name, env));
+    let url = match &base_url {
+        Some(url) => url.clone(),
+        None if name == "azure" => {
+            return Err(HostError::BadModel("base_url is required for AzureClient".to_owned()));
+        }
+        None if provider.base_url.is_empty() => return Err(HostError::UnknownProvider(name)),
+        None => provider.base_url.to_owned(),
     };
-    let known = PROVIDERS.iter().find(|provider| provider.name == name);
-    let base_url = request.base_url.clone().or_else(|| env(&variable(&name, "BASE_URL")));
-    let url = match (&base_url, known) {
-        (Some(url), _) => url.clone(),
-        (None, Some(provider)) => provider.base_url.to_owned(),
-        (None, None) => return Err(HostError::UnknownProvider(name)),
-    };
-    let api_key = request.api_key.clone().or_else(|| env(&variable(&name, "API_KEY")));
+    let mut keys = vec![variable(&name, "API_KEY")];
+    keys.extend(provider.key_variables());
+    let api_key = request.api_key.clone().or_else(|| first(keys));
     // A server of one's own often wants no key.
-    if api_key.is_none() && base_url.is_none() && known.is_some_and(|provider| provider.needs_key) {
+    if api_key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
     }
-    let model = request.model.clone().ok_or(HostError::NoModelName)?;
-    let choice = ModelChoice { provider: name, model, base_url };
-    let found = FoundModel {
-        choice,
-        chat: ChatOptions { base_url: url, api_key, attempts: request.attempts.unwrap_or(ATTEMPTS) },
+    let model = request.model.clone().or(offers).ok_or(HostError::NoModelName)?;
+    let address = if name == "azure" {
+        let version = request.api_version.clone().or_else(|| env("AZURE_API_VERSION"));
+        let version = version.or_else(|| env("OPENAI_API_VERSION"));
+        Address::Azure { api_version: version.unwrap_or_else(|| AZURE_VERSION.to_owned()) }
+    } else {
+        Address::Usual
     };
-    found.chat.check().map_err(HostError::BadModel)?;
-    Ok(found)
+    let params = Params { quirks: provider.quirks, ..request.params.clone() };
+    let client = ClientOptions {
+        form: Form::new(provider.wire, params),
+        base_url: url,
+        model: model.clone(),
+        address,
+        auth: provider.auth(api_key),
+        headers: headers(&name, env),
+        key_hint: format!("set {}, or give --api-key", variable(&name, "API_KEY")),
+        patience: Patience {
+            attempts: request.attempts.unwrap_or(Patience::default().attempts),
+            ..Patience::default()
+        },
+        outage: request.outage,
+    };
+    client.check().map_err(HostError::BadModel)?;
+    Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url }, client })
 }
 
-fn variable(provider: &str, suffix: &str) -> String {
-    format!("{}_{suffix}", provider.to_uppercase())
+fn choose(request: &ModelRequest, env: Env<'_>) -> Result<Chosen, HostError> {
+    if let Some(name) = &request.provider {
+        let name = name.to_lowercase();
+        let known = provider(&name).unwrap_or(&CUSTOM);
+        return Ok(Chosen { name, provider: known, offers: None });
+    }
+    if request.base_url.is_some() {
+        return Ok(Chosen { name: CUSTOM.name.to_owned(), provider: &CUSTOM, offers: None });
+    }
+    let has_key = |provider: &&Provider| provider.key_variables().iter().any(|name| env(name).is_some());
+    if let Some(provider) = PROVIDERS.iter().find(has_key) {
+        return Ok(Chosen { name: provider.name.to_owned(), provider, offers: None });
+    }
+    let local = PROVIDERS.iter().filter(|provider| provider.is_local()).find_map(|provider| {
+        let url = url_of(provider, provider.name, env).unwrap_or_else(|| provider.base_url.to_owned());
+        local::offered(&url).into_iter().next().map(|model| (provider, model))
+    });
+    let (provider, model) = local.ok_or(HostError::NoModel)?;
+    Ok(Chosen { name: provider.name.to_owned(), provider, offers: Some(model) })
+}
+
+fn url_of(provider: &Provider, name: &str, env: Env<'_>) -> Option<String> {
+    let mut names = vec![variable(name, "BASE_URL")];
+    names.extend(provider.url_variables());
+    let url = names.iter().find_map(|name| env(name))?;
+    // Ollama's own variable leaves the scheme out.
+    Some(if url.contains("://") { url } else { format!("http://{url}") })
+}
+
+/// What OpenRouter wants to know of those who ask.
+fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
+    if provider != "openrouter" {
+        return Vec::new();
+    }
+    let header = |name: &str, variable: &str| env(variable).map(|value| (name.to_owned(), value));
+    header("HTTP-Referer", "OPENROUTER_SITE_URL")
+        .into_iter()
+        .chain(header("X-Title", "OPENROUTER_SITE_NAME"))
+        .collect()
+}
+
+/// How requests to this model would be written; the usual form where none is found.
+pub(crate) fn form(request: &ModelRequest, env: Env<'_>) -> Form {
+    find(request, env).map_or_else(|_| Wire::Chat.into(), |found| found.client.form)
+}
+
+impl ModelRequest {
+    /// For models that cannot call tools: these are described in words.
+    pub fn describe_tools(&mut self) {
+        self.params.tools = ToolForm::Described;
+    }
 }
 
 /// Names of variables whose values are secrets, by their ending.
@@ -113,15 +186,18 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(
-        request: ModelRequest,
-        env: &[(&str, &str)],
-    ) -> Result<(String, String, Option<String>), &'static str> {
+    fn found(request: ModelRequest, env: &[(&str, &str)]) -> Result<FoundModel, &'static str> {
         let env =
             |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        find(&request, &env)
-            .map(|found| (found.choice.provider, found.chat.base_url, found.chat.api_key))
-            .map_err(|error| error.code())
+        find(&request, &env).map_err(|error| error.code())
+    }
+
+    fn seen(
+        found: Result<FoundModel, &'static str>,
+    ) -> Result<(String, String, Option<String>), &'static str> {
+        found.map(|found| {
+            (found.choice.provider, found.client.base_url, found.client.auth.key().map(str::to_owned))
+        })
     }
 
     fn request(provider: Option<&str>, base_url: Option<&str>, api_key: Option<&str>) -> ModelRequest {
@@ -131,30 +207,62 @@ mod tests {
             model: Some("m".into()),
             base_url: own(base_url),
             api_key: own(api_key),
-            attempts: None,
+            ..ModelRequest::default()
         }
     }
 
     #[test]
     fn flags_come_before_the_environment_and_nothing_is_guessed() {
         let own = |text: &str| text.to_owned();
-        assert_eq!(found(request(None, None, None), &[]), Err("no-model"));
-        assert_eq!(found(request(Some("openai"), None, None), &[]), Err("no-key"));
-        assert_eq!(found(request(Some("nobody"), None, None), &[]), Err("unknown-provider"));
+        let seen_of = |request, env: &[(&str, &str)]| seen(found(request, env));
+        assert_eq!(seen_of(request(Some("openai"), None, None), &[]), Err("no-key"));
+        assert_eq!(seen_of(request(Some("nobody"), None, None), &[]), Err("unknown-provider"));
+        assert_eq!(seen_of(request(Some("azure"), None, Some("k")), &[]), Err("bad-model"));
         assert_eq!(
-            found(request(None, None, None), &[("OPENROUTER_API_KEY", "k")]),
+            seen_of(request(None, None, None), &[("OPENROUTER_API_KEY", "k")]),
             Ok((own("openrouter"), own("https://openrouter.ai/api/v1"), Some(own("k"))))
         );
         assert_eq!(
-            found(
+            seen_of(
                 request(Some("openai"), Some("http://x/v1"), Some("flag")),
                 &[("OPENAI_API_KEY", "env"), ("OPENAI_BASE_URL", "http://y")]
             ),
             Ok((own("openai"), own("http://x/v1"), Some(own("flag"))))
         );
         assert_eq!(
-            found(request(Some("nobody"), None, None), &[("NOBODY_BASE_URL", "http://y")]),
+            seen_of(request(Some("nobody"), None, None), &[("NOBODY_BASE_URL", "http://y")]),
             Ok((own("nobody"), own("http://y"), None))
+        );
+        assert_eq!(
+            seen_of(request(Some("ollama"), None, None), &[("OLLAMA_HOST", "10.0.0.1:11434")]),
+            Ok((own("ollama"), own("http://10.0.0.1:11434"), None))
+        );
+    }
+
+    #[test]
+    fn each_provider_speaks_its_wire_and_a_bare_address_speaks_chat() {
+        let wire = |name: &str| {
+            found(request(Some(name), None, Some("k")), &[]).ok().map(|found| found.client.form.wire)
+        };
+        assert_eq!(wire("openai"), Some(Wire::Responses));
+        assert_eq!((wire("anthropic"), wire("minimax")), (Some(Wire::Messages), Some(Wire::Messages)));
+        assert_eq!((wire("google"), wire("gemini")), (Some(Wire::Gemini), Some(Wire::Gemini)));
+        assert_eq!((wire("ollama"), wire("deepseek")), (Some(Wire::Ollama), Some(Wire::Chat)));
+        let bare = found(request(None, Some("http://x/v1"), None), &[("OPENAI_API_KEY", "k")]).unwrap();
+        assert_eq!((bare.client.form.wire, bare.choice.provider.as_str()), (Wire::Chat, "custom"));
+        assert_eq!(bare.client.auth.key(), Some("k"));
+    }
+
+    #[test]
+    fn azure_has_a_version_and_openrouter_is_told_who_asks() {
+        let azure = found(request(Some("azure"), Some("http://x"), Some("k")), &[]).unwrap();
+        assert_eq!(azure.client.address, Address::Azure { api_version: AZURE_VERSION.to_owned() });
+        let env = [("OPENROUTER_SITE_URL", "http://me"), ("OPENROUTER_SITE_NAME", "Me")];
+        let router = found(request(Some("openrouter"), None, Some("k")), &env).unwrap();
+        let own = |text: &str| text.to_owned();
+        assert_eq!(
+            router.client.headers,
+            [(own("HTTP-Referer"), own("http://me")), (own("X-Title"), own("Me"))]
         );
     }
 

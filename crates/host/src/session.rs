@@ -9,19 +9,21 @@ use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, syst
 use lathe_changes::{TrackerOptions, Watch};
 use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_model::{
-    Cassette, ChatClient, Head, ModelClient, Pace, RecordingClient, ReplayClient, Rope, Strictness,
-    Variables, Wire,
+    Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
+    Strictness, Variables, Wire,
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    AgentId, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place, RunNo,
-    Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice, Toolset,
+    AgentId, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
+    RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
+    Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
+use crate::auth::Stored;
 use crate::error::HostError;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::home::Home;
@@ -29,6 +31,7 @@ use crate::models::{self, ModelRequest};
 
 /// Where answers come from.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // There is one per session; a box would only be one more word at every use.
 pub enum ModelSource {
     Ask(ModelRequest),
     Replay {
@@ -146,7 +149,8 @@ impl Host {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
-        let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &variables, None)?;
+        let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
+        let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: plan.mode,
@@ -188,8 +192,9 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
+        let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
         let ready =
-            ready(&overrides.source, toolset, overrides.record.as_deref(), &variables, Some(&before.model))?;
+            ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let limits =
             Limits { max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps), ..before.limits };
         let options = SessionOptions {
@@ -296,7 +301,16 @@ impl Host {
             .map(|tool| chars(&tool.name) + chars(&tool.description) + chars(tool.schema.get()))
             .sum();
         let system_chars = chars(&system);
-        let mut rope = Rope::new(Wire::Chat, AgentId::main(), Arc::new(Variables::none()));
+        let form = match &plan.source {
+            ModelSource::Ask(request) => {
+                let stored = self.stored_keys();
+                models::form(request, &|name| variable(name, &stored))
+            }
+            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {
+                Wire::Chat.into()
+            }
+        };
+        let mut rope = Rope::new(form, AgentId::main(), Arc::new(Variables::none()));
         rope.set_head(&Head { model, system, tools });
         rope.push(Message::user(task));
         Ok(ShownRequest {
@@ -435,13 +449,38 @@ fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostErr
     Ok(opened.zip(options).ok_or(AgentError::NoBeginning)?)
 }
 
+/// Where a model is looked for, and for what.
+struct Asking<'a> {
+    variables: &'a Arc<Variables>,
+    stored: &'a Stored,
+    workspace: &'a Path,
+}
+
+impl Asking<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        variable(name, self.stored)
+    }
+
+    /// The same for every session in a folder: they begin alike, so they share what a provider has cached.
+    fn cache_key(&self) -> String {
+        let digest = Digest::of(self.workspace.display().to_string().as_bytes());
+        format!("lathe-{}", digest.short())
+    }
+}
+
+/// The environment, and what was stored.
+fn variable(name: &str, stored: &Stored) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| stored.get(name).cloned())
+}
+
 fn ready(
     source: &ModelSource,
     toolset: Option<Toolset>,
     record: Option<&Path>,
-    variables: &Arc<Variables>,
+    asking: &Asking<'_>,
     before: Option<&ModelChoice>,
 ) -> Result<Ready, HostError> {
+    let variables = asking.variables;
     let replay = |cassette: Cassette, pace: Pace, strictness: Strictness| -> Result<Ready, HostError> {
         let toolset = match toolset {
             Some(asked) if asked != cassette.toolset() => {
@@ -466,10 +505,12 @@ fn ready(
         }
         ModelSource::Ask(request) => {
             let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
-            let found =
-                models::find(&request, &|name| std::env::var(name).ok().filter(|value| !value.is_empty()))?;
-            let key = found.chat.api_key.clone();
-            let client = Arc::new(ChatClient::new(found.chat));
+            let mut found = models::find(&request, &|name| asking.variable(name))?;
+            let key = found.client.auth.key().map(str::to_owned);
+            let Form { wire, params } = found.client.form;
+            let params = Params { cache_key: Some(asking.cache_key()), ..(*params).clone() };
+            found.client.form = Form::new(wire, params);
+            let client = Arc::new(HttpClient::new(found.client));
             Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key }
         }
     };

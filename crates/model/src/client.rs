@@ -111,8 +111,9 @@ impl Default for Patience {
 }
 
 /// What happens when all attempts are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Outage {
+    #[default]
     Fail,
     /// Wait, look now and then whether the server is back, and go on.
     Park,

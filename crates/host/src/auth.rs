@@ -1,0 +1,99 @@
+//! Keys that were stored by `lathe auth login`: one file in Lathe's folder, for this user only.
+//!
+//! A stored key counts as the variable of its provider, so everything else knows only variables.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::error::HostError;
+use crate::providers::{PROVIDERS, Provider, provider, variable};
+use crate::session::Host;
+
+/// Keys by the name of their variable.
+pub(crate) type Stored = BTreeMap<String, String>;
+
+/// A provider and what is known of its key.
+pub struct ProviderRow {
+    pub provider: &'static Provider,
+    pub key: KeyFrom,
+    /// Models a local server offers now.
+    pub offers: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyFrom {
+    Environment(String),
+    Stored,
+    NotNeeded,
+    Missing,
+}
+
+impl Host {
+    fn auth_file(&self) -> PathBuf {
+        self.home().path().join("auth.json")
+    }
+
+    pub(crate) fn stored_keys(&self) -> Stored {
+        let text = std::fs::read_to_string(self.auth_file()).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Keeps a key for a provider; the file can be read by this user only.
+    pub fn login(&self, name: &str, key: &str) -> Result<PathBuf, HostError> {
+        let key = key.trim();
+        if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
+            return Err(HostError::BadModel("that is no key".to_owned()));
+        }
+        let mut stored = self.stored_keys();
+        stored.insert(variable(known_name(name), "API_KEY"), key.to_owned());
+        self.store(&stored)
+    }
+
+    /// Forgets a key. Whether there was one.
+    pub fn logout(&self, name: &str) -> Result<bool, HostError> {
+        let mut stored = self.stored_keys();
+        let had = stored.remove(&variable(known_name(name), "API_KEY")).is_some();
+        if had {
+            self.store(&stored)?;
+        }
+        Ok(had)
+    }
+
+    fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
+        let path = self.auth_file();
+        let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
+        self.home().make()?;
+        // Written beside and renamed, so that a full disk cannot lose the other keys. A new file is made 0600.
+        let mut file = tempfile::NamedTempFile::new_in(self.home().path()).map_err(wrong)?;
+        file.write_all(serde_json::to_string_pretty(stored).unwrap_or_default().as_bytes()).map_err(wrong)?;
+        file.as_file().sync_all().map_err(wrong)?;
+        file.persist(&path).map_err(|error| wrong(error.error))?;
+        Ok(path)
+    }
+
+    /// Every provider, with where its key is. Servers on this machine are asked what they offer.
+    pub fn providers(&self) -> Vec<ProviderRow> {
+        let stored = self.stored_keys();
+        PROVIDERS
+            .iter()
+            .map(|provider| {
+                let variables = provider.key_variables();
+                let set = |name: &&String| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+                let key = match variables.iter().find(set) {
+                    Some(name) => KeyFrom::Environment(name.clone()),
+                    None if variables.iter().any(|name| stored.contains_key(name)) => KeyFrom::Stored,
+                    None if !provider.needs_key => KeyFrom::NotNeeded,
+                    None => KeyFrom::Missing,
+                };
+                let offers =
+                    if provider.is_local() { crate::local::offered(provider.base_url) } else { Vec::new() };
+                ProviderRow { provider, key, offers }
+            })
+            .collect()
+    }
+}
+
+fn known_name(name: &str) -> &str {
+    provider(name).map_or(name, |provider| provider.name)
+}

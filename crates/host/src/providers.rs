@@ -1,0 +1,164 @@
+//! The providers Lathe knows, as data: a wire, an address, where the key is and how it is sent.
+
+use lathe_model::{Auth, Quirks, Wire};
+
+/// Who serves models.
+#[derive(Debug, Clone, Copy)]
+pub struct Provider {
+    pub name: &'static str,
+    pub wire: Wire,
+    /// Empty where everybody has an address of their own.
+    pub base_url: &'static str,
+    pub needs_key: bool,
+    /// Variables beside `<NAME>_API_KEY` that hold its key.
+    pub keys: &'static [&'static str],
+    /// Variables beside `<NAME>_BASE_URL` that hold its address.
+    pub urls: &'static [&'static str],
+    pub sent: KeySent,
+    pub quirks: Quirks,
+}
+
+/// How a key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySent {
+    Bearer,
+    Header(&'static str),
+}
+
+impl Provider {
+    const fn new(name: &'static str, wire: Wire, base_url: &'static str) -> Self {
+        Self {
+            name,
+            wire,
+            base_url,
+            needs_key: true,
+            keys: &[],
+            urls: &[],
+            sent: KeySent::Bearer,
+            quirks: Quirks::USUAL,
+        }
+    }
+
+    /// A server on this machine; no key is needed.
+    const fn local(name: &'static str, wire: Wire, base_url: &'static str) -> Self {
+        Self { needs_key: false, ..Self::new(name, wire, base_url) }
+    }
+
+    pub fn is_local(&self) -> bool {
+        self.base_url.starts_with("http://127.0.0.1")
+    }
+
+    /// Every variable that may hold its key, the usual one first.
+    pub fn key_variables(&self) -> Vec<String> {
+        let usual = variable(self.name, "API_KEY");
+        std::iter::once(usual).chain(self.keys.iter().map(|name| (*name).to_owned())).collect()
+    }
+
+    pub(crate) fn url_variables(&self) -> Vec<String> {
+        let usual = variable(self.name, "BASE_URL");
+        std::iter::once(usual).chain(self.urls.iter().map(|name| (*name).to_owned())).collect()
+    }
+
+    pub(crate) fn auth(&self, key: Option<String>) -> Auth {
+        match (key, self.sent) {
+            (None, _) => Auth::None,
+            (Some(key), KeySent::Bearer) => Auth::Bearer(key),
+            (Some(key), KeySent::Header(name)) => Auth::Header { name, key },
+        }
+    }
+}
+
+/// Any server that speaks Chat Completions, at an address that was given.
+pub(crate) const CUSTOM: Provider =
+    Provider { keys: &["OPENAI_API_KEY"], ..Provider::local("custom", Wire::Chat, "") };
+
+const THINKS_ALOUD: Quirks = Quirks { reasoning_back: true, ..Quirks::USUAL };
+
+/// In the order in which keys are looked for.
+pub const PROVIDERS: [Provider; 18] = [
+    Provider::new("openai", Wire::Responses, "https://api.openai.com/v1"),
+    Provider {
+        sent: KeySent::Header("x-api-key"),
+        ..Provider::new("anthropic", Wire::Messages, "https://api.anthropic.com")
+    },
+    Provider {
+        keys: &["GEMINI_API_KEY"],
+        urls: &["GEMINI_BASE_URL"],
+        sent: KeySent::Header("x-goog-api-key"),
+        ..Provider::new("google", Wire::Gemini, "https://generativelanguage.googleapis.com/v1beta")
+    },
+    Provider {
+        keys: &["AZURE_OPENAI_API_KEY"],
+        urls: &["AZURE_OPENAI_ENDPOINT"],
+        sent: KeySent::Header("api-key"),
+        quirks: Quirks { limit_member: "max_completion_tokens", ..Quirks::USUAL },
+        ..Provider::new("azure", Wire::Chat, "")
+    },
+    Provider::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1"),
+    Provider {
+        keys: &["ARK_API_KEY"],
+        ..Provider::new("doubao", Wire::Chat, "https://ark.cn-beijing.volces.com/api/v3")
+    },
+    Provider { quirks: THINKS_ALOUD, ..Provider::new("deepseek", Wire::Chat, "https://api.deepseek.com/v1") },
+    Provider {
+        keys: &["DASHSCOPE_API_KEY"],
+        ..Provider::new("qwen", Wire::Chat, "https://dashscope.aliyuncs.com/compatible-mode/v1")
+    },
+    Provider {
+        keys: &["KIMI_API_KEY"],
+        quirks: THINKS_ALOUD,
+        ..Provider::new("moonshot", Wire::Chat, "https://api.moonshot.ai/v1")
+    },
+    Provider {
+        sent: KeySent::Header("x-api-key"),
+        ..Provider::new("minimax", Wire::Messages, "https://api.minimax.io/anthropic")
+    },
+    Provider {
+        keys: &["ZAI_API_KEY"],
+        ..Provider::new("zhipu", Wire::Chat, "https://open.bigmodel.cn/api/paas/v4")
+    },
+    // It counts without being asked, and refuses the question.
+    Provider {
+        quirks: Quirks { stream_usage: false, ..Quirks::USUAL },
+        ..Provider::new("mistral", Wire::Chat, "https://api.mistral.ai/v1")
+    },
+    Provider::new("groq", Wire::Chat, "https://api.groq.com/openai/v1"),
+    Provider::new("xai", Wire::Chat, "https://api.x.ai/v1"),
+    Provider {
+        urls: &["OLLAMA_HOST"],
+        quirks: Quirks { context: Some(32_768), ..Quirks::USUAL },
+        ..Provider::local("ollama", Wire::Ollama, "http://127.0.0.1:11434")
+    },
+    Provider::local("lmstudio", Wire::Chat, "http://127.0.0.1:1234/v1"),
+    Provider::local("vllm", Wire::Chat, "http://127.0.0.1:8000/v1"),
+    Provider::local("llamacpp", Wire::Chat, "http://127.0.0.1:8080/v1"),
+];
+
+pub(crate) fn provider(name: &str) -> Option<&'static Provider> {
+    // What people call them.
+    let name = match name {
+        "gemini" => "google",
+        "kimi" => "moonshot",
+        "claude" => "anthropic",
+        other => other,
+    };
+    PROVIDERS.iter().find(|provider| provider.name == name)
+}
+
+pub(crate) fn variable(provider: &str, suffix: &str) -> String {
+    format!("{}_{suffix}", provider.to_uppercase().replace('-', "_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_provider_has_a_name_of_its_own_and_an_address_or_wants_one() {
+        for provider in PROVIDERS {
+            assert_eq!(PROVIDERS.iter().filter(|other| other.name == provider.name).count(), 1);
+            let remote = provider.base_url.starts_with("https://");
+            assert!(remote == provider.needs_key || provider.name == "azure", "{}", provider.name);
+        }
+    }
+}
