@@ -2,10 +2,11 @@
 //! line, where every user of the machine could see it.
 
 use std::io::{BufRead, IsTerminal};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lathe_config::ModelSection;
-use lathe_host::{Host, KeyFrom, ModelRequest, Params, ProviderRow};
+use lathe_host::{Host, KeyFrom, ModelRequest, Params, Patience, ProviderRow};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -52,9 +53,22 @@ pub(crate) fn request(model: &ModelSection) -> ModelRequest {
         parallel_calls: model.parallel_tool_calls,
         candidate_count: model.candidate_count,
         stop_sequences: model.stop_sequences.clone().unwrap_or_default(),
+        thinking_tokens: model.thinking_tokens,
+        own_tools: model.provider_tools.unwrap_or(false),
         ..Params::default()
     };
-    let mut request = ModelRequest { params, ..ModelRequest::default() };
+    let seconds = |set: Option<u32>, usual: Duration| set.map_or(usual, |s| Duration::from_secs(s.into()));
+    let usual = Patience::default();
+    let total = seconds(model.answer_seconds, usual.total);
+    let patience = Patience {
+        stall: seconds(model.stall_seconds, usual.stall),
+        first_byte: usual.first_byte.min(total),
+        total,
+        longest_wait: seconds(model.longest_wait_seconds, usual.longest_wait),
+        attempts: model.max_retries.map_or(usual.attempts, |retries| retries.saturating_add(1)),
+        ..usual
+    };
+    let mut request = ModelRequest { params, patience, ..ModelRequest::default() };
     if model.supports_tool_calling == Some(false) {
         request.describe_tools();
     }

@@ -93,7 +93,6 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
             model: settings.model.name.clone(),
             base_url: settings.model.base_url.clone(),
             api_key: settings.model.api_key.as_ref().map(|key| key.expose().to_owned()),
-            attempts: settings.model.max_retries.map(|retries| retries.saturating_add(1)),
             api_version: settings.model.api_version.clone(),
             ..models::request(&settings.model)
         }),

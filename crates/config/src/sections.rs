@@ -82,7 +82,22 @@ pub struct ModelSection {
     /// How often a failed request is tried again.
     #[schemars(extend("default" = ModelSection::RETRIES))]
     pub max_retries: Option<u32>,
-    /// Whether the model can call tools.
+    /// Seconds of silence after which an answer counts as broken and is asked for again.
+    #[schemars(range(min = 1), extend("default" = 120))]
+    pub stall_seconds: Option<u32>,
+    /// Seconds one answer may take in all.
+    #[schemars(range(min = 1), extend("default" = 3600))]
+    pub answer_seconds: Option<u32>,
+    /// The longest a provider may make Lathe wait before it asks again.
+    #[schemars(range(min = 1), extend("default" = 120))]
+    pub longest_wait_seconds: Option<u32>,
+    /// Tokens the model may think for before it answers, where that must be asked for (Anthropic).
+    #[schemars(range(min = 1024))]
+    pub thinking_tokens: Option<u32>,
+    /// Whether Anthropic's own `bash` and text editor are used for the tools of those names (toolset `trae`).
+    #[schemars(extend("default" = false))]
+    pub provider_tools: Option<bool>,
+    /// Whether the model can call tools. If not, they are described to it in words.
     #[schemars(extend("default" = true))]
     pub supports_tool_calling: Option<bool>,
     /// How many answers to ask for (Gemini).

@@ -35,5 +35,5 @@ pub use travel::{Difference, LiveReplay};
 
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::{SessionState, Summary};
-pub use lathe_model::{Outage, Pace, Params, Strictness};
+pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
 pub use lathe_views::{By, CostReport, CostRow};

@@ -24,8 +24,7 @@ pub struct ModelRequest {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub api_key: Option<String>,
-    /// Attempts for one answer.
-    pub attempts: Option<u32>,
+    pub patience: Patience,
     /// The version of the interface (Azure).
     pub api_version: Option<String>,
     pub params: Params,
@@ -111,10 +110,7 @@ pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, H
         auth: provider.auth(api_key),
         headers: headers(&name, env),
         key_hint: format!("set {}, or give --api-key", variable(&name, "API_KEY")),
-        patience: Patience {
-            attempts: request.attempts.unwrap_or(Patience::default().attempts),
-            ..Patience::default()
-        },
+        patience: request.patience.clone(),
         outage: request.outage,
     };
     client.check().map_err(HostError::BadModel)?;

@@ -102,6 +102,7 @@ impl Plain {
 fn reason(code: u16) -> &'static str {
     match code {
         200 => "OK",
+        302 => "Found",
         400 => "Bad Request",
         401 => "Unauthorized",
         404 => "Not Found",
@@ -113,13 +114,19 @@ fn reason(code: u16) -> &'static str {
     }
 }
 
-const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\
-    cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n";
+/// The head of a streamed answer.
+pub(crate) fn stream_head(kind: &str, more: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncache-control: no-cache\r\n{more}transfer-encoding: chunked\r\n\r\n"
+    )
+    .into_bytes()
+}
+
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The writes of a streamed answer: the head goes with the first piece, the last chunk with the last one, and
 /// between them every piece is one HTTP chunk and one write.
-pub(crate) fn stream_writes(body: &[u8], cuts: &[Range<usize>]) -> Vec<Vec<u8>> {
+pub(crate) fn stream_writes(head: Vec<u8>, body: &[u8], cuts: &[Range<usize>]) -> Vec<Vec<u8>> {
     let mut writes: Vec<Vec<u8>> = cuts
         .iter()
         .map(|cut| {
@@ -131,8 +138,8 @@ pub(crate) fn stream_writes(body: &[u8], cuts: &[Range<usize>]) -> Vec<Vec<u8>> 
         })
         .collect();
     match writes.first_mut() {
-        Some(first) => drop(first.splice(..0, STREAM_HEAD.iter().copied())),
-        None => writes.push(STREAM_HEAD.to_vec()),
+        Some(first) => drop(first.splice(..0, head)),
+        None => writes.push(head),
     }
     if let Some(last) = writes.last_mut() {
         last.extend_from_slice(LAST_CHUNK);
@@ -154,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_cut_is_one_chunk() {
-        let writes = stream_writes(b"abcde", &[0..3, 3..5]);
+        let writes = stream_writes(stream_head("x/y", ""), b"abcde", &[0..3, 3..5]);
         let texts: Vec<String> = writes.into_iter().map(|write| String::from_utf8(write).unwrap()).collect();
         assert!(texts[0].ends_with("chunked\r\n\r\n3\r\nabc\r\n"), "{texts:?}");
         assert_eq!(texts[1..], ["2\r\nde\r\n0\r\n\r\n".to_owned()]);

@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::eventually;
 use crate::server::FakeModel;
+use crate::wires::Wire;
 
 /// How long a dead program's pipes may stay open. If they do, it left a process behind.
 const PIPES_CLOSE: Duration = Duration::from_secs(5);
@@ -80,6 +81,19 @@ impl Lathe {
     #[must_use]
     pub fn with_model(self, model: &FakeModel) -> Self {
         self.args(["--model-base-url", &model.base_url(), "--model", "fake"]).args(["--api-key", model.key()])
+    }
+
+    /// The same over any wire, set up as the documentation says: provider, key and address by their variables.
+    #[must_use]
+    pub fn with_wire(self, model: &FakeModel, wire: Wire) -> Self {
+        let provider = wire.provider();
+        let variable = |what: &str| format!("{}_{what}", provider.to_uppercase());
+        self.env(variable("API_KEY"), model.key()).env(variable("BASE_URL"), model.base_url_for(wire)).args([
+            "--provider",
+            provider,
+            "--model",
+            "fake",
+        ])
     }
 
     /// What it reads; nothing unless told.

@@ -8,25 +8,27 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod eventually;
+mod faults;
 mod golden;
 mod http;
 mod lathe;
 mod options;
-mod pairing;
 mod prefix;
 mod processes;
 mod repo;
 mod script;
 mod server;
-mod sse;
+mod stream;
+mod wires;
 
 pub use eventually::eventually;
+pub use faults::{Expected, FaultCase, Outcome, fault_cases};
 pub use golden::golden;
 pub use lathe::{Lathe, Ran, Running, Signal, events};
 pub use options::{Chop, LineEnd, Options};
-pub use pairing::check_pairing;
-pub use prefix::check_prefix;
+pub use prefix::{check_prefix, check_prefix_on};
 pub use processes::{descendants_of, no_process_with, processes_with};
 pub use repo::TempRepo;
-pub use script::{Answer, Fault, Script, call, done, say};
+pub use script::{Answer, Fault, Script, Where, call, done, say};
 pub use server::{FakeModel, Request};
+pub use wires::{Thoughts, Wire, check_pairing};

@@ -3,12 +3,18 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use crate::wires::Thoughts;
+
 #[derive(Debug, Clone)]
 pub struct Options {
     pub chop: Chop,
     pub line_end: LineEnd,
     /// Comment lines between the events, as servers send them to keep a connection alive.
     pub comments: bool,
+    /// Data of events over several lines, as the standard allows it.
+    pub multiline: bool,
+    /// Whether what a model signed must come back as it was.
+    pub thoughts: Thoughts,
     /// How long the model thinks before the first byte of an answer.
     pub delay: Duration,
     /// The bearer token without which every request is answered with 401.
@@ -23,6 +29,8 @@ impl Default for Options {
             chop: Chop::Whole,
             line_end: LineEnd::Lf,
             comments: false,
+            multiline: false,
+            thoughts: Thoughts::Checked,
             delay: Duration::ZERO,
             require_key: None,
             keep_bodies: true,

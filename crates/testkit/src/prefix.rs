@@ -1,11 +1,24 @@
 //! Whether requests only ever append, which is what provider caches live on.
 
+use crate::wires::Wire;
+
+/// What tells Anthropic where to cache; it moves forward and is no part of the conversation.
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
 /// Each body without its closing `]}` must be a prefix of the next; the error shows where two part.
 pub fn check_prefix(bodies: &[Vec<u8>]) -> Result<(), String> {
+    check_prefix_on(Wire::Chat, bodies)
+}
+
+/// The same on any wire, marks for the cache left out.
+pub fn check_prefix_on(wire: Wire, bodies: &[Vec<u8>]) -> Result<(), String> {
+    let unmarked = |body: &Vec<u8>| String::from_utf8_lossy(body).replace(MARK, "").into_bytes();
+    let bodies: Vec<Vec<u8>> = bodies.iter().map(unmarked).collect();
+    let tail = wire.tail();
     for (number, pair) in bodies.windows(2).enumerate() {
         let (before, after) = (&pair[0], &pair[1]);
-        let Some(stem) = before.strip_suffix(b"]}") else {
-            return Err(format!("request {number} does not end with `]}}`"));
+        let Some(stem) = before.strip_suffix(tail) else {
+            return Err(format!("request {number} does not end with `{}`", String::from_utf8_lossy(tail)));
         };
         if after.starts_with(stem) {
             continue;

@@ -147,6 +147,26 @@ impl Answer {
         self
     }
 
+    /// A call whose arguments are this text, JSON or not.
+    #[must_use]
+    pub fn call_text(mut self, id: &str, name: &str, arguments: &str) -> Self {
+        self.blocks.push(Block::Call(ToolCall {
+            id: CallId::new(id),
+            name: name.to_owned(),
+            arguments: Arguments::Malformed(arguments.to_owned()),
+            raw: None,
+        }));
+        self
+    }
+
+    /// A thought that only the model's maker can read, where the wire has such.
+    #[must_use]
+    pub fn redacted(mut self, data: &str) -> Self {
+        let raw = Raw::from_serialize(&json!({ "redacted": data })).expect("a value is JSON");
+        self.blocks.push(Block::Opaque(raw));
+        self
+    }
+
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
@@ -201,6 +221,27 @@ pub enum Fault {
     EmptyAnswer,
     /// The arguments of every call break off in the middle; the stream itself is whole.
     MalformedArguments,
+    /// Nothing at all for this long, then the end of the connection.
+    SilenceFirst(Duration),
+    /// An error as the wire sends it once an answer has begun: at its start, or after half of it.
+    ErrorEvent(Where),
+    /// The stream ends as HTTP wants it, inside an event.
+    CutMidEvent,
+    /// An event nobody has heard of, in the middle of an answer that is whole otherwise.
+    UnknownEvent,
+    /// An event whose data is no JSON.
+    BrokenJson,
+    /// Half of the answer, then only signs of life, for ever.
+    NeverEnds,
+    /// Says it is compressed and is cut short.
+    GzipCut,
+}
+
+/// Where in an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Where {
+    AtStart,
+    Halfway,
 }
 
 impl Fault {

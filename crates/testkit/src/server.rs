@@ -19,12 +19,15 @@ use tokio::task::JoinSet;
 use crate::eventually;
 use crate::http::{self, Head, Plain};
 use crate::options::Options;
-use crate::pairing::check_pairing;
-use crate::script::{Fault, Script};
-use crate::sse::{self, Asked, Shape};
+use crate::script::{Fault, Script, Where};
+use crate::stream;
+use crate::wires::{Asked, Event, Shape, Wire};
 
 /// How long the client gets to read the first half before a reset throws away what it has not read.
 const BEFORE_RESET: Duration = Duration::from_millis(20);
+
+/// How often an answer that never ends shows that it lives.
+const BETWEEN_SIGNS: Duration = Duration::from_millis(50);
 
 /// A running fake model. Dropping it stops it.
 pub struct FakeModel {
@@ -62,8 +65,15 @@ impl Request {
         serde_json::from_slice(&self.body).expect("the body of a request is JSON")
     }
 
+    /// The wire it was sent on.
+    pub fn wire(&self) -> Option<Wire> {
+        Wire::of_path(&self.path)
+    }
+
+    /// The conversation, whatever the wire calls it.
     pub fn messages(&self) -> Vec<Value> {
-        match self.json()["messages"].take() {
+        let member = self.wire().map_or("messages", Wire::conversation);
+        match self.json()[member].take() {
             Value::Array(messages) => messages,
             other => panic!("the messages of a request are a list, not {other}"),
         }
@@ -73,25 +83,9 @@ impl Request {
 impl FakeModel {
     pub fn start(script: Script, options: Options) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        listener.set_nonblocking(true).expect("a listener may be non-blocking");
         let address = listener.local_addr().expect("a bound listener has an address");
         let shared = Arc::new(Shared { script, options, log: Mutex::new(Log::default()) });
-        let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || {
-                let runtime = tokio::runtime::Builder::new_current_thread()
-                    .enable_all()
-                    .build()
-                    .expect("a runtime can be made");
-                runtime.block_on(async {
-                    tokio::select! {
-                        _ = stopped => {}
-                        () = accept(listener, shared) => {}
-                    }
-                });
-            }
-        });
+        let (stop, thread) = serve_on(listener, &shared);
         Self { address, shared, stop: Some(stop), thread: Some(thread) }
     }
 
@@ -102,6 +96,18 @@ impl FakeModel {
 
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// The base URL a user would give for a wire.
+    pub fn base_url_for(&self, wire: Wire) -> String {
+        format!("http://{}{}", self.address, wire.base())
+    }
+
+    /// Serves the same script again at the same address, after [`FakeModel::stop`]; what was collected stays.
+    pub fn restart(&mut self) {
+        let listener = std::net::TcpListener::bind(self.address).expect("the port is still free");
+        let (stop, thread) = serve_on(listener, &self.shared);
+        (self.stop, self.thread) = (Some(stop), Some(thread));
     }
 
     /// A key that this server takes.
@@ -144,6 +150,25 @@ impl FakeModel {
     }
 }
 
+fn serve_on(listener: std::net::TcpListener, shared: &Arc<Shared>) -> (oneshot::Sender<()>, JoinHandle<()>) {
+    listener.set_nonblocking(true).expect("a listener may be non-blocking");
+    let (stop, stopped) = oneshot::channel();
+    let shared = Arc::clone(shared);
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        runtime.block_on(async {
+            tokio::select! {
+                _ = stopped => {}
+                () = accept(listener, shared) => {}
+            }
+        });
+    });
+    (stop, thread)
+}
+
 impl Drop for FakeModel {
     fn drop(&mut self) {
         self.stop();
@@ -168,6 +193,7 @@ struct Log {
 enum Reply {
     Plain(Plain),
     Close,
+    Silence(Duration),
     Stream { writes: Vec<Vec<u8>>, halfway: Halfway },
 }
 
@@ -176,6 +202,8 @@ enum Halfway {
     Nothing,
     Stall(Duration),
     Reset,
+    /// This again and again, without an end.
+    SignsOfLife(Vec<u8>),
 }
 
 async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
@@ -205,6 +233,15 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
             }
         };
         http::fill_body(&mut stream, &mut buffer, length).await?;
+        if head.method == "GET" {
+            // Somebody looks whether anyone is here. That is no request of the conversation.
+            buffer.drain(..length);
+            let body = r#"{"object":"list","data":[{"id":"fake","object":"model"}]}"#.to_owned();
+            let plain = Plain { code: 200, headers: Vec::new(), body };
+            http::write_piece(&mut stream, &plain.bytes()).await?;
+            // Version 1.0 ends with the connection.
+            return Ok(());
+        }
         let body_at = Instant::now();
         let number = shared.note(Request {
             connection,
@@ -226,13 +263,21 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, connection: usize) ->
                 http::write_piece(&mut stream, &plain.bytes()).await?;
             }
             Reply::Close => return Ok(()),
+            Reply::Silence(duration) => {
+                tokio::time::sleep(duration).await;
+                return Ok(());
+            }
             Reply::Stream { writes, halfway } => {
                 let half = writes.len() / 2;
                 for (at, piece) in writes.iter().enumerate() {
                     if at == half {
-                        match halfway {
+                        match &halfway {
                             Halfway::Nothing => {}
-                            Halfway::Stall(duration) => tokio::time::sleep(duration).await,
+                            Halfway::SignsOfLife(sign) => loop {
+                                http::write_piece(&mut stream, sign).await?;
+                                tokio::time::sleep(BETWEEN_SIGNS).await;
+                            },
+                            Halfway::Stall(duration) => tokio::time::sleep(*duration).await,
                             Halfway::Reset => {
                                 tokio::time::sleep(BEFORE_RESET).await;
                                 return stream.set_zero_linger();
@@ -275,12 +320,12 @@ impl Shared {
     }
 
     fn reply(&self, head: &Head, body: &[u8]) -> Reply {
-        if (head.method.as_str(), head.path.as_str()) != ("POST", "/v1/chat/completions") {
+        let Some(wire) = Wire::of_path(&head.path).filter(|_| head.method == "POST") else {
             let path = format!("there is no {} {}", head.method, head.path);
             return Reply::Plain(self.refuse(404, path));
-        }
+        };
         if let Some(key) = &self.options.require_key {
-            let given = head.header("authorization").unwrap_or_default();
+            let given = head.header(wire.key_header()).unwrap_or_default();
             let given = given.strip_prefix("Bearer ").unwrap_or(given);
             if given != key {
                 // The whole key comes back, as careless servers do it: a test sees whether it is shown or kept.
@@ -288,18 +333,12 @@ impl Shared {
                 return Reply::Plain(Plain::error(401, &message));
             }
         }
-        self.answer(body).unwrap_or_else(|violation| Reply::Plain(self.refuse(400, violation)))
+        self.answer(wire, body).unwrap_or_else(|violation| Reply::Plain(self.refuse(400, violation)))
     }
 
-    fn answer(&self, body: &[u8]) -> Result<Reply, String> {
+    fn answer(&self, wire: Wire, body: &[u8]) -> Result<Reply, String> {
         let request: Value = serde_json::from_slice(body).map_err(|error| format!("the body: {error}"))?;
-        let model = request["model"].as_str().ok_or("model must be a string")?;
-        if request["stream"] != true {
-            return Err("stream must be true".to_owned());
-        }
-        let messages = request["messages"].as_array().ok_or("messages must be a list")?;
-        check_pairing(messages)?;
-        let number = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let number = wire.check(&request, &self.script, self.options.thoughts)?;
         let answer = self.script.get(number).ok_or_else(|| {
             format!("the script has {} answers, and number {} was asked for", self.script.len(), number + 1)
         })?;
@@ -311,35 +350,85 @@ impl Shared {
         };
         let asked = Asked {
             answer: number,
-            model,
+            model: request["model"].as_str().unwrap_or("fake"),
             include_usage: request["stream_options"]["include_usage"] == true,
         };
-        let stream = |shape, halfway| {
-            let body = sse::stream(answer, &asked, shape, &self.options);
+        let fault = answer.fault(asked_before);
+        let shape = match fault {
+            Some(Fault::TruncateCleanly) => Shape::WithoutEnd,
+            Some(Fault::EmptyAnswer) => Shape::Empty,
+            Some(Fault::MalformedArguments) => Shape::MalformedArguments,
+            Some(_) | None => Shape::Whole,
+        };
+        let mut events = wire.events(answer, &asked, shape);
+        let half = events.len() / 2;
+        match fault {
+            Some(Fault::ErrorEvent(at)) => {
+                events.truncate(match at {
+                    Where::AtStart => 0,
+                    Where::Halfway => half,
+                });
+                events.push(wire.error_event("the model is overloaded"));
+            }
+            Some(Fault::UnknownEvent) => events.insert(half, wire.unknown_event()),
+            Some(Fault::BrokenJson) => {
+                events.insert(half, Event { name: None, data: "{\"broken\":".to_owned() })
+            }
+            Some(_) | None => {}
+        }
+        let frames = stream::frames(wire, &events, &self.options);
+        let mut body = frames.concat();
+        if let Some(Fault::CutMidEvent) = fault {
+            let last = frames.last().map_or(0, Vec::len);
+            let before = frames.iter().rev().nth(1).map_or(0, Vec::len);
+            body.truncate(body.len() - last - before.div_ceil(2));
+        }
+        let kind = if wire.is_lines() { "application/x-ndjson" } else { "text/event-stream; charset=utf-8" };
+        let stream = |halfway: Halfway| {
             let mut cuts = self.options.chop.cuts(body.len(), number);
             if cuts.len() == 1 && !matches!(halfway, Halfway::Nothing) {
                 // There is no halfway in one piece.
                 cuts = vec![0..body.len() / 2, body.len() / 2..body.len()];
             }
-            Reply::Stream { writes: http::stream_writes(&body, &cuts), halfway }
+            let head = http::stream_head(kind, "");
+            Reply::Stream { writes: http::stream_writes(head, &body, &cuts), halfway }
         };
-        Ok(match answer.fault(asked_before) {
-            None => stream(Shape::Whole, Halfway::Nothing),
+        Ok(match fault {
             Some(Fault::Status { code, body, headers }) => {
                 Reply::Plain(Plain { code: *code, headers: headers.clone(), body: body.clone() })
             }
             Some(Fault::CloseBeforeAnyByte) => Reply::Close,
-            Some(Fault::ResetMidStream) => stream(Shape::Whole, Halfway::Reset),
-            Some(Fault::TruncateCleanly) => stream(Shape::WithoutEnd, Halfway::Nothing),
-            Some(Fault::Stall(duration)) => stream(Shape::Whole, Halfway::Stall(*duration)),
+            Some(Fault::SilenceFirst(duration)) => Reply::Silence(*duration),
+            Some(Fault::ResetMidStream) => stream(Halfway::Reset),
+            Some(Fault::Stall(duration)) => stream(Halfway::Stall(*duration)),
+            Some(Fault::NeverEnds) => {
+                let sign: &[u8] = if wire.is_lines() { b"1\r\n\n\r\n" } else { b"8\r\n: here\n\n\r\n" };
+                stream(Halfway::SignsOfLife(sign.to_vec()))
+            }
+            Some(Fault::GzipCut) => {
+                let head = http::stream_head(kind, "content-encoding: gzip\r\n");
+                let body = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 0xab, 0x56, 0x4a];
+                Reply::Stream {
+                    writes: http::stream_writes(head, &body, std::slice::from_ref(&(0..13))),
+                    halfway: Halfway::Nothing,
+                }
+            }
             Some(Fault::Garbage) => Reply::Plain(Plain {
                 code: 200,
                 headers: vec![("content-type".to_owned(), "text/html".to_owned())],
                 body: "<!doctype html>\n<title>Welcome</title>\n<p>Please log in to this network.\n"
                     .to_owned(),
             }),
-            Some(Fault::EmptyAnswer) => stream(Shape::Empty, Halfway::Nothing),
-            Some(Fault::MalformedArguments) => stream(Shape::MalformedArguments, Halfway::Nothing),
+            Some(
+                Fault::TruncateCleanly
+                | Fault::EmptyAnswer
+                | Fault::MalformedArguments
+                | Fault::ErrorEvent(_)
+                | Fault::CutMidEvent
+                | Fault::UnknownEvent
+                | Fault::BrokenJson,
+            )
+            | None => stream(Halfway::Nothing),
         })
     }
 }

@@ -20,6 +20,7 @@ mod surface;
 mod toolsets;
 mod trae_user;
 mod travel;
+mod wires;
 
 use std::path::Path;
 

@@ -3,42 +3,10 @@
 use lathe_protocol::{Block, StopReason, ToolCall, calls_of};
 use serde_json::{Map, Value, json};
 
-use crate::options::Options;
+use super::{Asked, Event, Shape, half, pieces};
 use crate::script::Answer;
 
-/// Into how many deltas a text is cut, if it is long enough.
-const PIECES: usize = 4;
-
-/// Which parts of the stream are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    Whole,
-    WithoutEnd,
-    Empty,
-    MalformedArguments,
-}
-
-/// What the stream repeats from the request.
-pub(crate) struct Asked<'a> {
-    pub(crate) answer: usize,
-    pub(crate) model: &'a str,
-    pub(crate) include_usage: bool,
-}
-
-/// The bytes of the event stream.
-pub(crate) fn stream(answer: &Answer, asked: &Asked<'_>, shape: Shape, options: &Options) -> Vec<u8> {
-    let end = options.line_end.as_str();
-    let mut text = String::new();
-    for (number, data) in events(answer, asked, shape).iter().enumerate() {
-        if options.comments {
-            text.push_str(&format!(": keep-alive {number}{end}{end}"));
-        }
-        text.push_str(&format!("data: {data}{end}{end}"));
-    }
-    text.into_bytes()
-}
-
-fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<String> {
+pub(super) fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<Event> {
     let chunk = |choices: Value, usage: Option<Value>| {
         let mut chunk = json!({
             "id": format!("chatcmpl-fake-{}", asked.answer),
@@ -50,7 +18,7 @@ fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<String> {
         if asked.include_usage {
             chunk["usage"] = usage.unwrap_or(Value::Null);
         }
-        chunk.to_string()
+        Event::of(chunk)
     };
     let delta = |delta: Value| chunk(json!([{"index": 0, "delta": delta, "finish_reason": null}]), None);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}))];
@@ -68,7 +36,7 @@ fn events(answer: &Answer, asked: &Asked<'_>, shape: Shape) -> Vec<String> {
     if asked.include_usage {
         events.push(chunk(json!([]), Some(usage(answer))));
     }
-    events.push("[DONE]".to_owned());
+    events.push(Event { name: None, data: "[DONE]".to_owned() });
     events
 }
 
@@ -97,7 +65,7 @@ fn deltas(blocks: &[Block], shape: Shape) -> Vec<Value> {
 
 /// The start of a call with its id and name, and every other member it was recorded with; then its arguments.
 fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
-    let raw = call.raw.as_ref().and_then(|raw| raw.to_value().ok());
+    let raw = call.raw.as_ref().and_then(|raw| raw.to_value().ok()).filter(|raw| raw["function"].is_object());
     let Value::Object(recorded) = raw.unwrap_or_else(|| json!({"id": call.id.as_str(), "type": "function"}))
     else {
         panic!("the raw form of call {} is no object", call.id.as_str())
@@ -114,7 +82,7 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
     start.extend(recorded);
     start.insert("function".to_owned(), Value::Object(function));
     let arguments = match shape {
-        Shape::MalformedArguments => arguments.chars().take(arguments.chars().count().div_ceil(2)).collect(),
+        Shape::MalformedArguments => half(&arguments),
         Shape::Whole | Shape::WithoutEnd | Shape::Empty => arguments,
     };
     let mut deltas = vec![json!({"tool_calls": [start]})];
@@ -124,12 +92,6 @@ fn call_deltas(call: &ToolCall, index: usize, shape: Shape) -> Vec<Value> {
             .map(|piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})),
     );
     deltas
-}
-
-/// A text in up to [`PIECES`] parts.
-fn pieces(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars.chunks(chars.len().div_ceil(PIECES).max(1)).map(|piece| piece.iter().collect()).collect()
 }
 
 fn finish_reason(answer: &Answer) -> &str {
@@ -160,7 +122,6 @@ mod tests {
     use lathe_protocol::{Arguments, CallId, Raw};
 
     use super::*;
-    use crate::options::LineEnd;
     use crate::script::{call, say};
 
     const ASKED: Asked<'_> = Asked { answer: 3, model: "fake", include_usage: true };
@@ -168,8 +129,8 @@ mod tests {
     fn datas(answer: &Answer, shape: Shape) -> Vec<Value> {
         events(answer, &ASKED, shape)
             .iter()
-            .filter(|data| *data != "[DONE]")
-            .map(|data| serde_json::from_str(data).unwrap())
+            .filter(|event| event.data != "[DONE]")
+            .map(|event| serde_json::from_str(&event.data).unwrap())
             .collect()
     }
 
@@ -219,14 +180,5 @@ mod tests {
         assert_eq!(joined(&empty, ARGUMENTS), "");
         let malformed = joined(&datas(&answer, Shape::MalformedArguments), ARGUMENTS);
         assert_eq!(malformed, "{\"comman");
-    }
-
-    #[test]
-    fn line_ends_and_comments_are_as_asked() {
-        let options = Options { line_end: LineEnd::Cr, comments: true, ..Options::default() };
-        let bytes = stream(&say("hi"), &ASKED, Shape::Whole, &options);
-        let text = String::from_utf8(bytes).unwrap();
-        assert!(text.starts_with(": keep-alive 0\r\rdata: {"), "{text}");
-        assert!(text.ends_with("data: [DONE]\r\r") && !text.contains('\n'), "{text}");
     }
 }
