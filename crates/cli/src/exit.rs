@@ -147,7 +147,7 @@ fn no_model() -> String {
 
 Lathe needs a model to work with. Any of these will do:
 
-  a key in the environment     export OPENAI_API_KEY=...   (or {})
+  a key in the environment     export OPENAI_API_KEY=...   (or {}; see `lathe models`)
                                lathe run --model gpt-5.2 \"your task\"
 
   a server of your own         lathe run --model-base-url http://127.0.0.1:8080/v1 --model NAME \"your task\"
@@ -160,7 +160,7 @@ To see Lathe at work now, without a key and without a network:
 
   lathe demo
 ",
-        names.get(1..).unwrap_or_default().join(", ")
+        names.get(1..3).unwrap_or_default().join(", ")
     )
 }
 

@@ -103,7 +103,7 @@ impl Ids {
 }
 
 /// How ids begin that a provider did not give.
-pub(crate) const MADE: &str = "call_";
+pub(crate) const MADE: &str = "made_";
 
 pub(crate) fn text_block(text: String) -> Block {
     Block::Text(TextBlock { text, raw: None })

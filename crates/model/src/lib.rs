@@ -7,6 +7,8 @@ mod assembly;
 mod body;
 mod cassette;
 mod chat;
+#[cfg(test)]
+mod chopping;
 mod client;
 mod encode;
 mod failure;

@@ -150,7 +150,7 @@ mod tests {
             panic!("{:?}", parsed.blocks)
         };
         assert_eq!((text.text.as_str(), call.name.as_str()), ("I look.", "bash"));
-        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("call_2_0", r#"{"command":"ls"}"#));
+        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("made_2_0", r#"{"command":"ls"}"#));
         assert_eq!(parsed.stop, StopReason::ToolCalls);
         let Message::Assistant(back) =
             message(&Message::Assistant(AssistantMessage { blocks: parsed.blocks }))

@@ -41,6 +41,10 @@ pub(crate) async fn read_head(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> i
         if stream.read_buf(buffer).await? == 0 {
             return Ok(None);
         }
+        // Somebody tries TLS: there is none here, and nothing to wait for.
+        if buffer.first() == Some(&0x16) {
+            return Ok(None);
+        }
     };
     let text = String::from_utf8_lossy(&buffer[..end]).into_owned();
     buffer.drain(..end);

@@ -31,4 +31,5 @@ pub use processes::{descendants_of, no_process_with, processes_with};
 pub use repo::TempRepo;
 pub use script::{Answer, Fault, Script, Where, call, done, say};
 pub use server::{FakeModel, Request};
+pub use stream::recorded;
 pub use wires::{Thoughts, Wire, check_pairing};

@@ -235,6 +235,8 @@ pub enum Fault {
     NeverEnds,
     /// Says it is compressed and is cut short.
     GzipCut,
+    /// Text of more than 50 MB.
+    Huge,
 }
 
 /// Where in an answer.

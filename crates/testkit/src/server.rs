@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use crate::eventually;
 use crate::http::{self, Head, Plain};
 use crate::options::Options;
-use crate::script::{Fault, Script, Where};
+use crate::script::{Fault, Script, Where, say};
 use crate::stream;
 use crate::wires::{Asked, Event, Shape, Wire};
 
@@ -378,10 +378,14 @@ impl Shared {
         }
         let frames = stream::frames(wire, &events, &self.options);
         let mut body = frames.concat();
+        if let Some(Fault::Huge) = fault {
+            let much = wire.events(&say(&"x".repeat(1 << 20)), &asked, Shape::WithoutEnd);
+            let much = stream::frames(wire, &much, &self.options).concat();
+            body = much.repeat((50 << 20) / much.len() + 1);
+        }
         if let Some(Fault::CutMidEvent) = fault {
-            let last = frames.last().map_or(0, Vec::len);
-            let before = frames.iter().rev().nth(1).map_or(0, Vec::len);
-            body.truncate(body.len() - last - before.div_ceil(2));
+            let whole: usize = frames.iter().take(half).map(Vec::len).sum();
+            body.truncate(whole + frames.get(half).map_or(0, Vec::len).div_ceil(2));
         }
         let kind = if wire.is_lines() { "application/x-ndjson" } else { "text/event-stream; charset=utf-8" };
         let stream = |halfway: Halfway| {
@@ -426,6 +430,7 @@ impl Shared {
                 | Fault::ErrorEvent(_)
                 | Fault::CutMidEvent
                 | Fault::UnknownEvent
+                | Fault::Huge
                 | Fault::BrokenJson,
             )
             | None => stream(Halfway::Nothing),

@@ -1,7 +1,14 @@
 //! Events as bytes: server-sent events, or lines of JSON.
 
 use crate::options::Options;
-use crate::wires::{Event, Wire};
+use crate::script::Answer;
+use crate::wires::{Asked, Event, Shape, Wire};
+
+/// The bytes a server on this wire would send for an answer, HTTP left aside.
+pub fn recorded(wire: Wire, answer: &Answer, options: &Options) -> Vec<u8> {
+    let asked = Asked { answer: 0, model: "fake", include_usage: true };
+    frames(wire, &wire.events(answer, &asked, Shape::Whole), options).concat()
+}
 
 /// The bytes of each event, in order.
 pub(crate) fn frames(wire: Wire, events: &[Event], options: &Options) -> Vec<Vec<u8>> {

@@ -63,7 +63,7 @@ fn a_script_for_trae_works_with_only_the_name_changed() {
     );
     // The first task_done was refused in Trae's words.
     let second = model.requests()[1].messages();
-    assert!(second.iter().any(|message| message["content"]
+    assert!(second.iter().any(|message| message["output"]
         == "ERROR! Your Patch is empty. Please provide a patch that fixes the problem."));
     let patch = std::fs::read_to_string(patch).unwrap();
     assert!(

@@ -282,7 +282,7 @@ mod tests {
         let chunks = [call("", 0), call(r#""id":"x","#, 1), call(r#""id":"x","#, 2)];
         let answer = assemble(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
         let ids: Vec<&str> = lathe_protocol::calls_of(&answer.blocks).map(|call| call.id.as_str()).collect();
-        assert_eq!(ids, ["call_3_0", "x", "x_again"]);
+        assert_eq!(ids, ["made_3_0", "x", "x_again"]);
     }
 
     #[test]

@@ -245,7 +245,7 @@ mod tests {
             panic!("{:?}", answer.blocks)
         };
         assert_eq!((text.text.as_str(), &text.raw), ("Hello", &None));
-        assert_eq!(call.id.as_str(), "call_4_0");
+        assert_eq!(call.id.as_str(), "made_4_0");
         assert_eq!(
             call.raw.as_ref().unwrap().get(),
             r#"{"functionCall":{"name":"bash","args":{"n":1e2}},"thoughtSignature":"Cg=="}"#

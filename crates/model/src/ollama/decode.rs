@@ -147,7 +147,7 @@ mod tests {
         let [Block::Thinking(_), Block::Text(_), Block::Call(call)] = &answer.blocks[..] else {
             panic!("{:?}", answer.blocks)
         };
-        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("call_2_0", r#"{"n":1e2}"#));
+        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("made_2_0", r#"{"n":1e2}"#));
         assert_eq!(
             call.raw.as_ref().unwrap().get(),
             r#"{"function":{"index":0,"name":"bash","arguments":{"n":1e2}}}"#
