@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
@@ -23,6 +24,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::out_of_time;
 use crate::effects::{self, Inbox, Look, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::History;
@@ -368,6 +370,7 @@ impl Actor {
             request,
             self.watchers.clone(),
             self.cancel.clone(),
+            self.state.spent.ms_left(&self.state.options.limits.budget).map(Duration::from_millis),
             self.answers.clone(),
         ));
         // The step before is made safe while the model thinks.
@@ -394,13 +397,21 @@ impl Actor {
                 if let Some(drift) = drift {
                     self.append(place.clone(), drift)?;
                 }
-                return self.append(place, ModelAnswered { blocks, stop, usage, model, took_ms });
+                let before = self.state.spent.clone();
+                self.append(place, ModelAnswered { blocks, stop, usage, model, took_ms })?;
+                if let Some(words) = self.state.spent.warning(&before, &self.state.options.limits.budget) {
+                    self.watchers.show(step, None, FrameBody::Warning(words));
+                }
+                return Ok(());
             }
             Err(ModelError::Refused(message) | ModelError::TooLong(message)) => {
                 failed(ModelFailure::Refused, message)
             }
             Err(ModelError::Unavailable(message)) => failed(ModelFailure::Unavailable, message),
             Err(ModelError::Diverged(message)) => failed(ModelFailure::Diverged, message),
+            Err(ModelError::OutOfTime) => {
+                failed(ModelFailure::OutOfTime, out_of_time(&self.state.options.limits.budget))
+            }
             Err(ModelError::Cancelled) => failed(ModelFailure::Cancelled, "cancelled".to_owned()),
         };
         let message = self.setup.redactor.text(&message).into_owned();

@@ -1,7 +1,7 @@
 //! The effects of a session: tasks that talk to the model, to tools and to the disk, and answer into the actor's inbox.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
@@ -72,12 +72,17 @@ pub(crate) async fn ask(
     request: Request,
     watchers: Watchers,
     cancel: CancellationToken,
+    time_left: Option<Duration>,
     inbox: mpsc::Sender<Inbox>,
 ) {
     let (began, step) = (Instant::now(), request.step);
     let (sender, mut deltas) = mpsc::channel(256);
     let asking = async {
-        let answer = model.ask(request, &sender, &cancel).await;
+        let asked = model.ask(request, &sender, &cancel);
+        let answer = match time_left {
+            Some(left) => tokio::time::timeout(left, asked).await.unwrap_or(Err(ModelError::OutOfTime)),
+            None => asked.await,
+        };
         drop(sender);
         answer
     };

@@ -4,6 +4,7 @@
 //! applies and acts, one at a time, and owns every effect it starts.
 
 mod actor;
+mod budget;
 mod effects;
 mod handle;
 mod history;
@@ -15,6 +16,7 @@ mod state;
 mod verify;
 
 pub use actor::{Actor, AgentError, Clock, Setup};
+pub use budget::Spent;
 pub use handle::{LocalHandle, OpenReader};
 pub use history::History;
 pub use next::{Action, next};

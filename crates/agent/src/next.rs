@@ -66,6 +66,7 @@ pub fn next(state: &State) -> Vec<Action> {
             let ending = match failed.kind {
                 ModelFailure::Diverged => Ending::Failed,
                 ModelFailure::Cancelled => Ending::Cancelled,
+                ModelFailure::OutOfTime => Ending::BudgetUsedUp,
                 ModelFailure::Refused | ModelFailure::Unavailable | ModelFailure::Interrupted => {
                     Ending::ModelUnavailable
                 }
@@ -88,6 +89,9 @@ fn ready(state: &State) -> Vec<Action> {
             Ending::StepsUsedUp,
             "Task execution exceeded maximum steps without completion.",
         )];
+    }
+    if let Some(why) = state.spent.used_up(&state.options.limits.budget) {
+        return vec![finish(Ending::BudgetUsedUp, &why)];
     }
     if state.options.patch.is_some() && state.baseline.is_none() {
         return vec![Action::TakeBaseline];

@@ -12,6 +12,8 @@ use lathe_protocol::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Spent;
+
 /// The canonical name of the tool that ends a task.
 pub const DONE_TOOL: &str = "done";
 
@@ -81,6 +83,9 @@ pub struct State {
     /// The last text the model gave in this run.
     pub last_text: String,
     pub usage: Usage,
+    /// What the run has spent.
+    #[serde(default)]
+    pub spent: Spent,
     pub seen: BTreeMap<String, Digest>,
     /// What tools want to be given at their next call, by canonical tool name.
     pub memory: BTreeMap<String, Raw>,
@@ -132,6 +137,7 @@ impl State {
             changed: BTreeSet::new(),
             last_text: String::new(),
             usage: Usage::default(),
+            spent: Spent::default(),
             seen: BTreeMap::new(),
             memory: BTreeMap::new(),
             taken: BTreeMap::new(),
@@ -141,6 +147,7 @@ impl State {
 
     pub fn apply(&mut self, event: &Event) {
         self.seq = event.seq;
+        self.spent.apply(event, &self.options.limits.budget);
         match &event.fact {
             Fact::TaskGiven(given) => {
                 self.taken.insert(given.command.clone(), event.seq);
@@ -254,6 +261,7 @@ impl State {
             ModelFailure::Refused
             | ModelFailure::Unavailable
             | ModelFailure::Diverged
+            | ModelFailure::OutOfTime
             | ModelFailure::Cancelled => Phase::Failed(failed.clone()),
         };
     }

@@ -134,7 +134,7 @@ const RUN_HELP: &str = "Examples:
   lathe run \"rename the flag\" --model-base-url http://127.0.0.1:8080/v1 --model local
   lathe run \"...\" --replay demo.cassette --output stream-json
 
-Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 steps used up,
+Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
 #[derive(Args)]
@@ -174,6 +174,8 @@ pub(crate) struct RunArgs {
     /// Model answers at most
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limits: crate::models::LimitArgs,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
@@ -290,6 +292,8 @@ pub(crate) struct ResumeArgs {
     /// Model answers at most, for this task
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limits: crate::models::LimitArgs,
     /// Write the patch of the run here (short: -pp)
     #[arg(long, value_name = "FILE")]
     pub(crate) patch_path: Option<PathBuf>,

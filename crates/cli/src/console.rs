@@ -93,7 +93,7 @@ impl Console {
             .unusual_mode(options)
             .unwrap_or_else(|| format!("{} {}", self.say(Say::Mode), options.mode.as_str()));
         let line = format!(
-            "lathe {} · {} {} ({}) · {mode} · {} · {} {} {}",
+            "lathe {} · {} {} ({}) · {mode} · {} · {} {} {}{}",
             env!("CARGO_PKG_VERSION"),
             self.say(Say::Model),
             clean(&options.model.model),
@@ -102,6 +102,7 @@ impl Console {
             self.say(Say::AtMost),
             options.limits.max_steps,
             self.say(Say::Steps),
+            crate::models::budget_words(&options.limits.budget),
         );
         let hint = match options.mode {
             Mode::FullAuto | Mode::Plan => String::new(),
@@ -127,6 +128,10 @@ impl Console {
             FrameBody::Retry { wait_ms, reason, .. } => {
                 let line =
                     format!("{} {:.1} s: {}", self.say(Say::Retry), *wait_ms as f64 / 1000.0, clean(reason));
+                format!("{}  {}\n", self.close_line(), self.paint.yellow(&line))
+            }
+            FrameBody::Warning(words) => {
+                let line = format!("{}: {}", self.say(Say::Warning), clean(words));
                 format!("{}  {}\n", self.close_line(), self.paint.yellow(&line))
             }
         }
@@ -169,6 +174,7 @@ impl Console {
                     Ending::Failed => Say::NotDone,
                     Ending::ModelUnavailable => Say::ModelUnavailable,
                     Ending::StepsUsedUp => Say::StepsUsedUp,
+                    Ending::BudgetUsedUp => Say::BudgetUsedUp,
                     Ending::Denied => Say::DeniedByPolicy,
                     Ending::DiskFull => Say::DiskFull,
                     Ending::Cancelled => Say::Cancelled,

@@ -33,7 +33,7 @@ impl From<Ending> for Exit {
             Ending::Done | Ending::Answered => Exit::Done,
             Ending::Failed => Exit::Failed,
             Ending::ModelUnavailable => Exit::ModelUnavailable,
-            Ending::StepsUsedUp => Exit::UsedUp,
+            Ending::StepsUsedUp | Ending::BudgetUsedUp => Exit::UsedUp,
             Ending::Denied => Exit::Denied,
             Ending::DiskFull => Exit::DiskFull,
             Ending::Cancelled => Exit::Cancelled,
@@ -69,6 +69,7 @@ impl Exit {
             | HostError::NoKey { .. }
             | HostError::UnknownProvider(_)
             | HostError::NoModelName
+            | HostError::NoPrice { .. }
             | HostError::BadModel(_)
             | HostError::Folder { .. }
             | HostError::NothingToUndo

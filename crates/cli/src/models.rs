@@ -4,9 +4,10 @@
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use lathe_config::ModelSection;
-use lathe_host::{Host, KeyFrom, ModelRequest, Params, Patience, ProviderRow};
+use clap::{Args, Subcommand, ValueEnum};
+use lathe_config::{Flag, ModelSection, OnOutage};
+use lathe_host::{Host, KeyFrom, ModelRequest, Outage, Params, Patience, ProviderRow};
+use lathe_protocol::Budget;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -73,6 +74,80 @@ pub(crate) fn request(model: &ModelSection) -> ModelRequest {
         request.describe_tools();
     }
     request
+}
+
+/// What a run may spend.
+#[derive(Args)]
+pub(crate) struct LimitArgs {
+    /// US dollars at most; a run that is stopped can be resumed with more
+    #[arg(long, value_name = "DOLLARS")]
+    pub(crate) max_cost: Option<f64>,
+    /// Tokens at most, read and written
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Time at most: seconds, or 90s, 15m, 2h
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) max_time: Option<u64>,
+    /// When the model cannot be reached: wait until it is back, or fail
+    #[arg(long, value_enum)]
+    pub(crate) on_outage: Option<OutageArg>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutageArg {
+    Park,
+    Fail,
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (number, text.chars().last()),
+        None => (text, None),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no time: 90, 90s, 15m or 2h"))?;
+    Ok(number.saturating_mul(match unit {
+        Some('h') => 3600,
+        Some('m') => 60,
+        Some(_) | None => 1,
+    }))
+}
+
+impl LimitArgs {
+    pub(crate) fn flags(&self) -> Vec<Flag> {
+        let outage = self.on_outage.map(|outage| match outage {
+            OutageArg::Park => "park",
+            OutageArg::Fail => "fail",
+        });
+        let flags = [
+            self.max_cost.map(|dollars| Flag::new("run.max_cost", dollars, "--max-cost")),
+            self.max_tokens.map(|tokens| Flag::new("run.max_tokens", tokens, "--max-tokens")),
+            self.max_time.map(|seconds| Flag::new("run.max_seconds", seconds, "--max-time")),
+            outage.map(|word| Flag::new("run.on_outage", word, "--on-outage")),
+        ];
+        flags.into_iter().flatten().collect()
+    }
+}
+
+pub(crate) fn outage(setting: OnOutage) -> Outage {
+    match setting {
+        OnOutage::Park => Outage::Park,
+        OnOutage::Fail => Outage::Fail,
+    }
+}
+
+/// The caps of a run, for its first line.
+pub(crate) fn budget_words(budget: &Budget) -> String {
+    let mut words = String::new();
+    if let Some(micro) = budget.cost {
+        words.push_str(&format!(", ${:.2}", micro as f64 / 1e6));
+    }
+    if let Some(tokens) = budget.tokens {
+        words.push_str(&format!(", {tokens} tokens"));
+    }
+    if let Some(seconds) = budget.seconds {
+        words.push_str(&format!(", {seconds} s"));
+    }
+    words
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {

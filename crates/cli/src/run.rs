@@ -25,6 +25,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
+        limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
         must_patch: args.must_patch,
@@ -85,8 +86,13 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
 }
 
 pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
-    let given =
-        Given { model: Some(&args.model), mode: args.mode, max_steps: args.max_steps, ..Given::default() };
+    let given = Given {
+        model: Some(&args.model),
+        mode: args.mode,
+        max_steps: args.max_steps,
+        limits: Some(&args.limits),
+        ..Given::default()
+    };
     // Who is asked may come from the environment; what a session is set to is in the session.
     let config = match settings(host, Path::new("."), None, &given) {
         Ok(config) => config,
@@ -96,6 +102,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         source: source(&args.model, &config.settings),
         mode: args.mode.map(Mode::from),
         max_steps: args.max_steps,
+        budget: limits(&config.settings).budget,
         record: args.model.record,
         attended: false,
     };

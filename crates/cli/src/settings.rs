@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
 use crate::exit::Exit;
-use crate::models;
+use crate::models::{self, LimitArgs};
 use crate::term;
 
 /// What of the command line is settings.
@@ -17,6 +17,7 @@ use crate::term;
 pub(crate) struct Given<'a> {
     pub(crate) model: Option<&'a ModelArgs>,
     pub(crate) max_steps: Option<u32>,
+    pub(crate) limits: Option<&'a LimitArgs>,
     pub(crate) mode: Option<ModeArg>,
     pub(crate) toolset: Option<ToolsetArg>,
     pub(crate) must_patch: bool,
@@ -41,6 +42,9 @@ impl Given<'_> {
         text("run.patch_path", self.patch_path.map(|path| path.display().to_string()), "--patch-path");
         text("run.trajectory", self.trajectory.map(|path| path.display().to_string()), "--trajectory-file");
         flags.extend(self.max_steps.map(|steps| Flag::new("run.max_steps", steps, "--max-steps")));
+        if let Some(limits) = self.limits {
+            flags.extend(limits.flags());
+        }
         if self.must_patch {
             flags.push(Flag::new("run.must_patch", true, "--must-patch"));
         }
@@ -94,6 +98,7 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
             base_url: settings.model.base_url.clone(),
             api_key: settings.model.api_key.as_ref().map(|key| key.expose().to_owned()),
             api_version: settings.model.api_version.clone(),
+            outage: models::outage(settings.run.on_outage),
             ..models::request(&settings.model)
         }),
     }

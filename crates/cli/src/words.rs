@@ -65,6 +65,8 @@ messages! {
     NotDone: "not done", "未完成";
     ModelUnavailable: "the model is not available", "模型不可用";
     StepsUsedUp: "steps used up", "步数已用完";
+    BudgetUsedUp: "budget used up", "预算已用完";
+    Warning: "warning", "警告";
     DeniedByPolicy: "denied by policy", "被策略拒绝";
     DiskFull: "the disk is full", "磁盘已满";
     Cancelled: "cancelled", "已取消";

@@ -33,6 +33,6 @@ pub use load::{Config, Flag, Inputs, load};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;
 pub use sections::{
-    Console, LakeviewSection, McpServerSection, ModelSection, ProviderSection, RunSection, Settings,
+    Console, LakeviewSection, McpServerSection, ModelSection, OnOutage, ProviderSection, RunSection, Settings,
 };
 pub use show::{Row, trae_show_config};

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lathe_protocol::{Limits, Mode, Sandbox, Toolset};
+use lathe_protocol::{Budget, Limits, Mode, Sandbox, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +139,17 @@ pub struct RunSection {
     /// Seconds a shell line may take unless the call says otherwise.
     #[schemars(range(min = 1))]
     pub line_seconds: u32,
+    /// US dollars one run may cost.
+    #[schemars(range(min = 0.0))]
+    pub max_cost: Option<f64>,
+    /// Tokens one run may read and write, the cached ones included.
+    #[schemars(range(min = 1))]
+    pub max_tokens: Option<u64>,
+    /// Seconds one run may take.
+    #[schemars(range(min = 1))]
+    pub max_seconds: Option<u64>,
+    /// What a run does when the model cannot be reached: wait until it is back, or fail.
+    pub on_outage: OnOutage,
     /// The tools the model is given, by name. All of the toolset if left out.
     pub tools: Option<Vec<String>>,
     /// File to write the trajectory to, in Trae's format.
@@ -162,6 +173,10 @@ impl Default for RunSection {
             toolset: Toolset::Lathe,
             max_steps: limits.max_steps,
             line_seconds: limits.line_seconds,
+            max_cost: None,
+            max_tokens: None,
+            max_seconds: None,
+            on_outage: OnOutage::Fail,
             tools: None,
             trajectory: None,
             must_patch: false,
@@ -173,8 +188,24 @@ impl Default for RunSection {
 
 impl RunSection {
     pub fn limits(&self) -> Limits {
-        Limits { max_steps: self.max_steps, line_seconds: self.line_seconds }
+        let micro_dollars = |dollars: f64| (dollars * 1e6).round() as u64;
+        let budget = Budget {
+            cost: self.max_cost.map(micro_dollars),
+            tokens: self.max_tokens,
+            seconds: self.max_seconds,
+            price: None,
+        };
+        Limits { max_steps: self.max_steps, line_seconds: self.line_seconds, budget }
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnOutage {
+    /// Look now and then whether the server is back, and go on.
+    Park,
+    /// End the run.
+    Fail,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -19,6 +19,10 @@ pub enum HostError {
     UnknownProvider(String),
     #[error("the model cannot be asked: {0}")]
     BadModel(String),
+    #[error(
+        "the price of {model} is not known, so --max-cost cannot be kept: put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens", .file.display()
+    )]
+    NoPrice { model: String, file: PathBuf },
     #[error("no model name: give --model")]
     NoModelName,
     #[error("the folder {} cannot be worked in: {reason}", .path.display())]
@@ -73,6 +77,7 @@ impl HostError {
             Self::UnknownProvider(_) => "unknown-provider",
             Self::BadModel(_) => "bad-model",
             Self::NoModelName => "no-model-name",
+            Self::NoPrice { .. } => "no-price",
             Self::Folder { .. } => "folder",
             Self::OtherToolset { .. } => "other-toolset",
             Self::Cassette(_) => "cassette",

@@ -1,10 +1,12 @@
 //! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
 
 mod auth;
+mod budget;
 mod demo;
 mod doctor;
 mod error;
 mod facts;
+mod guarded;
 mod home;
 mod local;
 mod models;

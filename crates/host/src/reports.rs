@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use lathe_journal::{Index, Reader, is_held, session_ids};
 use lathe_protocol::{Digest, Fact, SessionId};
-use lathe_views::{CostReport, Language, Prices, SessionCost, html};
+use lathe_views::{CostReport, Language, SessionCost, html};
 
 use crate::error::HostError;
 use crate::session::Host;
@@ -41,11 +41,7 @@ impl Host {
 
     /// What all sessions have cost, rewound steps included: they were paid for. `$LATHE_HOME/prices.json` overrides prices.
     pub fn cost(&self) -> Result<CostReport, HostError> {
-        let mut prices = Prices::built_in();
-        if let Ok(text) = std::fs::read_to_string(self.home().path().join("prices.json")) {
-            prices = prices.with_json(&text).map_err(|error| HostError::Prices(error.to_string()))?;
-        }
-        let mut report = CostReport::new(prices);
+        let mut report = CostReport::new(self.prices()?);
         for id in self.ids()? {
             let Ok(reader) = Reader::open(&self.home().sessions(), &id, self.home().blobs()?) else {
                 continue;

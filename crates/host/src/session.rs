@@ -14,8 +14,8 @@ use lathe_model::{
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    AgentId, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
-    RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
+    AgentId, Budget, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule,
+    Place, RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
     Toolset,
 };
 use lathe_redact::Redactor;
@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 use crate::auth::Stored;
 use crate::error::HostError;
 use crate::facts::{SystemClock, facts, surroundings};
+use crate::guarded::GuardedClient;
 use crate::home::Home;
 use crate::models::{self, ModelRequest};
 
@@ -75,6 +76,8 @@ pub struct Overrides {
     pub source: ModelSource,
     pub mode: Option<Mode>,
     pub max_steps: Option<u32>,
+    /// Caps other than before.
+    pub budget: Budget,
     pub record: Option<PathBuf>,
     pub attended: bool,
 }
@@ -151,12 +154,13 @@ impl Host {
         let variables = Arc::new(Variables::new(&surroundings));
         let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
+        let budget = self.priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: plan.mode,
             sandbox: Sandbox::Off,
             toolset: ready.toolset,
-            limits: plan.limits,
+            limits: Limits { budget, ..plan.limits },
             ending: plan.ending,
             patch: plan.patch,
             tools: plan.tools,
@@ -195,8 +199,12 @@ impl Host {
         let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
-        let limits =
-            Limits { max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps), ..before.limits };
+        let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
+        let limits = Limits {
+            max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
+            budget: self.priced(budget, &ready.choice)?,
+            ..before.limits
+        };
         let options = SessionOptions {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),
@@ -511,6 +519,7 @@ fn ready(
             let params = Params { cache_key: Some(asking.cache_key()), ..(*params).clone() };
             found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
+            let client = Arc::new(GuardedClient::new(client, secrets(key.clone())));
             Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key }
         }
     };

@@ -78,6 +78,7 @@ impl From<Ending> for SessionState {
             Ending::Failed
             | Ending::ModelUnavailable
             | Ending::StepsUsedUp
+            | Ending::BudgetUsedUp
             | Ending::Denied
             | Ending::DiskFull => Self::Error,
             Ending::Cancelled => Self::Cancelled,

@@ -89,6 +89,9 @@ pub enum ModelError {
     Diverged(String),
     #[error("cancelled")]
     Cancelled,
+    /// The caller could wait no longer.
+    #[error("out of time")]
+    OutOfTime,
 }
 
 /// A model, real or recorded.

@@ -82,6 +82,8 @@ pub enum FrameBody {
     Output { stream: OutputStream, text: String },
     /// The model is asked again.
     Retry { attempt: u32, wait_ms: u64, reason: String },
+    /// Something a person should know now, such as a cap that is near.
+    Warning(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

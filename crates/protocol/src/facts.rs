@@ -132,6 +132,8 @@ pub enum ModelFailure {
     /// The recording says something else.
     Diverged,
     Cancelled,
+    /// The run may take no longer.
+    OutOfTime,
     /// Lathe was stopped while it waited; the step is asked for again.
     Interrupted,
 }
@@ -277,6 +279,8 @@ pub enum Ending {
     Failed,
     ModelUnavailable,
     StepsUsedUp,
+    /// What the run may spend is spent.
+    BudgetUsedUp,
     Denied,
     DiskFull,
     Cancelled,
@@ -289,6 +293,7 @@ impl Ending {
             Ending::Failed
             | Ending::ModelUnavailable
             | Ending::StepsUsedUp
+            | Ending::BudgetUsedUp
             | Ending::Denied
             | Ending::DiskFull
             | Ending::Cancelled => false,

@@ -1,5 +1,6 @@
 //! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
 
+mod budget;
 mod change;
 mod command;
 mod digest;
@@ -14,6 +15,7 @@ mod question;
 mod raw;
 mod state;
 
+pub use budget::{Budget, TokenPrice};
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Mode;
+use crate::{Budget, Mode};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionOptions {
@@ -102,11 +102,13 @@ pub struct Limits {
     pub max_steps: u32,
     /// Seconds a shell line may take unless the call says otherwise.
     pub line_seconds: u32,
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_steps: 100, line_seconds: 120 }
+        Self { max_steps: 100, line_seconds: 120, budget: Budget::default() }
     }
 }
 

@@ -14,7 +14,7 @@ const SHORTEST: usize = 8;
 pub struct Redactor {
     finder: Option<AhoCorasick>,
     placeholders: Vec<String>,
-    longest: usize,
+    values: Vec<String>,
 }
 
 impl Redactor {
@@ -28,11 +28,19 @@ impl Redactor {
             let values = secrets.iter().map(|(_, value)| value.as_str());
             AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values).ok()
         };
-        Self {
-            finder,
-            longest: secrets.iter().map(|(_, value)| value.len()).max().unwrap_or(0),
-            placeholders: secrets.into_iter().map(|(name, _)| format!("«secret:{name}»")).collect(),
-        }
+        let (placeholders, values) =
+            secrets.into_iter().map(|(name, value)| (format!("«secret:{name}»"), value)).unzip();
+        Self { finder, placeholders, values }
+    }
+
+    /// Where the last bytes begin that may be the beginning of a secret.
+    fn begun(&self, bytes: &[u8]) -> usize {
+        let begins = |at: &usize| {
+            let end = &bytes[*at..];
+            self.values.iter().any(|value| end.len() < value.len() && value.as_bytes().starts_with(end))
+        };
+        let longest = self.values.iter().map(String::len).max().unwrap_or(0);
+        (bytes.len().saturating_sub(longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -57,7 +65,7 @@ impl Redactor {
     }
 }
 
-/// Holds back the end of what came so far, in which a secret may have begun.
+/// Holds back the end of what came so far only if it may be the beginning of a secret: everything else is given out at once.
 pub struct Stream<'a> {
     redactor: &'a Redactor,
     held: Vec<u8>,
@@ -66,15 +74,20 @@ pub struct Stream<'a> {
 impl Stream<'_> {
     /// What may be shown now.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        if self.redactor.finder.is_none() {
+        let Some(finder) = &self.redactor.finder else {
             return bytes.to_vec();
-        }
+        };
         self.held.extend_from_slice(bytes);
-        let clean = self.redactor.bytes(&self.held).into_owned();
-        let keep = self.redactor.longest.saturating_sub(1).min(clean.len());
-        let mut out = clean;
-        self.held = out.split_off(out.len() - keep);
-        out
+        let mut cut = self.redactor.begun(&self.held);
+        // A secret is not cut in two by what may be the beginning of another.
+        if let Some(over) =
+            finder.find_iter(&self.held).find(|found| found.start() < cut && cut < found.end())
+        {
+            cut = over.start();
+        }
+        let rest = self.held.split_off(cut);
+        let out = std::mem::replace(&mut self.held, rest);
+        self.redactor.bytes(&out).into_owned()
     }
 
     /// The rest, when nothing more comes.
@@ -106,6 +119,27 @@ mod tests {
             out.extend(stream.push(&text[cut..]));
             out.extend(stream.finish());
             assert_eq!(String::from_utf8(out).unwrap(), "key «secret:KEY» end", "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn ordinary_text_is_not_held_back() {
+        let redactor = redactor();
+        let mut stream = redactor.stream();
+        assert_eq!(stream.push(b"hello"), b"hello");
+        assert_eq!(stream.push(b" sk-1"), b" ");
+        assert_eq!(stream.push(b"9"), b"sk-19");
+    }
+
+    #[test]
+    fn a_secret_that_begins_like_another_is_found_whole() {
+        let long = ("B".to_owned(), "sk-12345678-long".to_owned());
+        let redactor = Redactor::new([("A".to_owned(), "sk-12345678".to_owned()), long]);
+        for text in ["x sk-12345678-long y", "x sk-12345678 y"] {
+            let mut stream = redactor.stream();
+            let mut out: Vec<u8> = text.bytes().flat_map(|byte| stream.push(&[byte])).collect();
+            out.extend(stream.finish());
+            assert_eq!(String::from_utf8(out).unwrap(), redactor.text(text));
         }
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn options() -> SessionOptions {
         mode: Mode::FullAuto,
         sandbox: Sandbox::Off,
         toolset: Toolset::Lathe,
-        limits: Limits { max_steps: 5, line_seconds: 1 },
+        limits: Limits { max_steps: 5, line_seconds: 1, ..Limits::default() },
         ending: EndingRule::Remind,
         patch: None,
         tools: Default::default(),

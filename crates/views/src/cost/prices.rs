@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lathe_protocol::Usage;
+use lathe_protocol::{TokenPrice, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::Money;
@@ -99,19 +99,19 @@ impl Prices {
     /// What these tokens cost; none if nobody knows the price. `input_tokens` counts all input, the cached part included, and
     /// `output_tokens` all output, the reasoning included.
     pub fn cost_of(&self, model: &str, usage: &Usage) -> Option<Money> {
-        let price = self.price_of(model)?;
-        let cached = usage.cache_read_input_tokens;
-        let written = usage.cache_creation_input_tokens;
-        let fresh = usage.input_tokens.saturating_sub(cached).saturating_sub(written);
-        let parts = [
-            (fresh, price.input),
-            (cached, price.cache_read.unwrap_or(price.input)),
-            (written, price.cache_write.unwrap_or(price.input)),
-            (usage.output_tokens, price.output),
-        ];
-        let total: u128 =
-            parts.into_iter().map(|(tokens, dollars)| u128::from(tokens) * u128::from(micro(dollars))).sum();
-        Some(Money(u64::try_from((total + 500_000) / 1_000_000).unwrap_or(u64::MAX)))
+        Some(Money(self.price_of(model)?.per_token().cost(usage)))
+    }
+}
+
+impl Price {
+    /// In whole numbers.
+    pub fn per_token(&self) -> TokenPrice {
+        TokenPrice {
+            input: micro(self.input),
+            output: micro(self.output),
+            cache_read: micro(self.cache_read.unwrap_or(self.input)),
+            cache_write: micro(self.cache_write.unwrap_or(self.input)),
+        }
     }
 }
 

@@ -45,6 +45,7 @@ impl Page<'_> {
             Some(Ending::Failed) => (Tone::Bad, Say::EndFailed),
             Some(Ending::ModelUnavailable) => (Tone::Bad, Say::EndModel),
             Some(Ending::StepsUsedUp) => (Tone::Bad, Say::EndSteps),
+            Some(Ending::BudgetUsedUp) => (Tone::Bad, Say::EndBudget),
             Some(Ending::Denied) => (Tone::Bad, Say::EndDenied),
             Some(Ending::DiskFull) => (Tone::Bad, Say::EndDisk),
             Some(Ending::Cancelled) => (Tone::Warn, Say::EndCancelled),

@@ -111,6 +111,7 @@ messages! {
     EndFailed: "Failed", "失败";
     EndModel: "Model unavailable", "模型不可用";
     EndSteps: "Steps used up", "步骤用尽";
+    EndBudget: "Budget used up", "预算用尽";
     EndDenied: "Denied by policy", "被策略拒绝";
     EndDisk: "Disk full", "磁盘已满";
     EndCancelled: "Cancelled", "已取消";

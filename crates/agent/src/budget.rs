@@ -1,0 +1,168 @@
+//! What a run has spent, and whether there is enough left for one more answer.
+//!
+//! Before the model is asked, as much as its last answer came to is set aside; if that does not fit under a cap, the run
+//! ends. So it ends within one answer of the cap, and a resumed run goes on counting where it was.
+
+use lathe_protocol::{Budget, Event, Fact, ModelFailure, Timestamp, ToolErrorKind, Usage};
+use serde::{Deserialize, Serialize};
+
+/// A cap is warned of from this share on.
+const WARN_AT: u64 = 80;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Millionths of a US dollar.
+    pub cost: u64,
+    pub tokens: u64,
+    /// Time in which Lathe was at work; while it was stopped, the clock stood still.
+    pub ms: u64,
+    /// What the last answer came to.
+    last: Last,
+    at: Option<Timestamp>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Last {
+    cost: u64,
+    tokens: u64,
+}
+
+impl Spent {
+    pub(crate) fn apply(&mut self, event: &Event, budget: &Budget) {
+        if let Fact::TaskGiven(_) = event.fact {
+            *self = Self::default();
+        }
+        if let (Some(before), false) = (self.at, stood_still(&event.fact)) {
+            let passed = event.at.duration_since(before).as_millis();
+            self.ms = self.ms.saturating_add(u64::try_from(passed).unwrap_or(0));
+        }
+        self.at = Some(event.at);
+        if let Fact::ModelAnswered(answered) = &event.fact {
+            self.answered(&answered.usage, budget);
+        }
+    }
+
+    fn answered(&mut self, usage: &Usage, budget: &Budget) {
+        self.last = Last {
+            cost: budget.price.map_or(0, |price| price.cost(usage)),
+            tokens: usage.input_tokens + usage.output_tokens,
+        };
+        self.cost = self.cost.saturating_add(self.last.cost);
+        self.tokens = self.tokens.saturating_add(self.last.tokens);
+    }
+
+    /// Why the model may not be asked again.
+    pub(crate) fn used_up(&self, budget: &Budget) -> Option<String> {
+        let fits =
+            |spent: u64, next: u64, cap: Option<u64>| cap.is_none_or(|cap| spent.saturating_add(next) <= cap);
+        if !fits(self.cost, self.last.cost, budget.cost) {
+            return Some(format!(
+                "The cost of this run is used up: {} of {} spent, and the next answer may cost {}. Go on with a higher --max-cost.",
+                dollars(self.cost),
+                dollars(budget.cost.unwrap_or(0)),
+                dollars(self.last.cost)
+            ));
+        }
+        if !fits(self.tokens, self.last.tokens, budget.tokens) {
+            return Some(format!(
+                "The tokens of this run are used up: {} of {}, and the next answer may take {}. Go on with a higher --max-tokens.",
+                self.tokens,
+                budget.tokens.unwrap_or(0),
+                self.last.tokens
+            ));
+        }
+        if self.ms_left(budget) == Some(0) {
+            return Some(out_of_time(budget));
+        }
+        None
+    }
+
+    pub(crate) fn ms_left(&self, budget: &Budget) -> Option<u64> {
+        budget.seconds.map(|seconds| seconds.saturating_mul(1000).saturating_sub(self.ms))
+    }
+
+    /// What to warn of, if a cap came near since `before`.
+    pub(crate) fn warning(&self, before: &Spent, budget: &Budget) -> Option<String> {
+        let crossed = |before: u64, now: u64, cap: Option<u64>| {
+            let near =
+                |spent: u64| cap.is_some_and(|cap| spent.saturating_mul(100) >= cap.saturating_mul(WARN_AT));
+            near(now) && !near(before)
+        };
+        let mut words = Vec::new();
+        if crossed(before.cost, self.cost, budget.cost) {
+            words.push(format!("{} of {} spent", dollars(self.cost), dollars(budget.cost.unwrap_or(0))));
+        }
+        if crossed(before.tokens, self.tokens, budget.tokens) {
+            words.push(format!("{} of {} tokens used", self.tokens, budget.tokens.unwrap_or(0)));
+        }
+        if crossed(before.ms, self.ms, budget.seconds.map(|seconds| seconds.saturating_mul(1000))) {
+            words.push(format!("{} of {} seconds used", self.ms / 1000, budget.seconds.unwrap_or(0)));
+        }
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+pub(crate) fn out_of_time(budget: &Budget) -> String {
+    format!(
+        "The time of this run is used up: {} seconds. Go on with a higher --max-time.",
+        budget.seconds.unwrap_or(0)
+    )
+}
+
+/// Whether nobody was at work before this: it is what a session begins with when it is opened again.
+fn stood_still(fact: &Fact) -> bool {
+    match fact {
+        Fact::RunResumed(_) | Fact::OptionsChanged(_) => true,
+        Fact::ModelFailed(failed) => failed.kind == ModelFailure::Interrupted,
+        Fact::CallFinished(finished) => {
+            finished.error.as_ref().is_some_and(|error| error.kind == ToolErrorKind::Interrupted)
+        }
+        _ => false,
+    }
+}
+
+fn dollars(micro: u64) -> String {
+    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lathe_protocol::TokenPrice;
+
+    fn spent(answers: &[u64], budget: &Budget) -> Spent {
+        let mut spent = Spent::default();
+        for tokens in answers {
+            spent.answered(&Usage { input_tokens: *tokens, ..Usage::default() }, budget);
+        }
+        spent
+    }
+
+    #[test]
+    fn a_run_ends_within_one_answer_of_its_cap() {
+        let budget = Budget { tokens: Some(100), ..Budget::default() };
+        assert_eq!(spent(&[30, 30], &budget).used_up(&budget), None);
+        assert!(spent(&[30, 30, 30], &budget).used_up(&budget).is_some_and(|why| why.contains("90 of 100")));
+        assert_eq!(spent(&[1000], &Budget::default()).used_up(&Budget::default()), None);
+    }
+
+    #[test]
+    fn cost_is_counted_by_the_price_that_was_noted() {
+        let price =
+            TokenPrice { input: 3_000_000, output: 15_000_000, cache_read: 300_000, cache_write: 3_750_000 };
+        let budget = Budget { cost: Some(50_000), price: Some(price), ..Budget::default() };
+        let spent = spent(&[10_000], &budget);
+        assert_eq!(spent.cost, 30_000);
+        assert!(spent.used_up(&budget).is_some_and(|why| why.contains("$0.0300 of $0.0500")));
+    }
+
+    #[test]
+    fn a_cap_is_warned_of_once() {
+        let budget = Budget { tokens: Some(100), ..Budget::default() };
+        let (few, many) = (spent(&[70], &budget), spent(&[70, 15], &budget));
+        assert_eq!(few.warning(&Spent::default(), &budget), None);
+        assert_eq!(many.warning(&few, &budget), Some("85 of 100 tokens used".to_owned()));
+        assert_eq!(spent(&[70, 15, 5], &budget).warning(&many, &budget), None);
+    }
+}

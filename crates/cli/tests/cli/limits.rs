@@ -1,0 +1,154 @@
+//! What a run may spend, and what it does while the model is away (part 4).
+
+use std::time::{Duration, Instant};
+
+use lathe_protocol::Usage;
+use lathe_testkit::{FakeModel, Fault, Lathe, Script, Signal, TempRepo, call, done};
+use serde_json::{Value, json};
+
+use crate::{bodies, lathe};
+
+/// Ten steps of 10,000 tokens in and 1,000 out, then the end.
+fn costly() -> Script {
+    let usage = Usage { input_tokens: 10_000, output_tokens: 1_000, ..Usage::default() };
+    let step =
+        |n: usize| call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") })).usage(usage);
+    Script::repeat(10, step).answer(done("ok").usage(usage))
+}
+
+fn at_home(repo: &TempRepo, prices: &str) -> Lathe {
+    let lathe = lathe().in_dir(repo.path());
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    std::fs::write(lathe.home().join("prices.json"), prices).unwrap();
+    lathe
+}
+
+fn run(home: &Lathe, model: &FakeModel, more: &[&str]) -> Lathe {
+    let words = ["run", "do it", "--mode", "full-auto", "--output", "stream-json"];
+    home.clone().args(words).args(more).with_model(model)
+}
+
+#[test]
+fn a_run_stops_within_one_answer_of_its_cost_and_goes_on_with_a_higher_one() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(costly());
+    // An answer costs $0.01 + $0.01.
+    let home = at_home(&repo, r#"{"fake": {"input": 1, "output": 10}}"#);
+    let events = run(&home, &model, &["--max-cost", "0.09"]).run().expect_code(4).events();
+    let finished = bodies(&events, "task_finished").remove(0);
+    assert_eq!(finished["ending"], "budget_used_up");
+    let result = finished["result"].as_str().unwrap();
+    assert!(result.contains("$0.0800 of $0.0900") && result.contains("--max-cost"), "{result}");
+    assert_eq!(bodies(&events, "model_answered").len(), 4);
+    let resumed =
+        home.clone().args(["resume", "--max-cost", "1", "--output", "stream-json"]).with_model(&model);
+    let events = resumed.run().expect_code(0).events();
+    assert_eq!(bodies(&events, "task_finished").last().unwrap()["ending"], "done");
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn tokens_and_time_have_caps_too_and_a_near_cap_is_warned_of() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(costly());
+    let home = at_home(&repo, "{}");
+    let words = ["run", "do it", "--mode", "full-auto", "--max-tokens", "60000"];
+    let ran = home.clone().args(words).with_model(&model).run().expect_code(4);
+    assert!(ran.stdout.contains("warning: 55000 of 60000 tokens used"), "{}", ran.stdout);
+    assert!(ran.stdout.lines().next().unwrap().contains(", 60000 tokens"), "{}", ran.stdout);
+    let slow =
+        FakeModel::serving(Script::new().answer(done("ok").fails(1, Fault::Stall(Duration::from_secs(60)))));
+    let began = Instant::now();
+    let events = run(&home, &slow, &["--max-time", "1s"]).run().expect_code(4).events();
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(bodies(&events, "model_failed")[0]["kind"], "out_of_time");
+    home.args(["resume", "--max-time", "1m"]).with_model(&slow).run().expect_code(0);
+}
+
+#[test]
+fn a_cap_on_cost_without_a_price_is_refused_before_anything_is_sent() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(costly());
+    let home = at_home(&repo, "{}");
+    let ran = run(&home, &model, &["--max-cost", "1"]).run().expect_code(2);
+    assert!(
+        ran.stderr.starts_with("error[no-price]") && ran.stderr.contains("prices.json"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(model.requests().len(), 0);
+}
+
+#[test]
+fn a_run_parks_while_the_model_is_away_and_goes_on_when_it_is_back() {
+    let repo = TempRepo::new(&[]);
+    let mut model = FakeModel::serving(
+        Script::new()
+            .answer(call("c1", "bash", json!({ "command": "echo x >> count; sleep 1" })))
+            .answer(call("c2", "bash", json!({ "command": "echo y >> count" })))
+            .answer(done("ok")),
+    );
+    let home = at_home(&repo, "{}");
+    std::fs::write(home.home().join("config.toml"), "[model]\nmax_retries = 1\n").unwrap();
+    let words = ["run", "do it", "--mode", "full-auto", "--on-outage", "park"];
+    let running = home.args(words).with_model(&model).timeout(Duration::from_secs(150)).spawn();
+    model.wait_for_requests(1, Duration::from_secs(20));
+    std::thread::sleep(Duration::from_millis(300));
+    model.stop();
+    running.wait_for_stdout("parked until the server is back", Duration::from_secs(20));
+    // A minute in the full size, as the issue has it.
+    std::thread::sleep(Duration::from_secs(crate::size(3, 60) as u64));
+    model.restart();
+    running.wait().expect_code(0);
+    assert_eq!(repo.read("count"), "x\ny\n");
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[test]
+fn ctrl_c_during_a_park_returns_at_once() {
+    let repo = TempRepo::new(&[]);
+    let home = at_home(&repo, "{}");
+    std::fs::write(home.home().join("config.toml"), "[model]\nmax_retries = 0\n").unwrap();
+    let words =
+        ["run", "do it", "--on-outage", "park", "--model-base-url", "http://127.0.0.1:1/v1", "--model", "m"];
+    let running = home.clone().args(words).spawn();
+    running.wait_for_stdout("parked until", Duration::from_secs(20));
+    std::thread::sleep(Duration::from_secs(2));
+    let began = Instant::now();
+    running.kill(Signal::Interrupt);
+    running.wait().expect_code(130);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[test]
+fn models_says_who_can_be_asked_and_auth_keeps_a_key_for_this_user_only() {
+    let lathe = lathe();
+    let list = |lathe: &Lathe| -> Vec<Value> {
+        serde_json::from_str(&lathe.clone().args(["models", "--json"]).run().expect_code(0).stdout).unwrap()
+    };
+    let of = |list: &[Value], name: &str| list.iter().find(|row| row["provider"] == name).unwrap().clone();
+    assert_eq!(of(&list(&lathe), "anthropic")["key"], "missing");
+    assert_eq!(of(&list(&lathe.clone().env("GEMINI_API_KEY", "k")), "google")["key"], "environment");
+    let login = lathe.clone().args(["auth", "login", "anthropic"]).stdin("sk-ant-stored-1234\n");
+    let ran = login.run().expect_code(0);
+    assert!(!ran.stdout.contains("sk-ant") && !ran.stderr.contains("sk-ant"));
+    let row = of(&list(&lathe), "anthropic");
+    assert_eq!((&row["key"], &row["ready"]), (&json!("stored"), &json!(true)));
+    let file = lathe.home().join("auth.json");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+
+    // It is used, and stays out of everything else.
+    let repo = TempRepo::new(&[]);
+    let options = lathe_testkit::Options {
+        require_key: Some("sk-ant-stored-1234".to_owned()),
+        ..lathe_testkit::Options::default()
+    };
+    let model = FakeModel::start(Script::new().answer(done("ok")), options);
+    let url = model.base_url_for(lathe_testkit::Wire::Messages);
+    let run = lathe.clone().in_dir(repo.path()).env("ANTHROPIC_BASE_URL", url);
+    run.args(["run", "do it", "--provider", "anthropic", "--model", "m"]).run().expect_code(0);
+
+    lathe.clone().args(["auth", "logout", "anthropic"]).run().expect_code(0);
+    assert_eq!(of(&list(&lathe), "anthropic")["key"], "missing");
+}

@@ -1,0 +1,33 @@
+//! Caps on cost need prices.
+
+use lathe_protocol::{Budget, ModelChoice};
+use lathe_views::Prices;
+
+use crate::error::HostError;
+use crate::models::RECORDED;
+use crate::session::Host;
+
+impl Host {
+    /// What tokens cost; `$LATHE_HOME/prices.json` overrides what Lathe knows.
+    pub(crate) fn prices(&self) -> Result<Prices, HostError> {
+        let prices = Prices::built_in();
+        match std::fs::read_to_string(self.home().path().join("prices.json")) {
+            Ok(text) => prices.with_json(&text).map_err(|error| HostError::Prices(error.to_string())),
+            Err(_) => Ok(prices),
+        }
+    }
+
+    /// The budget with the price of its model. A cap on cost without a price is refused: it could not be kept.
+    pub(crate) fn priced(&self, budget: Budget, model: &ModelChoice) -> Result<Budget, HostError> {
+        if budget.cost.is_none() || model.provider == RECORDED {
+            return Ok(budget);
+        }
+        match self.prices()?.price_of(&model.model) {
+            Some(price) => Ok(Budget { price: Some(price.per_token()), ..budget }),
+            None => Err(HostError::NoPrice {
+                model: model.model.clone(),
+                file: self.home().path().join("prices.json"),
+            }),
+        }
+    }
+}

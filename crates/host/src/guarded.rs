@@ -1,0 +1,122 @@
+//! A model whose words pass the redactor: text enters here as it does from tools, and a key the provider or the model
+//! repeats must reach neither screen, journal nor cassette.
+
+use std::sync::Arc;
+
+use lathe_model::{Answer, Delta, Form, ModelClient, ModelError, Request};
+use lathe_protocol::{Arguments, Block, Boxed, Raw, TextBlock, ToolCall};
+use lathe_redact::{Redactor, Stream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct GuardedClient {
+    inner: Arc<dyn ModelClient>,
+    redactor: Redactor,
+}
+
+impl GuardedClient {
+    pub(crate) fn new(inner: Arc<dyn ModelClient>, redactor: Redactor) -> Self {
+        Self { inner, redactor }
+    }
+
+    fn text(&self, text: String) -> String {
+        self.redactor.text(&text).into_owned()
+    }
+
+    /// What a provider signed stays as it is unless it holds a secret.
+    fn raw(&self, raw: Option<Raw>) -> Option<Raw> {
+        let raw = raw?;
+        match self.redactor.text(raw.get()) {
+            std::borrow::Cow::Borrowed(_) => Some(raw),
+            std::borrow::Cow::Owned(text) => Raw::parse(&text).ok(),
+        }
+    }
+
+    fn block(&self, block: Block) -> Block {
+        match block {
+            Block::Text(TextBlock { text, raw }) => {
+                Block::Text(TextBlock { text: self.text(text), raw: self.raw(raw) })
+            }
+            Block::Thinking(TextBlock { text, raw }) => {
+                Block::Thinking(TextBlock { text: self.text(text), raw: self.raw(raw) })
+            }
+            Block::Call(call) => {
+                let arguments = match call.arguments {
+                    Arguments::Json(raw) => Arguments::Json(self.raw(Some(raw)).unwrap_or_else(Raw::null)),
+                    Arguments::Malformed(text) => Arguments::Malformed(self.text(text)),
+                };
+                Block::Call(ToolCall { arguments, raw: self.raw(call.raw), ..call })
+            }
+            Block::Opaque(raw) => Block::Opaque(self.raw(Some(raw)).unwrap_or_else(Raw::null)),
+        }
+    }
+}
+
+/// Words on their way to a screen.
+struct Shown<'a> {
+    redactor: &'a Redactor,
+    text: Stream<'a>,
+    thinking: Stream<'a>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(redactor: &'a Redactor) -> Self {
+        Self { redactor, text: redactor.stream(), thinking: redactor.stream() }
+    }
+
+    fn take(&mut self, delta: Delta) -> Option<Delta> {
+        let words = |bytes: Vec<u8>| {
+            Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.is_empty())
+        };
+        match delta {
+            Delta::Text(text) => words(self.text.push(text.as_bytes())).map(Delta::Text),
+            Delta::Thinking(text) => words(self.thinking.push(text.as_bytes())).map(Delta::Thinking),
+            Delta::CallForming(name) => Some(Delta::CallForming(name)),
+            Delta::Retry { attempt, wait_ms, reason } => {
+                Some(Delta::Retry { attempt, wait_ms, reason: self.redactor.text(&reason).into_owned() })
+            }
+        }
+    }
+
+    fn finish(self) -> Option<Delta> {
+        let rest = String::from_utf8_lossy(&self.text.finish()).into_owned();
+        (!rest.is_empty()).then_some(Delta::Text(rest))
+    }
+}
+
+impl ModelClient for GuardedClient {
+    fn form(&self) -> Form {
+        self.inner.form()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: Request,
+        deltas: &'a mpsc::Sender<Delta>,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<Answer, ModelError>> {
+        Box::pin(async move {
+            let (sender, mut coming) = mpsc::channel(256);
+            let asking = async {
+                let answer = self.inner.ask(request, &sender, cancel).await;
+                drop(sender);
+                answer
+            };
+            let passing = async {
+                let mut shown = Shown::new(&self.redactor);
+                while let Some(delta) = coming.recv().await {
+                    if let Some(delta) = shown.take(delta) {
+                        let _ = deltas.send(delta).await;
+                    }
+                }
+                if let Some(delta) = shown.finish() {
+                    let _ = deltas.send(delta).await;
+                }
+            };
+            let (answer, ()) = tokio::join!(asking, passing);
+            let answer = answer?;
+            let blocks = answer.blocks.into_iter().map(|block| self.block(block)).collect();
+            Ok(Answer { blocks, ..answer })
+        })
+    }
+}

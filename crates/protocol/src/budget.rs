@@ -1,0 +1,67 @@
+//! What a run may spend.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Usage;
+
+/// Caps of one run. What is left out has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Budget {
+    /// Millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// Tokens read and written, the cached ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u64>,
+    /// What the model's tokens cost. Without it a cap on cost cannot be kept, so it is noted down with the cap: what a run
+    /// cost then does not depend on what a table says later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub price: Option<TokenPrice>,
+}
+
+impl Budget {
+    pub fn is_none(&self) -> bool {
+        self.cost.is_none() && self.tokens.is_none() && self.seconds.is_none()
+    }
+
+    /// These caps, and others' where there is none.
+    pub fn or(self, other: Budget) -> Self {
+        Self {
+            cost: self.cost.or(other.cost),
+            tokens: self.tokens.or(other.tokens),
+            seconds: self.seconds.or(other.seconds),
+            price: self.price.or(other.price),
+        }
+    }
+}
+
+/// Millionths of a US dollar per million tokens, in whole numbers, so that a sum does not depend on its order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenPrice {
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+impl TokenPrice {
+    /// Millionths of a US dollar. `input_tokens` counts all input, the cached part included, and `output_tokens` all
+    /// output, the reasoning included.
+    pub fn cost(&self, usage: &Usage) -> u64 {
+        let (read, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
+        let fresh = usage.input_tokens.saturating_sub(read).saturating_sub(written);
+        let parts = [
+            (fresh, self.input),
+            (read, self.cache_read),
+            (written, self.cache_write),
+            (usage.output_tokens, self.output),
+        ];
+        let total: u128 =
+            parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price)).sum();
+        u64::try_from((total + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
