@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::{Flag, ModelSection, OnOutage};
-use lathe_host::{Host, KeyFrom, ModelRequest, Outage, Params, Patience, ProviderRow};
-use lathe_protocol::Budget;
+use lathe_host::{CacheMeter, Host, KeyFrom, ModelRequest, Outage, Params, Patience, ProviderRow};
+use lathe_protocol::{Budget, Usage};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -148,6 +148,26 @@ pub(crate) fn budget_words(budget: &Budget) -> String {
         words.push_str(&format!(", {seconds} s"));
     }
     words
+}
+
+/// The share of the input that came from the provider's cache, where it tells.
+pub(crate) fn cached_share(usage: &Usage) -> String {
+    match usage.cache_read_input_tokens {
+        0 => String::new(),
+        read => format!(" ({} % cached)", read * 100 / usage.input_tokens.max(1)),
+    }
+}
+
+/// How well the provider's cache was used, and what broke it.
+pub(crate) fn cache_lines(meter: &CacheMeter) -> String {
+    let Some(percent) = meter.percent() else { return String::new() };
+    let paint = Paint::new(term::is_terminal());
+    let mut out =
+        format!("cache: {percent} % of the input was read from it, breaks: {}\n", meter.breaks.len());
+    for broken in &meter.breaks {
+        out.push_str(&format!("  step {}: {}\n", broken.step, broken.cause.words()));
+    }
+    paint.dim(&out)
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {

@@ -115,11 +115,12 @@ impl Output {
         }
         let steps = if report.steps == 1 { Say::OneStep } else { Say::Steps };
         let line = format!(
-            "{} {} · {} {}, {} {} · {:.1} s",
+            "{} {} · {} {}{}, {} {} · {:.1} s",
             report.steps,
             self.say(steps),
             thousands(report.usage.input_tokens),
             self.say(Say::TokensIn),
+            crate::models::cached_share(&report.usage),
             thousands(report.usage.output_tokens),
             self.say(Say::TokensOut),
             report.seconds()

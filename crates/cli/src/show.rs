@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_host::{Host, HostError, SessionState, Summary, run_report};
+use lathe_host::{CacheMeter, Host, HostError, SessionState, Summary, run_report};
 use lathe_protocol::{Event, Fact};
 use serde_json::json;
 
@@ -54,7 +54,9 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     if report.finished.is_none() && !report.task.is_empty() && !host.is_running(&opened.session) {
         term::out(&format!("\n{}\n", output.word(Say::Interrupted)));
     }
-    output.closing_of_any(host, &opened.session, &report)
+    output.closing_of_any(host, &opened.session, &report)?;
+    term::out(&crate::models::cache_lines(&CacheMeter::of(events)));
+    Ok(())
 }
 
 pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {

@@ -38,4 +38,4 @@ pub use travel::{Difference, LiveReplay};
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
-pub use lathe_views::{By, CostReport, CostRow};
+pub use lathe_views::{By, CacheMeter, CostReport, CostRow};

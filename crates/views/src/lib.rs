@@ -20,7 +20,10 @@ mod session;
 mod time;
 mod trajectory;
 
-pub use cost::{By, CostError, CostReport, CostRow, Money, Paid, Price, PriceOverrides, Prices, SessionCost};
+pub use cost::{
+    By, CacheBreak, CacheCause, CacheMeter, CostError, CostReport, CostRow, Money, Paid, Price,
+    PriceOverrides, Prices, SessionCost,
+};
 pub use html::{Language, Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;

@@ -108,3 +108,33 @@ fn days_may_be_those_of_another_zone_and_a_summary_survives_writing_and_reading(
 fn a_journal_without_a_beginning_has_no_cost() {
     assert_eq!(SessionCost::of([]), None);
 }
+
+#[test]
+fn the_cache_is_metered_and_every_break_has_its_cause() {
+    use lathe_protocol::OptionsChanged;
+    use lathe_views::{CacheCause, CacheMeter};
+    let mut journal = Journal::new("m");
+    let answer = |journal: &mut Journal, input: u64, cached: u64| {
+        journal.asked().answered(vec![text("x")], usage(input, 1, cached));
+    };
+    journal.task("t").epoch("s", &[]);
+    answer(&mut journal, 2000, 0);
+    answer(&mut journal, 3000, 2000);
+    journal.pass(600_000);
+    answer(&mut journal, 4000, 0);
+    answer(&mut journal, 5000, 100);
+    journal.add(None, OptionsChanged { options: options("other") });
+    answer(&mut journal, 6000, 0);
+    answer(&mut journal, 7000, 6000);
+    let meter = CacheMeter::of(&journal.events);
+    let causes: Vec<CacheCause> = meter.breaks.iter().map(|broken| broken.cause).collect();
+    assert_eq!(causes, [CacheCause::Time { seconds: 600 }, CacheCause::Provider, CacheCause::OtherModel]);
+    assert_eq!(meter.percent(), Some(8100 * 100 / 27_000));
+    // Who never tells of a cache breaks none.
+    let mut silent = Journal::new("m");
+    silent.task("t").epoch("s", &[]);
+    answer(&mut silent, 5000, 0);
+    answer(&mut silent, 6000, 0);
+    let meter = CacheMeter::of(&silent.events);
+    assert_eq!((meter.percent(), meter.breaks.len()), (None, 0));
+}

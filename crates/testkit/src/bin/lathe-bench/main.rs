@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod binary;
+mod faults;
 mod resume;
 mod samples;
 mod steps;
@@ -44,9 +45,12 @@ const PARTS: [(&str, Part); 5] = [
 fn main() {
     let mut binary = None;
     let mut only = None;
+    let mut only_faults = false;
     let mut effort = Effort { starts: 300, runs: 30, series: 5 };
     for argument in std::env::args_os().skip(1) {
-        if argument == "--quick" {
+        if argument == "--faults" {
+            only_faults = true;
+        } else if argument == "--quick" {
             effort = Effort { starts: 60, runs: 8, series: 1 };
         } else if let Some(part) = argument.to_str().and_then(|text| text.strip_prefix("--only=")) {
             only = Some(part.to_owned());
@@ -56,10 +60,13 @@ fn main() {
     }
     let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
         eprintln!(
-            "usage: lathe-bench PATH_OF_LATHE [--quick] [--only=binary|steps|upkeep|resume|tools]   (usually through scripts/bench)"
+            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|upkeep|resume|tools]   (usually through scripts/bench)"
         );
         std::process::exit(2);
     };
+    if only_faults {
+        std::process::exit(if faults::print(&binary) { 0 } else { 1 });
+    }
     let mut table = Table::default();
     for (name, measure) in PARTS {
         if only.as_deref().is_none_or(|only| only == name) {

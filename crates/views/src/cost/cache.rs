@@ -1,0 +1,127 @@
+//! How much of what was sent the provider had kept, and where it had not.
+
+use std::collections::BTreeSet;
+
+use lathe_protocol::{EpochCause, Event, Fact, StepNo, Timestamp};
+use serde::Serialize;
+
+/// Providers keep nothing that is shorter.
+const SMALLEST: u64 = 1024;
+/// After this long most providers have forgotten.
+const KEPT_SECONDS: i64 = 300;
+
+/// The cache of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CacheMeter {
+    /// All input.
+    pub input_tokens: u64,
+    pub read_tokens: u64,
+    pub written_tokens: u64,
+    pub breaks: Vec<CacheBreak>,
+}
+
+/// A request whose beginning the provider should have known, and did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CacheBreak {
+    pub step: StepNo,
+    pub cause: CacheCause,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheCause {
+    /// Another model was asked.
+    OtherModel,
+    /// The head of the prompt was made again.
+    Epoch,
+    /// Steps were taken back.
+    Rewound,
+    /// The provider had forgotten.
+    Time { seconds: i64 },
+    /// Nothing on our side: the provider did not keep it.
+    Provider,
+}
+
+impl CacheCause {
+    pub fn words(self) -> String {
+        match self {
+            CacheCause::OtherModel => "another model was asked".to_owned(),
+            CacheCause::Epoch => "the options changed, so the prompt began anew".to_owned(),
+            CacheCause::Rewound => "steps were taken back".to_owned(),
+            CacheCause::Time { seconds } => format!("{} minutes had passed", seconds / 60),
+            CacheCause::Provider => "the provider had not kept it".to_owned(),
+        }
+    }
+}
+
+/// The answer before.
+struct Before {
+    input: u64,
+    at: Timestamp,
+}
+
+impl CacheMeter {
+    /// Reads the live branch.
+    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+        let mut meter = Self::default();
+        let mut before: Option<Before> = None;
+        let mut model: Option<(String, String)> = None;
+        let mut causes: BTreeSet<CacheCause> = BTreeSet::new();
+        let mut asked_at = None;
+        for event in events {
+            match &event.fact {
+                Fact::SessionOpened(opened) => model = Some(name(&opened.options.model)),
+                Fact::OptionsChanged(changed) => {
+                    let now = Some(name(&changed.options.model));
+                    if now != model {
+                        causes.insert(CacheCause::OtherModel);
+                        model = now;
+                    }
+                }
+                Fact::EpochStarted(epoch) if epoch.cause == EpochCause::OptionsChanged => {
+                    causes.insert(CacheCause::Epoch);
+                }
+                Fact::Rewound(_) | Fact::RewindUndone(_) => drop(causes.insert(CacheCause::Rewound)),
+                Fact::ModelAsked(_) => asked_at = Some(event.at),
+                Fact::ModelAnswered(answered) => {
+                    let usage = &answered.usage;
+                    meter.input_tokens += usage.input_tokens;
+                    meter.read_tokens += usage.cache_read_input_tokens;
+                    meter.written_tokens += usage.cache_creation_input_tokens;
+                    if let Some(before) = &before
+                        && before.input >= SMALLEST
+                        && usage.cache_read_input_tokens < before.input / 2
+                    {
+                        let asked = asked_at.unwrap_or(event.at);
+                        let seconds = asked.duration_since(before.at).as_secs();
+                        let late = CacheCause::Time { seconds };
+                        let cause = causes.first().copied();
+                        let cause = cause.or((seconds >= KEPT_SECONDS).then_some(late));
+                        meter.breaks.push(CacheBreak {
+                            step: event.place.step.unwrap_or_default(),
+                            cause: cause.unwrap_or(CacheCause::Provider),
+                        });
+                    }
+                    causes.clear();
+                    before = Some(Before { input: usage.input_tokens, at: event.at });
+                }
+                _ => {}
+            }
+        }
+        // A provider that never says that it keeps anything breaks nothing either.
+        if meter.read_tokens == 0 && meter.written_tokens == 0 {
+            meter.breaks.clear();
+        }
+        meter
+    }
+
+    /// Hundredths of the input that came from the cache; none if the provider does not tell.
+    pub fn percent(&self) -> Option<u64> {
+        let told = self.read_tokens > 0 || self.written_tokens > 0;
+        (told && self.input_tokens > 0).then(|| self.read_tokens * 100 / self.input_tokens)
+    }
+}
+
+fn name(model: &lathe_protocol::ModelChoice) -> (String, String) {
+    (model.provider.clone(), model.model.clone())
+}
