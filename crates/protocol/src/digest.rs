@@ -49,6 +49,20 @@ impl Digest {
     }
 }
 
+/// A digest of content that comes in pieces.
+#[derive(Default)]
+pub struct Digesting(Sha256);
+
+impl Digesting {
+    pub fn add(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub fn done(self) -> Digest {
+        Digest::from_hash(self.0.finalize().as_slice())
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

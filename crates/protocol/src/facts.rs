@@ -194,10 +194,23 @@ pub struct CallFinished {
     pub not_undoable: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
+    /// What belongs to the text and is not text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// What the tool wants to be given at its next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Raw>,
     pub took_ms: u64,
+}
+
+/// Content a model may look at beside the text: an image, stored as it is in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attachment {
+    /// Its type, as `image/png`.
+    pub mime: String,
+    pub blob: Digest,
+    /// The name of the file it came from.
+    pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -366,6 +379,7 @@ impl CallFinished {
             changes: Vec::new(),
             not_undoable: Vec::new(),
             seen: Vec::new(),
+            attachments: Vec::new(),
             memory: None,
             took_ms: 0,
         }

@@ -21,14 +21,15 @@ pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
     SessionHandle, Update,
 };
-pub use digest::Digest;
+pub use digest::{Digest, Digesting};
 pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
-    BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending, EpochCause,
-    EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed, ModelFailure,
-    OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound, RunResumed,
-    SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending,
+    EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
+    ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound,
+    RunResumed, SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact,
+    interrupted,
 };
 pub use gate::{Actor, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
