@@ -86,7 +86,7 @@ impl Encoding {
 
     /// The text of `raw` as UTF-8. Units that are no character become U+FFFD, one
     /// for one; the bytes of a UTF-8 text are given as they are.
-    pub(crate) fn decode(self, raw: &[u8]) -> Cow<'_, [u8]> {
+    pub fn decode(self, raw: &[u8]) -> Cow<'_, [u8]> {
         let text: String = match self {
             Self::Utf8 => return Cow::Borrowed(raw),
             Self::Utf16Le | Self::Utf16Be => utf16(self.units16(raw)),

@@ -14,5 +14,5 @@ mod text;
 
 pub use error::SearchError;
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
-pub use scope::{Ignored, Scope, ignored_names};
+pub use scope::{Ignored, Scope, ignored_names, is_ignored};
 pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};

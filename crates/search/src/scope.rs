@@ -122,3 +122,40 @@ pub fn ignored_names(root: &Path, folder: &Path) -> HashSet<OsString> {
     let kept = names(Ignored::Respected);
     names(Ignored::Included).into_iter().filter(|name| !kept.contains(name)).collect()
 }
+
+/// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
+pub fn is_ignored(root: &Path, path: &Path) -> bool {
+    let Ok(inside) = path.strip_prefix(root) else { return false };
+    let mut place = root.to_owned();
+    for part in inside.components() {
+        place.push(part);
+        // What is below an ignored folder cannot be taken back in.
+        if names_itself_ignored(root, &place, place.is_dir()) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The file nearest to the path decides, and our own ignore files come before git's.
+fn names_itself_ignored(root: &Path, path: &Path, folder: bool) -> bool {
+    let above: Vec<&Path> = path.ancestors().skip(1).take_while(|above| above.starts_with(root)).collect();
+    for name in IGNORE_FILES.into_iter().chain([".ignore", ".gitignore", ".git/info/exclude"]) {
+        for &folder_above in &above {
+            let file = folder_above.join(name);
+            // A link may lead anywhere.
+            if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
+            let mut rules = ignore::gitignore::GitignoreBuilder::new(folder_above);
+            // A line that is no pattern is passed over, as git does.
+            let _ = rules.add(file);
+            let Ok(rules) = rules.build() else { continue };
+            let found = rules.matched(path, folder);
+            if !found.is_none() {
+                return found.is_ignore();
+            }
+        }
+    }
+    false
+}

@@ -232,6 +232,8 @@ pub(crate) fn words(outcome: &Data, cap: usize) -> String {
         }
         Data::File(file) => view::file_words(file, cap),
         Data::Folder(folder) => view::folder_words(folder, cap),
+        Data::Document(document) => view::document_words(document, cap),
+        Data::Image(image) => view::image_words(image),
         Data::Written(written) => write::words(written),
         Data::Edited(edited) => edit::words(edited, cap),
         Data::Thought(_) => "Noted.".to_owned(),

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use lathe_blobs::BlobError;
-use lathe_protocol::{CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation};
+use lathe_protocol::{
+    Attachment, CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation,
+};
 use serde_json::Value;
 
 use crate::bash::shares;
 use crate::face::Voice;
-use crate::outcome::{Data, Outcome, ShellData};
+use crate::outcome::{Attached, Data, Outcome, ShellData};
 use crate::services::Services;
 
 /// Words the outcome for the model and stores what the journal names.
@@ -19,7 +21,7 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, unrecorded, not_undoable, seen, memory } = outcome;
+    let Outcome { mut data, changes, unrecorded, not_undoable, seen, memory, attached } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -34,6 +36,7 @@ pub(crate) async fn finish(
             changes: Vec::new(),
             not_undoable: Vec::new(),
             seen,
+            attachments: Vec::new(),
             memory,
             took_ms: 0,
         },
@@ -45,6 +48,9 @@ pub(crate) async fn finish(
     };
     if let Ok(Data::Shell(shell)) = data {
         finished.truncated = keep_whole(services, shell, voice.cap).await;
+    }
+    for attached in attached {
+        attach(services, &mut finished, attached).await;
     }
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
     finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
@@ -84,6 +90,16 @@ fn not_recorded(finished: &mut CallFinished, error: &BlobError) {
         },
         message,
     });
+}
+
+/// What cannot be stored is said to be missing: the text alone would promise it.
+async fn attach(services: &Arc<Services>, finished: &mut CallFinished, attached: Attached) {
+    let Attached { mime, content, name } = attached;
+    match store(services, Some(content)).await {
+        Ok(Some(blob)) => finished.attachments.push(Attachment { mime: mime.to_owned(), blob, name }),
+        Ok(None) => {}
+        Err(error) => finished.text = format!("{}\n{name} could not be attached: {error}", finished.text),
+    }
 }
 
 /// Output that was cut for the model is kept in a blob, stderr after stdout. If that fails, the run goes on without it:

@@ -24,6 +24,14 @@ pub(crate) struct Outcome {
     pub(crate) not_undoable: Vec<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
+    pub(crate) attached: Vec<Attached>,
+}
+
+/// Content that goes beside the text.
+pub(crate) struct Attached {
+    pub(crate) mime: &'static str,
+    pub(crate) content: Vec<u8>,
+    pub(crate) name: String,
 }
 
 impl From<Result<Data, Problem>> for Outcome {
@@ -35,6 +43,7 @@ impl From<Result<Data, Problem>> for Outcome {
             not_undoable: Vec::new(),
             seen: Vec::new(),
             memory: None,
+            attached: Vec::new(),
         }
     }
 }
@@ -44,6 +53,8 @@ pub(crate) enum Data {
     ShellRestarted,
     File(FileData),
     Folder(FolderData),
+    Document(DocumentData),
+    Image(ImageData),
     Written(WrittenData),
     Edited(EditedData),
     Thought(ThoughtData),
@@ -126,6 +137,8 @@ pub(crate) struct ManyData {
     pub(crate) files: Vec<ManyFile>,
     /// Paths that were not read, with the reason.
     pub(crate) skipped: Vec<(String, String)>,
+    /// Files for which there was no room.
+    pub(crate) unread: usize,
 }
 
 pub(crate) struct ManyFile {
@@ -163,6 +176,36 @@ pub(crate) struct FileData {
     pub(crate) pieces: usize,
     /// Whether the model said where to stop.
     pub(crate) limited: bool,
+    /// The file goes on after the lines that were counted.
+    pub(crate) open: bool,
+    /// Where it is not UTF-8.
+    pub(crate) encoding: Option<&'static str>,
+}
+
+/// A file that is shown as something else than its lines.
+pub(crate) struct DocumentData {
+    pub(crate) path: String,
+    pub(crate) kind: DocumentKind,
+    /// Cells or pages.
+    pub(crate) parts: Vec<String>,
+    /// Number of the first of them.
+    pub(crate) first: usize,
+    pub(crate) total: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DocumentKind {
+    Notebook,
+    Pdf,
+}
+
+pub(crate) struct ImageData {
+    pub(crate) path: String,
+    /// Of the format.
+    pub(crate) name: &'static str,
+    pub(crate) pixels: Option<(u32, u32)>,
+    pub(crate) bytes: u64,
+    pub(crate) attached: bool,
 }
 
 pub(crate) struct FolderData {
@@ -220,6 +263,7 @@ impl Data {
         match self {
             Data::File(file) => clean(&mut file.text),
             Data::Text(text) => clean(text),
+            Data::Document(document) => document.parts.iter_mut().for_each(clean),
             Data::Found(data) => {
                 let lines = data.found.files.iter_mut().flat_map(|file| &mut file.lines);
                 lines.for_each(|line| clean(&mut line.text));
@@ -236,6 +280,7 @@ impl Data {
             Data::Edited(edited) => edited.snippets.iter_mut().for_each(|snippet| clean(&mut snippet.text)),
             Data::Shell(_)
             | Data::ShellRestarted
+            | Data::Image(_)
             | Data::Written(_)
             | Data::Files(_)
             | Data::Todos(_)
@@ -260,6 +305,8 @@ impl Data {
             }
             Data::ShellRestarted => json!({ "restarted": true }),
             Data::File(file) => json!({ "path": file.path, "lines": file.lines }),
+            Data::Document(document) => json!({ "path": document.path, "parts": document.total }),
+            Data::Image(image) => json!({ "path": image.path, "pixels": image.pixels, "bytes": image.bytes }),
             Data::Folder(folder) => json!({ "path": folder.path, "entries": folder.entries.len() }),
             Data::Written(written) => {
                 json!({ "path": written.path, "created": !written.existed, "lines": written.lines })

@@ -20,6 +20,13 @@ pub(crate) enum Problem {
     Placeholder(String),
     NoCommand,
     NotFound(PathBuf),
+    /// Not there, with paths that may have been meant.
+    Missing {
+        path: PathBuf,
+        near: Vec<String>,
+    },
+    /// Left out by ignore files.
+    Ignored(String),
     Exists(PathBuf),
     /// It exists, and the model has not looked at it.
     NotSeen(PathBuf),
@@ -39,6 +46,12 @@ pub(crate) enum Problem {
         last: i64,
     },
     Binary(PathBuf),
+    /// Binary, with its path from the workspace on, and its type where it is known.
+    NotText {
+        path: PathBuf,
+        shown: String,
+        what: Option<&'static str>,
+    },
     TooLarge {
         path: PathBuf,
         bytes: u64,
@@ -168,6 +181,7 @@ impl Problem {
             | Self::Reversed { .. }
             | Self::EmptyOld
             | Self::Line { .. }
+            | Self::Ignored(_)
             | Self::Thinking(_) => K::InvalidToolParams,
             Self::Foreign { kind, .. } => *kind,
             Self::Cancelled(_) => K::Cancelled,
@@ -195,11 +209,12 @@ impl Problem {
             Self::Memory(_) => K::MemoryToolExecutionError,
             Self::Nobody => K::PolicyViolation,
             Self::Dismissed => K::ExecutionFailed,
-            Self::NotFound(_) => K::FileNotFound,
+            Self::NotFound(_) | Self::Missing { .. } => K::FileNotFound,
             Self::Exists(_) => K::AttemptToCreateExistingFile,
             Self::NotSeen(_) | Self::Stale(_) => K::FileChanged,
             Self::IsFolder(_) => K::TargetIsDirectory,
-            Self::Binary(_) | Self::TooLarge { .. } | Self::Read { .. } => K::ReadContentFailure,
+            Self::Binary(_) | Self::NotText { .. } | Self::Read { .. } => K::ReadContentFailure,
+            Self::TooLarge { .. } => K::FileTooLarge,
             Self::NoMatch { .. } => K::EditNoOccurrenceFound,
             Self::Ambiguous { .. } => K::EditExpectedOccurrenceMismatch,
             Self::NoChange(_) => K::EditNoChange,
@@ -248,6 +263,11 @@ impl Problem {
             ),
             Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),
+            Self::Missing { path, near } => format!("{} does not exist.{}", path.display(), meant(near)),
+            Self::Ignored(path) => format!("File path '{path}' is ignored by configured ignore patterns."),
+            Self::NotText { path, what: Some(what), .. } => {
+                format!("{} is a binary file ({what}); look at it with bash (`file`, `xxd`).", path.display())
+            }
             Self::Exists(path) => format!("{} exists already.", path.display()),
             Self::NotSeen(path) => {
                 format!("{} exists and you have not viewed it. View it first, or use `edit`.", path.display())
@@ -258,7 +278,7 @@ impl Problem {
                 format!("Line {first} is not in the file, which has {lines} lines.")
             }
             Self::Reversed { first, last } => format!("Line {last} is before line {first}."),
-            Self::Binary(path) => {
+            Self::Binary(path) | Self::NotText { path, what: None, .. } => {
                 format!("{} is a binary file; look at it with bash (`file`, `xxd`).", path.display())
             }
             Self::TooLarge { path, bytes } => {
@@ -306,6 +326,15 @@ impl Problem {
             Self::ShellStart(reason) => format!("No command was run: {reason}."),
             Self::Shell(reason) => format!("The command could not be run to its end: {reason}."),
         }
+    }
+}
+
+/// What may have been meant, as a question.
+pub(crate) fn meant(near: &[String]) -> String {
+    match near {
+        [] => String::new(),
+        [only] => format!(" Did you mean {only}?"),
+        several => format!(" Did you mean one of: {}?", several.join(", ")),
     }
 }
 

@@ -211,6 +211,9 @@ impl Given {
     }
 }
 
+/// Bytes of a file that is read whole.
+const LARGEST: u64 = 20 << 20;
+
 pub(super) fn read_file(value: Value) -> Result<Adapted, Problem> {
     let given = Given::new(value);
     let path = given.path("file_path")?;
@@ -240,7 +243,12 @@ pub(super) fn read_file(value: Value) -> Result<Adapted, Problem> {
     {
         return wrong("start_line cannot be greater than end_line");
     }
-    Ok((view::ID, json!({ "path": path, "first": first, "last": last })))
+    // A window of a larger file costs nothing.
+    let most = (first.is_none() && last.is_none()).then_some(LARGEST);
+    Ok((
+        view::ID,
+        json!({ "path": path, "first": first, "last": last, "most": most, "respect_ignore": true }),
+    ))
 }
 
 pub(super) fn replace(value: Value) -> Result<Adapted, Problem> {

@@ -9,10 +9,10 @@ use crate::face;
 use crate::outcome::{
     Data, EditedData, FileData, FilesData, FoundData, ListingData, ManyData, ShellData, WrittenData,
 };
-use crate::problem::Problem;
+use crate::problem::{Problem, meant};
 use crate::search::lines;
 use crate::todo;
-use crate::view::clip;
+use crate::view::{clip, image_words};
 
 /// Lines of a file that are shown at once.
 const LINES: usize = 2000;
@@ -23,6 +23,9 @@ const LINE: usize = 2000;
 pub(super) fn data(data: &Data, cap: usize) -> String {
     match data {
         Data::File(file) => file_words(file, cap),
+        Data::Image(image) => {
+            format!("Binary content provided (1 item(s)).\n{}", image_words(image))
+        }
         Data::Written(written) => written_words(written),
         Data::Edited(edited) => edited_words(edited),
         Data::Shell(shell) => shell_words(shell, cap),
@@ -50,6 +53,7 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         | Data::Values(_)
         | Data::Patched(_)
         | Data::Folder(_)
+        | Data::Document(_)
         | Data::Thought(_)
         | Data::Done { .. }
         | Data::Text(_) => face::words(data, cap),
@@ -79,11 +83,13 @@ fn file_words(file: &FileData, cap: usize) -> String {
         count += 1;
     }
     let last = (file.first + count).saturating_sub(1).min(file.lines);
-    if file.first <= 1 && last >= file.lines && !cut {
-        return shown;
+    let encoding = file.encoding.map_or(String::new(), |name| format!("\n[The file is in {name}.]"));
+    if file.first <= 1 && last >= file.lines && !cut && !file.open {
+        return shown + &encoding;
     }
+    let least = if file.open { "at least " } else { "" };
     format!(
-        "IMPORTANT: The file content has been truncated.\nStatus: Showing lines {}-{last} of {} total lines.\nAction: To read more of the file, use the 'offset' and 'limit' parameters in a subsequent 'read_file' call. For example, to read the next section of the file, use offset: {last}.\n\n--- FILE CONTENT (truncated) ---\n{shown}",
+        "IMPORTANT: The file content has been truncated.\nStatus: Showing lines {}-{last} of {least}{} total lines.\nAction: To read more of the file, use the 'offset' and 'limit' parameters in a subsequent 'read_file' call. For example, to read the next section of the file, use offset: {last}.\n\n--- FILE CONTENT (truncated) ---\n{shown}{encoding}",
         file.first, file.lines,
     )
 }
@@ -228,7 +234,7 @@ fn many_words(data: &ManyData, cap: usize) -> String {
         return format!("No files matching the criteria were found or all were skipped.{}", reasons.concat());
     }
     let mut out = String::new();
-    let mut left_out = 0;
+    let mut left_out = data.unread;
     for file in &data.files {
         let text = clip(&file.text, cap / 4);
         let warning = if text.len() < file.text.len() {
@@ -292,11 +298,12 @@ pub(super) fn asking(problem: &Problem) -> String {
     }
 }
 
+const NO_FILE: &str = "Could not read file because no file was found at the specified path.";
+
 pub(super) fn reading(problem: &Problem) -> String {
     match problem {
-        Problem::NotFound(_) => {
-            "Could not read file because no file was found at the specified path.".to_owned()
-        }
+        Problem::NotFound(_) => NO_FILE.to_owned(),
+        Problem::Missing { near, .. } => format!("{NO_FILE}{}", meant(near)),
         Problem::IsFolder(path) => {
             format!(
                 "Could not read file because the provided path is a directory, not a file: {}",
@@ -304,6 +311,7 @@ pub(super) fn reading(problem: &Problem) -> String {
             )
         }
         Problem::Binary(path) => format!("Cannot display content of binary file: {}", path.display()),
+        Problem::NotText { shown, .. } => format!("Cannot display content of binary file: {shown}"),
         Problem::TooLarge { .. } => "File size exceeds the 20MB limit.".to_owned(),
         other => general(other),
     }

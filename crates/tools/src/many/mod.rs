@@ -11,16 +11,21 @@ use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::outcome::{Data, ManyData, ManyFile, Outcome};
+use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
 use crate::search::{real, stoppable};
 use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::view::{Media, document_text, media};
 
 pub(crate) const ID: &str = "many";
 
 /// Files read at most, and bytes of one of them.
 const FILES: usize = 1000;
 const BYTES: u64 = 20 << 20;
+
+/// Bytes of text kept of one file and of all: more than is shown.
+const ONE: usize = 1 << 20;
+const TOTAL: usize = 4 << 20;
 
 /// Folders that are left out by default.
 const EXCLUDED: [&str; 10] = [
@@ -92,6 +97,7 @@ impl Many {
     async fn read(self, context: &RunContext) -> Result<Outcome, Problem> {
         let (root, start) = real(context, &self.root).await?;
         let Self { include, exclude, ignored, .. } = self;
+        let patterns = include.clone();
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
             for pattern in &include {
@@ -127,23 +133,36 @@ impl Many {
             }
             Err(error) => return Err(Problem::ManySearch(error.to_string())),
         };
-        let mut data = ManyData { files: Vec::new(), skipped: Vec::new() };
-        let mut seen = Vec::new();
+        let mut data = ManyData { files: Vec::new(), skipped: Vec::new(), unread: 0 };
+        let (mut seen, mut attachments) = (Vec::new(), Vec::new());
+        let mut total = 0;
         for path in paths {
-            match file(context, &path).await {
-                Ok((text, hash)) => {
-                    let path = path.display().to_string();
-                    seen.push(SeenFile { path: path.clone(), hash });
-                    data.files.push(ManyFile { path, text });
+            if total > TOTAL {
+                data.unread += 1;
+                continue;
+            }
+            let shown = path.display().to_string();
+            match file(context, &path, &patterns).await {
+                Ok(Read { text, hash, attached }) => {
+                    total += text.len();
+                    seen.push(SeenFile { path: shown.clone(), hash });
+                    attachments.extend(attached);
+                    data.files.push(ManyFile { path: shown, text });
                 }
-                Err(reason) => data.skipped.push((path.display().to_string(), reason)),
+                Err(reason) => data.skipped.push((shown, reason)),
             }
         }
-        Ok(Outcome { seen, ..Ok(Data::Many(data)).into() })
+        Ok(Outcome { seen, attached: attachments, ..Ok(Data::Many(data)).into() })
     }
 }
 
-async fn file(context: &RunContext, path: &Path) -> Result<(String, Digest), String> {
+struct Read {
+    text: String,
+    hash: Digest,
+    attached: Option<Attached>,
+}
+
+async fn file(context: &RunContext, path: &Path, patterns: &[String]) -> Result<Read, String> {
     let files = &context.services.files;
     let stat = files.stat(path).await.map_err(|error| error.to_string())?;
     match stat.kind {
@@ -152,6 +171,36 @@ async fn file(context: &RunContext, path: &Path) -> Result<(String, Digest), Str
         FileKind::Directory | FileKind::Special => return Err("not a file".to_owned()),
     }
     let content = files.read(path, None).await.map_err(|error| error.to_string())?;
-    let text = Text::decode(&content).map_err(|_| "binary".to_owned())?;
-    Ok((text.lossy().into_owned(), Digest::of(&content)))
+    let hash = Digest::of(&content);
+    let media = media(&content);
+    if media.is_some() && !is_named(path, patterns) {
+        return Err("asset file (image/pdf) was not explicitly requested by name or extension".to_owned());
+    }
+    if let Some(Media::Image(image)) = media {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let text = format!("[{} image, {} bytes]", image.name(), content.len());
+        return Ok(Read { text, hash, attached: Some(Attached { mime: image.mime(), content, name }) });
+    }
+    let mut text = match Text::decode(&content) {
+        Ok(text) => text.lossy().into_owned(),
+        Err(_) if media == Some(Media::Pdf) => String::new(),
+        Err(_) => return Err("binary".to_owned()),
+    };
+    match document_text(media, path, content).await {
+        Some(document) => text = document,
+        None if media == Some(Media::Pdf) => return Err("its text cannot be read".to_owned()),
+        None => {}
+    }
+    text.truncate(text.floor_char_boundary(ONE));
+    Ok(Read { text, hash, attached: None })
+}
+
+/// Whether a pattern speaks of such files by their ending or name: what is not text is only given to whoever wants it.
+fn is_named(path: &Path, patterns: &[String]) -> bool {
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy().to_lowercase()));
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().to_lowercase());
+    patterns
+        .iter()
+        .map(|pattern| pattern.to_lowercase())
+        .any(|pattern| [&ending, &stem].into_iter().flatten().any(|part| pattern.contains(part.as_str())))
 }

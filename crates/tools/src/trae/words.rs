@@ -33,6 +33,8 @@ pub(super) fn data(outcome: &Data, cap: usize) -> String {
         | Data::Listing(_)
         | Data::Many(_)
         | Data::Todos(_)
+        | Data::Document(_)
+        | Data::Image(_)
         | Data::Remembered(_)
         | Data::Patched(_)
         | Data::Answers(_) => crate::face::words(outcome, cap),
@@ -89,7 +91,8 @@ fn cat_n(text: &str, what: &str, first: usize) -> String {
 }
 
 fn file_words(file: &FileData, cap: usize) -> String {
-    cat_n(&clipped(&file.text, cap), &file.path, file.first)
+    let encoding = file.encoding.map_or(String::new(), |name| format!("Note: the file is in {name}.\n"));
+    cat_n(&clipped(&file.text, cap), &file.path, file.first) + &encoding
 }
 
 /// As `find` prints them: the folder itself first, every entry with it, no mark on folders.
@@ -192,7 +195,7 @@ pub(super) fn problem(problem: &Problem) -> String {
     match problem {
         Problem::Arguments(text) | Problem::Schema(text) => text.clone(),
         Problem::Foreign { message, .. } | Problem::Cancelled(message) => message.clone(),
-        Problem::NotFound(path) => {
+        Problem::NotFound(path) | Problem::Missing { path, .. } => {
             format!("The path {} does not exist. Please provide a valid path.", path.display())
         }
         Problem::Exists(path) => {
@@ -232,7 +235,9 @@ pub(super) fn problem(problem: &Problem) -> String {
         ),
         Problem::Read { path, reason } => ran_into(reason, path, Doing::Reading),
         Problem::Write { path, reason } => ran_into(reason, path, Doing::Writing),
-        Problem::Binary(path) => ran_into("binary content", path, Doing::Reading),
+        Problem::Binary(path) | Problem::NotText { path, .. } => {
+            ran_into("binary content", path, Doing::Reading)
+        }
         Problem::Denied { path, doing } => ran_into("permission denied", path, *doing),
         Problem::NoSpace(path) => ran_into("no space left on the disk", path, Doing::Writing),
         Problem::Thinking(reason) => {
@@ -245,6 +250,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         Problem::Shell(reason) => format!("Error running bash command: {reason}"),
         Problem::Placeholder(_)
         | Problem::NotSeen(_)
+        | Problem::Ignored(_)
         | Problem::TooLarge { .. }
         | Problem::EmptyOld
         | Problem::NoChange(_)

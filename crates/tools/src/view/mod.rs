@@ -1,27 +1,46 @@
 //! Looks at a file, with line numbers, or at a folder.
+//!
+//! What is not text is shown as what it is: a notebook as its cells, a PDF as the text of its pages, an image in words and as
+//! an attachment. A large file is read in parts, so that a window of it costs what the window costs.
+
+mod kinds;
+mod missing;
+mod notebook;
+mod pdf;
+mod window;
+mod words;
 
 use std::path::{Path, PathBuf};
 
-use lathe_edit::{Text, number_lines};
+use lathe_edit::{Encoding, Text};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
-use lathe_workspace::FileKind;
+use lathe_workspace::{FileKind, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::face::Adapted;
-use crate::outcome::{Data, FileData, FolderData, Outcome};
+use crate::outcome::{Attached, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 
+pub(crate) use kinds::{Media, media};
+pub(crate) use words::{document_words, file_words, folder_words, image_words};
+
 pub(crate) const ID: &str = "view";
 
-/// Larger files are for bash.
+/// Larger files are not changed by tools.
 pub(crate) const LARGEST: u64 = 64 << 20;
 
-/// Lines shown when no limit is given.
-const LINES: usize = 2000;
+/// Larger files are read in parts.
+const WHOLE: u64 = 4 << 20;
+
+/// Larger images and documents are not read.
+const MEDIA: u64 = 20 << 20;
+
+/// Bytes by which it is known what a file is.
+const HEAD: u64 = 4096;
 
 /// Levels of a folder that are shown.
 const DEPTH: usize = 2;
@@ -55,6 +74,12 @@ struct Arguments {
     first: Option<i64>,
     /// None is the end of the file.
     last: Option<i64>,
+    /// Larger files are refused.
+    #[serde(default)]
+    most: Option<u64>,
+    /// Whether what ignore files name is refused.
+    #[serde(default)]
+    respect_ignore: bool,
 }
 
 pub(crate) struct ViewTool;
@@ -65,9 +90,9 @@ impl Tool for ViewTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, first, last } = arguments(value)?;
+        let Arguments { path, first, last, most, respect_ignore } = arguments(value)?;
         let path = absolute(root, &path);
-        Ok(Box::new(View { shown: shown(root, &path), path, first, last }))
+        Ok(Box::new(View { shown: shown(root, &path), path, first, last, most, respect_ignore }))
     }
 }
 
@@ -77,6 +102,8 @@ struct View {
     shown: String,
     first: Option<i64>,
     last: Option<i64>,
+    most: Option<u64>,
+    respect_ignore: bool,
 }
 
 impl Invocation for View {
@@ -106,38 +133,182 @@ impl Invocation for View {
 impl View {
     async fn view(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let files = &context.services.files;
-        let wrong = |error| Problem::from_workspace(error, &self.path, Doing::Reading);
-        let stat = files.stat(&self.path).await.map_err(wrong)?;
+        let stat = match files.stat(&self.path).await {
+            Ok(stat) => stat,
+            Err(WorkspaceError::NotFound(path)) => {
+                let near = missing::near(context, &self.path).await;
+                return Err(Problem::Missing { path, near });
+            }
+            Err(error) => return Err(self.wrong(error)),
+        };
         match stat.kind {
             FileKind::Directory => self.folder(context).await,
-            FileKind::File if stat.bytes > LARGEST => {
-                Err(Problem::TooLarge { path: self.path.clone(), bytes: stat.bytes })
-            }
-            FileKind::File => {
-                let content = files.read(&self.path, None).await.map_err(wrong)?;
-                self.file(&content)
-            }
+            FileKind::File => self.any_file(context, stat.bytes).await,
             FileKind::Special => Err(Problem::special(&self.path, Doing::Reading)),
         }
     }
 
+    fn wrong(&self, error: WorkspaceError) -> Problem {
+        Problem::from_workspace(error, &self.path, Doing::Reading)
+    }
+
+    async fn any_file(&self, context: &RunContext, bytes: u64) -> Result<Outcome, Problem> {
+        if self.respect_ignore && is_ignored(context, &self.path).await {
+            return Err(Problem::Ignored(self.shown.clone()));
+        }
+        if self.most.is_some_and(|most| bytes > most) {
+            return Err(Problem::TooLarge { path: self.path.clone(), bytes });
+        }
+        let files = &context.services.files;
+        let part = (bytes > WHOLE).then_some(0..HEAD);
+        let content = files.read(&self.path, part.clone()).await.map_err(|error| self.wrong(error))?;
+        let is_whole = part.is_none();
+        let all = async {
+            match is_whole {
+                true => Ok(content.clone()),
+                false => files.read(&self.path, None).await.map_err(|error| self.wrong(error)),
+            }
+        };
+        let too_large = || Problem::TooLarge { path: self.path.clone(), bytes };
+        match media(&content) {
+            Some(Media::Image(image)) if bytes <= MEDIA => return Ok(self.image(image, all.await?)),
+            Some(Media::Image(image)) => return Ok(self.unattached(image, &content, bytes)),
+            Some(Media::Pdf) if bytes <= MEDIA => return self.pdf(all.await?).await,
+            Some(Media::Pdf) => return Err(too_large()),
+            None => {}
+        }
+        let windowed = self.first.is_some() || self.last.is_some();
+        if !windowed && bytes <= MEDIA && self.path.extension().is_some_and(|ending| ending == "ipynb") {
+            let content = all.await?;
+            return match notebook::cells(&content) {
+                Some(cells) => Ok(self.notebook(cells, &content)),
+                None => self.file(&content),
+            };
+        }
+        if is_whole { self.file(&content) } else { self.part(context, bytes, &content).await }
+    }
+
     fn file(&self, content: &[u8]) -> Result<Outcome, Problem> {
-        let text = Text::decode(content).map_err(|_| Problem::Binary(self.path.clone()))?;
+        let text = Text::decode(content).map_err(|_| self.not_text(content))?;
         let pieces = text.line_count();
         let ends_empty = text.body().is_empty() || text.ends_with_newline();
         let lines = pieces - usize::from(ends_empty);
         let (first, count) = self.window(lines, pieces)?;
-        let path = self.path.display().to_string();
-        let seen = vec![SeenFile { path: path.clone(), hash: Digest::of(content) }];
         let data = Data::File(FileData {
-            path,
+            path: self.path.display().to_string(),
             text: lines_of(&text.lossy(), first, count),
             first,
             lines,
             pieces,
             limited: self.last.is_some(),
+            open: false,
+            encoding: other_than_utf8(text.encoding()),
         });
-        Ok(Outcome { seen, ..Ok(data).into() })
+        Ok(self.seen(data, Digest::of(content)))
+    }
+
+    /// Lines of a file that is too large to be read whole.
+    async fn part(&self, context: &RunContext, bytes: u64, head: &[u8]) -> Result<Outcome, Problem> {
+        let wanted = self.first.unwrap_or(1);
+        let out_of_range = |lines, pieces| Problem::Range { first: wanted, last: self.last, lines, pieces };
+        let first = usize::try_from(wanted).ok().filter(|first| *first > 0);
+        let first = first.ok_or_else(|| out_of_range(0, 0))?;
+        let last = match self.last {
+            Some(last) if last < wanted => return Err(Problem::Reversed { first: wanted, last }),
+            last => last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
+        };
+        let read = window::window(context, &self.path, bytes, first, last).await?;
+        let part = read.ok_or_else(|| self.not_text(head))?;
+        if first > part.pieces {
+            return Err(out_of_range(part.lines, part.pieces));
+        }
+        let data = Data::File(FileData {
+            path: self.path.display().to_string(),
+            text: part.text,
+            first: part.first,
+            lines: part.lines,
+            pieces: part.pieces,
+            limited: self.last.is_some(),
+            open: part.open,
+            encoding: other_than_utf8(part.encoding),
+        });
+        Ok(match part.hash {
+            Some(hash) => self.seen(data, hash),
+            None => Ok(data).into(),
+        })
+    }
+
+    fn seen(&self, data: Data, hash: Digest) -> Outcome {
+        let seen = vec![SeenFile { path: self.path.display().to_string(), hash }];
+        Outcome { seen, ..Ok(data).into() }
+    }
+
+    fn not_text(&self, content: &[u8]) -> Problem {
+        let what = kinds::binary(content);
+        Problem::NotText { path: self.path.clone(), shown: self.shown.clone(), what }
+    }
+
+    fn image(&self, image: kinds::Image, content: Vec<u8>) -> Outcome {
+        let data = self.image_data(image, &content, content.len() as u64, true);
+        let hash = Digest::of(&content);
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let attached = Attached { mime: image.mime(), content, name: name.unwrap_or_default() };
+        Outcome { attached: vec![attached], ..self.seen(data, hash) }
+    }
+
+    fn unattached(&self, image: kinds::Image, head: &[u8], bytes: u64) -> Outcome {
+        Ok(self.image_data(image, head, bytes, false)).into()
+    }
+
+    fn image_data(&self, image: kinds::Image, content: &[u8], bytes: u64, attached: bool) -> Data {
+        Data::Image(ImageData {
+            path: self.path.display().to_string(),
+            name: image.name(),
+            pixels: image.pixels(content),
+            bytes,
+            attached,
+        })
+    }
+
+    async fn pdf(&self, content: Vec<u8>) -> Result<Outcome, Problem> {
+        let (wanted, last) = (self.first.unwrap_or(1), self.last);
+        let first = usize::try_from(wanted).unwrap_or_default();
+        if first == 0 {
+            return Err(Problem::Arguments("offset: pages are counted from 1".to_owned()));
+        }
+        let until = last.map(|last| usize::try_from(last).unwrap_or_default());
+        let hash = Digest::of(&content);
+        let wrong = |reason| Problem::Read { path: self.path.clone(), reason };
+        let read = tokio::task::spawn_blocking(move || pdf::pages(&content, first, until)).await;
+        let pages = read.map_err(|error| wrong(error.to_string()))?.map_err(wrong)?;
+        if pages.total > 0 && first > pages.total {
+            let total = pages.total;
+            return Err(Problem::Arguments(format!("offset: there is no page {first}, the PDF has {total}")));
+        }
+        let parts = pages.texts.into_iter().zip(first..);
+        let parts = parts.map(|(text, number)| match text.is_empty() {
+            true => format!("--- page {number} ---\n(no text)"),
+            false => format!("--- page {number} ---\n{text}"),
+        });
+        let data = DocumentData {
+            path: self.path.display().to_string(),
+            kind: DocumentKind::Pdf,
+            parts: parts.collect(),
+            first: pages.first,
+            total: pages.total,
+        };
+        Ok(self.seen(Data::Document(data), hash))
+    }
+
+    fn notebook(&self, cells: Vec<String>, content: &[u8]) -> Outcome {
+        let data = DocumentData {
+            path: self.path.display().to_string(),
+            kind: DocumentKind::Notebook,
+            first: 1,
+            total: cells.len(),
+            parts: cells,
+        };
+        self.seen(Data::Document(data), Digest::of(content))
     }
 
     /// The first line to show, and how many at most. A last line past the end means the end.
@@ -161,7 +332,7 @@ impl View {
             return Err(Problem::RangeOnFolder);
         }
         let walked = context.services.files.walk(&self.path, DEPTH).await;
-        let entries = walked.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Reading))?;
+        let entries = walked.map_err(|error| self.wrong(error))?;
         let entries = entries
             .into_iter()
             .map(|entry| {
@@ -172,6 +343,36 @@ impl View {
             })
             .collect();
         Ok(Ok(Data::Folder(FolderData { path: self.path.display().to_string(), entries })).into())
+    }
+}
+
+/// The name of an encoding, where it is worth a word.
+fn other_than_utf8(encoding: Encoding) -> Option<&'static str> {
+    (encoding != Encoding::Utf8).then(|| encoding.name())
+}
+
+/// The text of a document's first pages or cells, for whoever shows many files.
+pub(crate) async fn document_text(media: Option<Media>, path: &Path, content: Vec<u8>) -> Option<String> {
+    match media {
+        Some(Media::Pdf) => {
+            let read = tokio::task::spawn_blocking(move || pdf::pages(&content, 1, None)).await;
+            read.ok()?.ok().map(|pages| pages.texts.join("\n\n"))
+        }
+        Some(Media::Image(_)) => None,
+        None if path.extension().is_some_and(|ending| ending == "ipynb") => {
+            notebook::cells(&content).map(|cells| cells.join("\n\n"))
+        }
+        None => None,
+    }
+}
+
+/// Whether ignore files leave a path out.
+async fn is_ignored(context: &RunContext, path: &Path) -> bool {
+    let files = &context.services.files;
+    let Some(root) = files.local_root() else { return false };
+    match (files.real(root).await, files.real(path).await) {
+        (Ok(root), Ok(path)) => lathe_search::is_ignored(&root, &path),
+        (Ok(_), Err(_)) | (Err(_), _) => false,
     }
 }
 
@@ -202,59 +403,4 @@ pub(crate) fn clip(text: &str, cap: usize) -> &str {
     }
     let cut = text.get(..text.floor_char_boundary(cap)).unwrap_or_default();
     cut.rfind('\n').map_or(cut, |at| cut.get(..at).unwrap_or(cut))
-}
-
-pub(crate) fn file_words(file: &FileData, cap: usize) -> String {
-    let lines = file.lines;
-    if lines == 0 {
-        return format!("{} is empty.", file.path);
-    }
-    if file.first > lines {
-        return format!("{} ends with line {lines}.", file.path);
-    }
-    let to_the_end = file.first + file.text.matches('\n').count() >= file.pieces;
-    let text = match file.text.strip_suffix('\n') {
-        Some(text) if to_the_end && lines < file.pieces => text.strip_suffix('\r').unwrap_or(text),
-        Some(_) | None => &file.text,
-    };
-    let most = if file.limited { usize::MAX } else { LINES };
-    let shown = clip(first_lines(text, most), cap);
-    let last = file.first + shown.matches('\n').count();
-    let hidden = text.get(shown.len()..).unwrap_or_default();
-    let mut notes = String::new();
-    if !hidden.is_empty() && !hidden.starts_with('\n') {
-        notes = format!(
-            "\nLine {last} is too long to be shown whole; see more of it with bash (`sed -n {last}p`, `cut -c`)."
-        );
-    }
-    if last < lines {
-        notes.push_str(&format!(
-            "\nLines {}-{last} of {lines} shown; give offset {} for more.",
-            file.first,
-            last + 1
-        ));
-    }
-    let shown = match shown.strip_suffix('\r') {
-        Some(shown) if hidden.starts_with('\n') => shown,
-        Some(_) | None => shown,
-    };
-    format!("<file path=\"{}\">\n{}\n</file>{notes}", file.path, number_lines(shown, file.first))
-}
-
-fn first_lines(text: &str, most: usize) -> &str {
-    match text.match_indices('\n').nth(most.saturating_sub(1)) {
-        Some((at, _)) => text.get(..at).unwrap_or(text),
-        None => text,
-    }
-}
-
-pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
-    if folder.entries.is_empty() {
-        return format!("{} is an empty folder (hidden names are left out).", folder.path);
-    }
-    let listed = folder.entries.join("\n");
-    let shown = clip(&listed, cap);
-    let rest = folder.entries.len().saturating_sub(1 + shown.matches('\n').count());
-    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
-    format!("<folder path=\"{}\">\n{shown}\n</folder>{more}", folder.path)
 }

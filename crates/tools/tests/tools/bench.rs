@@ -42,6 +42,10 @@ pub fn trae() -> Bench {
     Bench::new(Toolset::Trae, &[])
 }
 
+pub fn gemini() -> Bench {
+    Bench::new(Toolset::Gemini, &[])
+}
+
 impl Bench {
     pub fn new(toolset: Toolset, secrets: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ mod edit;
 mod full_disk;
 mod output;
 mod paths;
+mod reading;
 mod secrets;
 mod specs;
 mod think;

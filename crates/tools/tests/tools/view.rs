@@ -36,7 +36,10 @@ async fn files_are_shown_as_they_are_with_numbers() {
 async fn text_in_an_old_encoding_is_read_and_stray_bytes_are_marked() {
     let mut bench = lathe();
     bench.put("a", b"caf\xe9\n");
-    assert_eq!(bench.told("view", view("a")).await, file("     1\tcafé"));
+    assert_eq!(
+        bench.told("view", view("a")).await,
+        "<file path=\"/W/a\" encoding=\"windows-1252\">\n     1\tcafé\n</file>"
+    );
     bench.put("a", b"na\xc3\xafve \xff end\n");
     assert_eq!(bench.told("view", view("a")).await, file("     1\tnaïve \u{fffd} end"));
 }
@@ -118,14 +121,14 @@ async fn what_cannot_be_shown_is_told_at_once() {
         (
             "binary",
             ToolErrorKind::ReadContentFailure,
-            "/W/binary is a binary file; look at it with bash (`file`, `xxd`).",
+            "/W/binary is a binary file (ELF program or library); look at it with bash (`file`, `xxd`).",
         ),
         ("missing", ToolErrorKind::FileNotFound, "/W/missing does not exist."),
         ("fifo", ToolErrorKind::ReadContentFailure, "Cannot read /W/fifo: a FIFO, socket or device."),
         (
             "huge",
             ToolErrorKind::ReadContentFailure,
-            "/W/huge has 67108865 bytes, too many for this tool; use bash (`sed -n`, `head -c`).",
+            "/W/huge is a binary file; look at it with bash (`file`, `xxd`).",
         ),
         (
             "empty/below",

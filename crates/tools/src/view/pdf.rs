@@ -1,0 +1,41 @@
+//! The text of a PDF's pages. Pictures of text stay pictures.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lopdf::{Document, LoadOptions};
+
+/// Pages whose text is taken at once.
+const PAGES: usize = 20;
+
+/// Bytes one compressed part may become: more is no text.
+const UNPACKED: usize = 64 << 20;
+
+pub(super) struct Pages {
+    /// The texts of the pages, from `first` on.
+    pub(super) texts: Vec<String>,
+    pub(super) first: usize,
+    pub(super) total: usize,
+}
+
+/// Pages `first` to `last`, counted from 1, [`PAGES`] at most. Blocks.
+pub(super) fn pages(content: &[u8], first: usize, last: Option<usize>) -> Result<Pages, String> {
+    // Anybody's file meets the parser here: if it breaks, only this call may notice.
+    catch_unwind(AssertUnwindSafe(|| read(content, first, last)))
+        .unwrap_or_else(|_| Err("its structure is damaged".to_owned()))
+}
+
+fn read(content: &[u8], first: usize, last: Option<usize>) -> Result<Pages, String> {
+    let options = LoadOptions { max_decompressed_size: Some(UNPACKED), ..LoadOptions::default() };
+    let document = Document::load_mem_with_options(content, options).map_err(|error| error.to_string())?;
+    if document.is_encrypted() {
+        return Err("it is encrypted".to_owned());
+    }
+    let numbers: Vec<u32> = document.get_pages().into_keys().collect();
+    let count = last.map_or(PAGES, |last| (last + 1).saturating_sub(first)).min(PAGES);
+    let wanted = numbers.iter().skip(first - 1).take(count);
+    let texts = wanted.map(|number| match document.extract_text_with_limit(&[*number], UNPACKED) {
+        Ok(text) => text.trim().to_owned(),
+        Err(error) => format!("[the text of this page cannot be read: {error}]"),
+    });
+    Ok(Pages { texts: texts.collect(), first, total: numbers.len() })
+}
