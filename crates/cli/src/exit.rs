@@ -84,6 +84,7 @@ impl Exit {
             | HostError::BaseCommit { .. }
             | HostError::Prices(_)
             | HostError::Replay(_)
+            | HostError::Check(_)
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)
             | HostError::Patch(_)

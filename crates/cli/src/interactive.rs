@@ -10,7 +10,7 @@ use crate::drive::{Performed, close, finish_trajectory, perform};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
-use crate::settings::{Given, absolute, limits, settings, source, tool_choice, toolset};
+use crate::settings::{Given, absolute, extras, limits, settings, source, tool_choice, toolset};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -39,6 +39,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended: true,
+        extras: extras(&config.settings),
     };
     let session = match host.start(plan).await {
         Ok(session) => session,

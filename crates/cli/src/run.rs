@@ -10,7 +10,7 @@ use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, absolute, limits, settings, source, tool_choice, toolset};
+use crate::settings::{Given, absolute, extras, limits, settings, source, tool_choice, toolset};
 use crate::task::{self, TaskInput};
 use crate::term;
 use crate::words::Say;
@@ -55,6 +55,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended: false,
+        extras: extras(&config.settings),
     };
     if args.show_request {
         return show_request(host, &plan, &task);
@@ -105,6 +106,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         budget: limits(&config.settings).budget,
         record: args.model.record,
         attended: false,
+        extras: extras(&config.settings),
     };
     let files = Files {
         patch: args.patch_path.as_deref().map(absolute),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{Config, Flag, Inputs, Settings, Source, load, trae_show_config};
-use lathe_host::{Host, ModelRequest, ModelSource, Pace, Strictness};
+use lathe_host::{Extras, Host, ModelRequest, ModelSource, Pace, Strictness};
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
 
@@ -106,7 +106,15 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
 
 /// The tools that were asked for.
 pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
-    ToolChoice { core: settings.run.tools.clone().unwrap_or_default(), exclude: Vec::new() }
+    ToolChoice {
+        core: settings.run.tools.clone().unwrap_or_default(),
+        exclude: settings.tools.exclude.clone(),
+    }
+}
+
+/// The programs the user named.
+pub(crate) fn extras(settings: &Settings) -> Extras {
+    Extras { checks: settings.check.clone().into_iter().collect(), check_seconds: settings.run.check_seconds }
 }
 
 /// The toolset that was asked for. A Trae file's user gets Trae's; nobody's word leaves the choice to a cassette.

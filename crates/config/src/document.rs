@@ -40,7 +40,20 @@ fn section(text: &mut String, field: &Field) {
         Shape::Table(fields) => (field.key.clone(), fields.as_slice()),
         Shape::Map(values) => match &**values {
             Shape::Table(fields) => (under(&field.key, "NAME"), fields.as_slice()),
-            _ => (field.key.clone(), &[] as &[Field]),
+            Shape::Text { .. }
+            | Shape::Bool
+            | Shape::Integer { .. }
+            | Shape::Number { .. }
+            | Shape::Choice(_)
+            | Shape::List(_)
+            | Shape::Map(_) => {
+                text.push_str(&format!("\n## `[{}]`\n\n{}\n\n", field.key, field.doc));
+                if let Some(reason) = &field.user_only {
+                    text.push_str(&format!("Only you may set these: {reason}.\n\n"));
+                }
+                text.push_str(&format!("Every value is {}.\n", kind(values)));
+                return;
+            }
         },
         _ => return,
     };

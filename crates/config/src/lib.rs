@@ -34,5 +34,6 @@ pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;
 pub use sections::{
     Console, LakeviewSection, McpServerSection, ModelSection, OnOutage, ProviderSection, RunSection, Settings,
+    ToolsSection,
 };
 pub use show::{Row, trae_show_config};

@@ -62,7 +62,16 @@ fn merge_all_but_model(merged: &mut Leaves, leaves: &Leaves) {
     }
     for (path, leaf) in leaves {
         if path.first().is_some_and(|table| table != "model") {
-            merged.insert(path.clone(), leaf.clone());
+            let mut leaf = leaf.clone();
+            if path.iter().eq(["tools", "exclude"])
+                && let (Some(Json::Array(known)), Json::Array(own)) =
+                    (merged.get(path).map(|known| &known.value), &mut leaf.value)
+            {
+                // What one file leaves out no other brings back.
+                let more: Vec<Json> = known.iter().filter(|entry| !own.contains(entry)).cloned().collect();
+                own.extend(more);
+            }
+            merged.insert(path.clone(), leaf);
         }
     }
 }

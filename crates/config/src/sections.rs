@@ -42,6 +42,11 @@ pub struct Settings {
     pub providers: BTreeMap<String, ProviderSection>,
     /// Models by a name of your own, which `model.name` and `lakeview.model` may give.
     pub models: BTreeMap<String, ModelSection>,
+    /// Tools that are not Lathe's own, and tools that are left out.
+    pub tools: ToolsSection,
+    /// Commands that look at a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. What a command says now and did not say before is told to the model with the change.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub check: BTreeMap<String, String>,
 }
 
 /// Which model, where it is, and how it is asked.
@@ -150,6 +155,9 @@ pub struct RunSection {
     pub max_seconds: Option<u64>,
     /// What a run does when the model cannot be reached: wait until it is back, or fail.
     pub on_outage: OnOutage,
+    /// Seconds a command under `check` may take.
+    #[schemars(range(min = 1))]
+    pub check_seconds: u32,
     /// The tools the model is given, by name. All of the toolset if left out.
     pub tools: Option<Vec<String>>,
     /// File to write the trajectory to, in Trae's format.
@@ -177,6 +185,7 @@ impl Default for RunSection {
             max_tokens: None,
             max_seconds: None,
             on_outage: OnOutage::Fail,
+            check_seconds: 60,
             tools: None,
             trajectory: None,
             must_patch: false,
@@ -196,6 +205,29 @@ impl RunSection {
             price: None,
         };
         Limits { max_steps: self.max_steps, line_seconds: self.line_seconds, budget }
+    }
+}
+
+/// Tools that are not Lathe's own, and tools that are left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ToolsSection {
+    /// Program that prints the tools there are, as a JSON list of function declarations. It is split into words, and no shell is used.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub discovery_command: Option<String>,
+    /// Program that runs such a tool: its name is the last argument, its arguments come on standard input.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub call_command: Option<String>,
+    /// Seconds such a tool may take.
+    #[schemars(range(min = 1))]
+    pub call_seconds: u32,
+    /// Tools the model is not given, by name; `bash(git push)` forbids a command only. The lists of all files count together.
+    pub exclude: Vec<String>,
+}
+
+impl Default for ToolsSection {
+    fn default() -> Self {
+        Self { discovery_command: None, call_command: None, call_seconds: 120, exclude: Vec::new() }
     }
 }
 

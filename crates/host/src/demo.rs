@@ -6,6 +6,7 @@ use lathe_model::Pace;
 use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice, Toolset};
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::session::{ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
@@ -57,6 +58,7 @@ impl Demo {
             record: None,
             tools: ToolChoice::default(),
             attended: false,
+            extras: Extras::default(),
         }
     }
 

@@ -43,6 +43,8 @@ pub enum HostError {
     NoSuchTool { name: String, known: Vec<String> },
     #[error("the arguments of the tool are no JSON object: {0}")]
     ToolArguments(String),
+    #[error("`[check]` in the configuration is wrong: {0}")]
+    Check(String),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -87,6 +89,7 @@ impl HostError {
             Self::ManySessions { .. } => "many-sessions",
             Self::NoSuchTool { .. } => "no-such-tool",
             Self::ToolArguments(_) => "tool-arguments",
+            Self::Check(_) => "check",
             Self::Journal(JournalError::Held { .. }) => "session-held",
             Self::Journal(JournalError::NoSpace { .. })
             | Self::Agent(AgentError::Journal(JournalError::NoSpace { .. })) => "disk-full",

@@ -25,6 +25,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::Stored;
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
@@ -68,6 +69,7 @@ pub struct SessionPlan {
     pub record: Option<PathBuf>,
     /// Whether somebody is there to answer questions.
     pub attended: bool,
+    pub extras: Extras,
 }
 
 /// What a resumed session is to be otherwise than before.
@@ -80,6 +82,7 @@ pub struct Overrides {
     pub budget: Budget,
     pub record: Option<PathBuf>,
     pub attended: bool,
+    pub extras: Extras,
 }
 
 pub struct Host {
@@ -129,6 +132,7 @@ struct Opening {
     /// New options, if it is opened again.
     options: Option<SessionOptions>,
     attended: bool,
+    extras: Extras,
 }
 
 /// The model of a session, ready to be asked.
@@ -184,7 +188,7 @@ impl Host {
             &root,
             ready,
             variables,
-            Opening { tools: options.tools, options: None, attended: plan.attended },
+            Opening { tools: options.tools, options: None, attended: plan.attended, extras: plan.extras },
         )
     }
 
@@ -211,8 +215,12 @@ impl Host {
             limits,
             ..before
         };
-        let opening =
-            Opening { tools: options.tools.clone(), options: Some(options), attended: overrides.attended };
+        let opening = Opening {
+            tools: options.tools.clone(),
+            options: Some(options),
+            attended: overrides.attended,
+            extras: overrides.extras,
+        };
         self.open(id.clone(), journal, &root, ready, variables, opening)
     }
 
@@ -225,9 +233,12 @@ impl Host {
         variables: Arc<Variables>,
         opening: Opening,
     ) -> Result<Session, HostError> {
-        let Opening { tools, options, attended } = opening;
+        let Opening { tools, options, attended, extras } = opening;
         let redactor = Arc::new(secrets(ready.key));
-        let services = self.services(root, Arc::clone(&redactor))?.tracked(self.tracking(&id, root)?);
+        let services = self
+            .services(root, Arc::clone(&redactor))?
+            .tracked(self.tracking(&id, root)?)
+            .checked(extras.checks()?);
         // The tree is secured beside the first request.
         services.tracking.begin();
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());

@@ -16,6 +16,7 @@ use lathe_protocol::{
 };
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
 use crate::session::{Host, ModelSource, SessionPlan, new_id, variables_of};
@@ -116,6 +117,7 @@ impl Host {
             record: None,
             tools: opened.options.tools.clone(),
             attended: false,
+            extras: Extras::default(),
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {
             Fact::TaskGiven(given) => Some(given.text.clone()),

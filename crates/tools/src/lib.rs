@@ -8,6 +8,7 @@
 
 mod ask;
 mod bash;
+mod check;
 mod commit;
 mod data;
 mod done;
@@ -40,6 +41,7 @@ mod validate;
 mod view;
 mod write;
 
+pub use check::{CheckRule, Checks};
 pub use outside::{OutsideTool, Provider};
 pub use preview::Preview;
 pub use schedule::{Stage, startable};

@@ -10,6 +10,7 @@ use lathe_redact::Redactor;
 use lathe_shell::{Shell, ShellError, ShellOptions, place_ax};
 use lathe_workspace::{Files, Processes};
 
+use crate::check::Checks;
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -35,6 +36,8 @@ pub struct Services {
     pub plan: ShellPlan,
     /// What shell lines change.
     pub tracking: Tracking,
+    /// What looks at files after they were changed.
+    pub checks: Checks,
     shell: Mutex<Option<Shell>>,
 }
 
@@ -55,6 +58,7 @@ impl Services {
             redactor,
             plan,
             tracking: Tracking::off(),
+            checks: Checks::default(),
             shell: Mutex::new(None),
         }
     }
@@ -62,6 +66,11 @@ impl Services {
     /// Lets changes of shell lines be known and taken back.
     pub fn tracked(self, tracking: Tracking) -> Self {
         Self { tracking, ..self }
+    }
+
+    /// Lets files be looked at after they were changed.
+    pub fn checked(self, checks: Checks) -> Self {
+        Self { checks, ..self }
     }
 
     /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it

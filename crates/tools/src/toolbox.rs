@@ -228,8 +228,12 @@ impl Toolbox {
     /// Runs a prepared call. Whatever happens, there is one result.
     pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
-        let Prepared { name, voice, invocation, notes, .. } = prepared;
-        let by = context.call.clone();
+        let Prepared { name, voice, invocation, notes, effects, kind, .. } = prepared;
+        let (by, cancel) = (context.call.clone(), context.cancel.clone());
+        let checks = &self.services.checks;
+        if kind == Kind::Edit {
+            checks.before(&self.services, &effects.writes, &cancel).await;
+        }
         // A tool that breaks takes its call with it, not the session.
         let ran = std::panic::AssertUnwindSafe(invocation.run(permit, context)).catch_unwind().await;
         let mut finished = match ran {
@@ -240,6 +244,9 @@ impl Toolbox {
                 "The tool broke down. This is a mistake in Lathe; try another way.",
             ),
         };
+        if kind == Kind::Edit && !finished.changes.is_empty() {
+            finished.text += &checks.after(&self.services, &effects.writes, &cancel).await;
+        }
         for note in notes {
             finished.text = format!("{}\nNote: {note}", finished.text);
         }

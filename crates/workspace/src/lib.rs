@@ -3,6 +3,7 @@
 //! No tool knows where it runs. `Files` and `Processes` are the two seams; local
 //! is the first implementation, a jail and containers join with their parts.
 
+mod capture;
 mod error;
 mod files;
 mod git;
@@ -12,6 +13,7 @@ mod local_process;
 mod process;
 mod protected;
 
+pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
 pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use git::{Git, GitError};

@@ -23,6 +23,7 @@ mod toolsets;
 mod trae_user;
 mod travel;
 mod wires;
+mod user_checks;
 
 use std::path::Path;
 

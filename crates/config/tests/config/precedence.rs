@@ -382,3 +382,24 @@ fn a_dotenv_is_never_read() {
     let setup = Setup::new().file(".env", "LATHE_MODEL=x\nLATHE_BASE_URL=http://evil\nOPENAI_API_KEY=k");
     assert_eq!(setup.config().settings, Settings::default());
 }
+
+#[test]
+fn checks_and_discovery_are_the_users_own_and_what_is_excluded_stays_out() {
+    let setup = Setup::new()
+        .user("[check]\n'*.py' = 'mypy {file}'\n[tools]\ndiscovery_command = 'found'\nexclude = ['bash', 'view']")
+        .project("[check]\n'*.rs' = 'evil'\n[tools]\ncall_command = 'evil'\nexclude = ['glob', 'bash']");
+    let config = setup.config();
+    assert_eq!(config.settings.check, [("*.py".to_owned(), "mypy {file}".to_owned())].into());
+    assert_eq!(config.settings.tools.discovery_command.as_deref(), Some("found"));
+    assert_eq!(config.settings.tools.call_command, None);
+    assert_eq!(config.settings.tools.exclude, ["glob", "bash", "view"]);
+    let program = "a project may not choose what is started or connected to";
+    let warnings: Vec<String> =
+        config.warnings.iter().map(|warning| setup.plain(warning.to_string())).collect();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(
+        warnings[0].starts_with(&format!("project.toml:1: `check` is ignored here: {program}")),
+        "{warnings:?}"
+    );
+    assert!(warnings[1].contains("`tools.call_command` is ignored here"), "{warnings:?}");
+}

@@ -31,6 +31,7 @@ fn the_reference_mentions_each_key() {
             Some(members) if !members.is_empty() => {
                 members.keys().map(|key| format!("`{section}.{key}`")).collect()
             }
+            Some(_) if section == "check" => vec!["`[check]`".to_owned()],
             Some(_) => vec![format!("`[{section}.NAME]`")],
             None => vec![format!("`{section}`")],
         };

@@ -24,11 +24,14 @@ fn every_value_is_a_row_and_no_key_is_whole() {
             "run.toolset = lathe (default)",
             "run.max_steps = 100 (default)",
             "run.line_seconds = 120 (default)",
+            "run.check_seconds = 60 (default)",
             "run.tools = [\"bash\"] (flag --tools)",
             "run.must_patch = false (default)",
             "lakeview.enabled = false (default)",
             "allow_mcp_servers = [] (default)",
             "providers.x.api_key = set (user file user.toml:6)",
+            "tools.call_seconds = 120 (default)",
+            "tools.exclude = [] (default)",
         ]
     );
     let everything = format!("{config:?}{}{}", rows.join(""), trae_show_config(&config));

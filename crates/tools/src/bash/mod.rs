@@ -190,7 +190,7 @@ impl Line {
 }
 
 /// One word for bash, whatever is in it.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 

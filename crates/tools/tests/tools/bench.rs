@@ -62,6 +62,25 @@ impl Bench {
         blobs: PathBuf,
         folder: tempfile::TempDir,
     ) -> Self {
+        Self::made(secrets, root, blobs, folder, |services| Toolbox::new(toolset, Arc::new(services)))
+    }
+
+    /// A bench whose toolbox is made by the caller.
+    pub fn with(make: impl FnOnce(Services) -> Toolbox) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&root).unwrap();
+        let blobs = folder.path().join("blobs");
+        Self::made(&[], root, blobs, folder, make)
+    }
+
+    fn made(
+        secrets: &[(&str, &str)],
+        root: PathBuf,
+        blobs: PathBuf,
+        folder: tempfile::TempDir,
+        make: impl FnOnce(Services) -> Toolbox,
+    ) -> Self {
         let secrets = secrets.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LC_ALL", "C.UTF-8")];
         let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
@@ -79,7 +98,7 @@ impl Bench {
             },
         );
         Self {
-            toolbox: Toolbox::new(toolset, Arc::new(services)),
+            toolbox: make(services),
             root,
             seen: BTreeMap::new(),
             memory: BTreeMap::new(),

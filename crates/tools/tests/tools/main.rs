@@ -6,6 +6,7 @@
 mod bash;
 mod bench;
 mod calls;
+mod checks;
 mod edit;
 mod full_disk;
 mod output;

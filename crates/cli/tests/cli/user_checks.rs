@@ -1,0 +1,45 @@
+//! Part 3, line 12: a type error made by an edit reaches the model in the same step's result; an old one does not.
+
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
+use serde_json::json;
+
+use crate::{result, run_in};
+
+const CHECKER: &str = r#"
+import re, sys
+bad = 0
+for number, line in enumerate(open(sys.argv[1]), 1):
+    if re.search(r': int = "', line):
+        print(f"{sys.argv[1]}:{number}: error: {line.strip()}")
+        bad = 1
+sys.exit(bad)
+"#;
+
+#[test]
+fn a_type_error_made_by_an_edit_reaches_the_model_in_the_same_step() {
+    let repo = TempRepo::new(&[("a.py", "old: int = \"x\"\nnew: int = 1\n"), ("check.py", CHECKER)]);
+    let edit = json!({ "path": "a.py", "old_str": "new: int = 1", "new_str": "new: int = \"y\"" });
+    let model = FakeModel::serving(Script::new().answer(call("c1", "edit", edit.clone())).answer(done("ok")));
+    let lathe = run_in(repo.path(), &model);
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    std::fs::write(lathe.home().join("config.toml"), "[check]\n\"*.py\" = \"python3 check.py {file}\"\n")
+        .unwrap();
+    let events = lathe.run().expect_code(0).events();
+    let told = result(&events, "c1");
+    let (_, check) = told.split_once("<check>\n").expect(&told);
+    assert!(check.contains("a.py:2: error: new: int = \"y\"") && !check.contains("old"), "{told}");
+    // And so it stands in the next request.
+    let sent = String::from_utf8(model.bodies()[1].clone()).unwrap();
+    assert!(sent.contains("a.py:2: error"), "{sent}");
+}
+
+#[test]
+fn a_project_cannot_name_a_check() {
+    let repo =
+        TempRepo::new(&[("a.py", "x\n"), (".lathe/config.toml", "[check]\n\"*\" = \"touch pwned\"\n")]);
+    let edit = json!({ "path": "a.py", "old_str": "x", "new_str": "y" });
+    let model = FakeModel::serving(Script::new().answer(call("c1", "edit", edit)).answer(done("ok")));
+    let ran = run_in(repo.path(), &model).run().expect_code(0);
+    assert!(ran.stderr.contains("`check` is ignored here"), "{}", ran.stderr);
+    assert!(!repo.exists("pwned"));
+}

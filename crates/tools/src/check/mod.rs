@@ -1,0 +1,217 @@
+//! Checks: commands of the user's own that look at a file after a tool changed it, so that the model hears of a type error in
+//! the same step that made it.
+//!
+//! What was wrong before is not told again. The output for the state before an edit is taken once, before the first edit, and
+//! after that the output of the last edit is that of the state before the next. A line counts as old if it was there, or if
+//! only its numbers are others: an edit moves what stands below it.
+//!
+//! A check is the user's own act, written in the user's own file, so it needs no permission. It never fails the edit.
+
+mod diagnostics;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use globset::{GlobBuilder, GlobMatcher};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Spawn, capture};
+use tokio_util::sync::CancellationToken;
+
+use crate::bash::quoted;
+use crate::services::Services;
+use diagnostics::{Report, told};
+
+/// Bytes of a check's output that are looked at.
+const KEEP: usize = 1 << 20;
+
+/// A command for the files of a glob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckRule {
+    pub glob: String,
+    /// `{file}` is each changed file, `{files}` all of them.
+    pub command: String,
+}
+
+/// The checks of a session, and what they said last.
+#[derive(Default)]
+pub struct Checks {
+    rules: Vec<Rule>,
+    time: Duration,
+    /// By what was run for which files.
+    known: Mutex<HashMap<Job, Report>>,
+    /// Rules that cannot be run; the reason until it has been told.
+    broken: Mutex<HashMap<usize, Option<String>>>,
+}
+
+struct Rule {
+    glob: GlobMatcher,
+    /// Whether the glob is for the name alone.
+    name_only: bool,
+    command: String,
+}
+
+/// One run of a check: the rule, and the files it is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Job {
+    rule: usize,
+    files: Vec<PathBuf>,
+}
+
+impl Checks {
+    /// Refuses a glob that is none.
+    pub fn new(rules: Vec<CheckRule>, time: Duration) -> Result<Self, String> {
+        let rules = rules.into_iter().map(|CheckRule { glob, command }| {
+            let name_only = !glob.contains('/');
+            let built = GlobBuilder::new(glob.trim_start_matches('/')).literal_separator(true).build();
+            let built = built.map_err(|error| error.to_string())?;
+            Ok(Rule { glob: built.compile_matcher(), name_only, command })
+        });
+        Ok(Self { rules: rules.collect::<Result<_, String>>()?, time, ..Self::default() })
+    }
+
+    /// What the checks say before files are changed, where it is not known.
+    pub(crate) async fn before(&self, services: &Services, paths: &[String], cancel: &CancellationToken) {
+        for job in self.jobs(&services.root, paths) {
+            if self.is_broken(job.rule) || self.known().contains_key(&job) {
+                continue;
+            }
+            match self.run(services, &job, cancel).await {
+                Ok(report) => drop(self.known().insert(job, report)),
+                Err(_) if cancel.is_cancelled() => {}
+                Err(reason) => self.breaks(job.rule, reason),
+            }
+        }
+    }
+
+    /// What the checks say now and did not say before, in words; nothing if there is nothing.
+    pub(crate) async fn after(
+        &self,
+        services: &Services,
+        paths: &[String],
+        cancel: &CancellationToken,
+    ) -> String {
+        let mut words = String::new();
+        for job in self.jobs(&services.root, paths) {
+            let Some(rule) = self.rules.get(job.rule) else { continue };
+            if self.is_broken(job.rule) {
+                words.push_str(&self.why_broken(job.rule, &rule.command));
+                continue;
+            }
+            if cancel.is_cancelled() {
+                continue;
+            }
+            match self.run(services, &job, cancel).await {
+                Ok(report) => {
+                    let before = self.known().insert(job, report.clone());
+                    words.push_str(&told(&rule.command, &before.unwrap_or_default(), &report));
+                }
+                Err(_) if cancel.is_cancelled() => {}
+                Err(reason) => {
+                    self.breaks(job.rule, reason);
+                    words.push_str(&self.why_broken(job.rule, &rule.command));
+                }
+            }
+        }
+        words
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Job, Report>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_broken(&self, rule: usize) -> bool {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&rule)
+    }
+
+    fn breaks(&self, rule: usize, reason: String) {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).insert(rule, Some(reason));
+    }
+
+    /// Said once: nobody but the user can do anything about it.
+    fn why_broken(&self, rule: usize, command: &str) -> String {
+        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        match broken.get_mut(&rule).and_then(Option::take) {
+            Some(reason) => {
+                format!("\n\nThe check `{command}` could not be run and is left out from now on: {reason}.")
+            }
+            None => String::new(),
+        }
+    }
+
+    /// What is to be run when these files change.
+    fn jobs(&self, root: &Path, paths: &[String]) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            let mut files: Vec<PathBuf> =
+                paths.iter().map(PathBuf::from).filter(|path| rule.is_for(root, path)).collect();
+            files.sort();
+            if files.is_empty() {
+                continue;
+            }
+            if rule.command.contains("{file}") {
+                jobs.extend(files.into_iter().map(|file| Job { rule: at, files: vec![file] }));
+            } else if rule.command.contains("{files}") {
+                jobs.push(Job { rule: at, files });
+            } else {
+                jobs.push(Job { rule: at, files: Vec::new() });
+            }
+        }
+        jobs
+    }
+
+    async fn run(
+        &self,
+        services: &Services,
+        job: &Job,
+        cancel: &CancellationToken,
+    ) -> Result<Report, String> {
+        let Some(rule) = self.rules.get(job.rule) else { return Ok(Report::default()) };
+        let mut there = Vec::new();
+        for file in &job.files {
+            if services.files.stat(file).await.is_ok() {
+                there.push(quoted(&file.display().to_string()));
+            }
+        }
+        // Nothing can be wrong with files that are not there.
+        if !job.files.is_empty() && there.is_empty() {
+            return Ok(Report::default());
+        }
+        let there = there.join(" ");
+        let command = rule.command.replace("{files}", &there).replace("{file}", &there);
+        let what = Spawn {
+            argv: vec![services.plan.shell.clone().into(), "-c".into(), command.into()],
+            cwd: services.root.clone(),
+            env: services.plan.env.clone(),
+        };
+        let limits = CaptureLimits { time: self.time, keep: KEEP };
+        let ran = capture(&*services.processes, what, b"", limits, cancel.cancelled()).await;
+        let ran = ran.map_err(|error| error.to_string())?;
+        let failed = match ran.end {
+            CaptureEnd::Ended(Ended::Code(code @ (126 | 127))) => {
+                let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
+                return Err(format!("exit code {code}: {said}"));
+            }
+            CaptureEnd::Ended(Ended::Code(code)) => code != 0,
+            CaptureEnd::Ended(Ended::Signal(signal)) => {
+                return Err(format!("it was ended by signal {signal}"));
+            }
+            CaptureEnd::TimedOut => {
+                return Err(format!("it took longer than {} seconds", self.time.as_secs()));
+            }
+            CaptureEnd::Stopped => return Err("cancelled".to_owned()),
+        };
+        let output = [ran.stdout, ran.stderr].concat();
+        Ok(Report::new(failed, &services.redactor.text(&String::from_utf8_lossy(&output))))
+    }
+}
+
+impl Rule {
+    fn is_for(&self, root: &Path, path: &Path) -> bool {
+        match path.strip_prefix(root) {
+            Ok(inside) if !self.name_only => self.glob.is_match(inside),
+            Ok(inside) => inside.file_name().is_some_and(|name| self.glob.is_match(name)),
+            Err(_) => false,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Checks of the user's own: what is new reaches the model in the same result, what is old does not.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lathe_protocol::Toolset;
+use lathe_tools::{CheckRule, Checks, Toolbox};
+use serde_json::json;
+
+use crate::bench::Bench;
+
+/// A type checker of one rule: `x: int = "text"` is wrong.
+const CHECKER: &str = r#"#!/bin/sh
+echo run >> runs
+for file in "$@"; do
+  grep -n ': int = "' "$file" | while IFS=: read -r line rest; do
+    echo "$file:$line: error: str is no int:$rest"
+  done
+done
+! grep -q ': int = "' "$@"
+"#;
+
+fn bench(toolset: Toolset, rules: &[(&str, &str)], seconds: u64) -> Bench {
+    let rules =
+        rules.iter().map(|(glob, command)| CheckRule { glob: (*glob).into(), command: (*command).into() });
+    let checks = Checks::new(rules.collect(), Duration::from_secs(seconds)).unwrap();
+    let bench = Bench::with(|services| Toolbox::new(toolset, Arc::new(services.checked(checks))));
+    bench.put("check.sh", CHECKER);
+    bench
+}
+
+fn runs(bench: &Bench) -> usize {
+    if bench.exists("runs") { bench.get("runs").lines().count() } else { 0 }
+}
+
+#[tokio::test]
+async fn a_type_error_made_by_an_edit_is_told_in_its_result_and_an_old_one_is_not() {
+    let mut bench = bench(Toolset::Lathe, &[("*.py", "sh check.sh {file}")], 60);
+    bench.put("sub/a b.py", "old: int = \"was here\"\nx: int = 1\nend\n");
+    let edit = |old: &str, new: &str| json!({ "path": "sub/a b.py", "old_str": old, "new_str": new });
+    let text = bench.told("edit", edit("x: int = 1", "more\nx: int = \"one\"")).await;
+    assert!(
+        text.ends_with(
+            "\n\nNew since this change, from the check `sh check.sh {file}`:\n<check>\n/W/sub/a b.py:3: error: str is no int:x: int = \"one\"\n</check>"
+        ),
+        "{text}"
+    );
+    assert_eq!(runs(&bench), 2, "once before the first edit, once after");
+    // The same errors lower down are the same errors.
+    let text = bench.told("edit", edit("old: int", "# a line above\nold: int")).await;
+    assert!(!text.contains("<check>"), "{text}");
+    assert_eq!(runs(&bench), 3, "what is known is not asked again");
+    // What is put right is not told.
+    let text = bench.told("edit", edit("x: int = \"one\"", "x: int = 1")).await;
+    assert!(!text.contains("<check>"), "{text}");
+}
+
+#[tokio::test]
+async fn every_file_tool_is_checked_once_for_its_files() {
+    let mut bench =
+        bench(Toolset::Lathe, &[("src/**/*.py", "sh check.sh {files}"), ("*.rs", "echo never")], 60);
+    let bad = "x: int = \"no\"\n";
+    let text = bench.told("write", json!({ "path": "src/new.py", "content": bad })).await;
+    assert!(text.contains("/W/src/new.py:1: error: str is no int"), "{text}");
+    assert_eq!(runs(&bench), 1, "nothing is asked about a file that is not there");
+    bench.put("src/a.py", "a\n");
+    bench.put("src/b.py", "b\n");
+    let patch = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-a\n+x: int = \"a\"\n*** Update File: src/b.py\n@@\n-b\n+x: int = \"b\"\n*** End Patch\n";
+    let text = bench.told("apply_patch", json!({ "patch": patch })).await;
+    assert!(text.contains("/W/src/a.py:1: error") && text.contains("/W/src/b.py:1: error"), "{text}");
+    assert_eq!(runs(&bench), 3);
+    let text = bench.told("write", json!({ "path": "other.py", "content": bad })).await;
+    assert!(!text.contains("<check>"), "{text}");
+    assert_eq!(runs(&bench), 3);
+}
+
+#[tokio::test]
+async fn the_words_of_other_toolsets_carry_it_too() {
+    let mut bench = bench(Toolset::Trae, &[("*.py", "sh check.sh {file}"), ("*.json", "cat {file}")], 60);
+    let path = bench.path("a.py");
+    let call = json!({ "command": "create", "path": path, "file_text": "x: int = \"no\"\n" });
+    let text = bench.told("str_replace_based_edit_tool", call).await;
+    assert!(text.starts_with("File created successfully at: /W/a.py\n\nNew since"), "{text}");
+    let path = bench.put("a.json", "{\"a\": 1}");
+    let call = json!({ "operation": "set", "file_path": path, "json_path": "$.a", "value": "new" });
+    let text = bench.told("json_edit_tool", call).await;
+    assert!(text.contains("{\"a\": \"new\"}"), "{text}");
+}
+
+#[tokio::test]
+async fn a_check_that_cannot_run_is_told_once_and_never_fails_the_edit() {
+    let mut bench = bench(Toolset::Lathe, &[("*.py", "/no/such/checker {file}"), ("*.c", "sleep 30")], 1);
+    let text = bench.told("write", json!({ "path": "a.py", "content": "x\n" })).await;
+    assert!(
+        text.contains("\n\nThe check `/no/such/checker {file}` could not be run and is left out from now on: exit code 127: "),
+        "{text}"
+    );
+    let text = bench.told("edit", json!({ "path": "a.py", "old_str": "x", "new_str": "y" })).await;
+    assert!(!text.contains("check"), "{text}");
+    let began = Instant::now();
+    let text = bench.told("write", json!({ "path": "a.c", "content": "x\n" })).await;
+    assert!(text.ends_with("is left out from now on: it took longer than 1 seconds."), "{text}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_glob_that_is_none_is_refused() {
+    let rule = CheckRule { glob: "[".into(), command: "true".into() };
+    assert!(Checks::new(vec![rule], Duration::ZERO).is_err());
+}

@@ -1,0 +1,141 @@
+//! A program run to its end, with what it printed. It may neither print without end, nor last longer than it is given, nor
+//! leave anything running that it was stopped with.
+
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::{Ended, Processes, Spawn, WorkspaceError};
+
+/// How long output is waited for after the program has ended: a child of its own may hold the pipes.
+const GRACE: Duration = Duration::from_millis(300);
+
+#[derive(Debug, Clone, Copy)]
+pub struct CaptureLimits {
+    pub time: Duration,
+    /// Bytes kept of each stream; the rest is read and dropped.
+    pub keep: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// Whether a stream was longer than what is kept of it.
+    pub cut: bool,
+    pub end: CaptureEnd,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureEnd {
+    Ended(Ended),
+    /// Killed with all it started, because it took too long.
+    TimedOut,
+    /// Killed with all it started, because `stop` was done.
+    Stopped,
+}
+
+/// Starts a program, gives it `input`, and waits for its end.
+pub async fn capture(
+    processes: &dyn Processes,
+    what: Spawn,
+    input: &[u8],
+    limits: CaptureLimits,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Captured, WorkspaceError> {
+    let mut child = processes.spawn(what).await?;
+    let (out, err) = (Kept::new(limits.keep), Kept::new(limits.keep));
+    let pipes = child.pipes();
+    let pumping = async {
+        let Some(mut pipes) = pipes else { return };
+        let feeding = async move {
+            // A program need not read what it is given.
+            let _ = pipes.stdin.write_all(input).await;
+            drop(pipes.stdin);
+        };
+        tokio::join!(feeding, out.fill(pipes.stdout), err.fill(pipes.stderr));
+    };
+    tokio::pin!(pumping, stop);
+    let deadline = tokio::time::Instant::now() + limits.time;
+    let mut pumped = false;
+    let end = loop {
+        tokio::select! {
+            () = &mut pumping, if !pumped => pumped = true,
+            ended = child.wait() => break CaptureEnd::Ended(ended?),
+            () = tokio::time::sleep_until(deadline) => break CaptureEnd::TimedOut,
+            () = &mut stop => break CaptureEnd::Stopped,
+        }
+    };
+    if !pumped {
+        let _ = tokio::time::timeout(GRACE, &mut pumping).await;
+    }
+    match end {
+        CaptureEnd::Ended(_) => {}
+        CaptureEnd::TimedOut | CaptureEnd::Stopped => child.kill_tree().await?,
+    }
+    let ((stdout, out_cut), (stderr, err_cut)) = (out.take(), err.take());
+    Ok(Captured { stdout, stderr, cut: out_cut || err_cut, end })
+}
+
+/// The beginning of a stream.
+struct Kept {
+    most: usize,
+    bytes: Mutex<(Vec<u8>, bool)>,
+}
+
+impl Kept {
+    fn new(most: usize) -> Self {
+        Self { most, bytes: Mutex::default() }
+    }
+
+    async fn fill(&self, mut from: Box<dyn AsyncRead + Send + Unpin>) {
+        let mut chunk = vec![0; 16 << 10];
+        while let Ok(read @ 1..) = from.read(&mut chunk).await {
+            let mut kept = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let room = self.most - kept.0.len();
+            kept.1 |= read > room;
+            kept.0.extend_from_slice(&chunk[..read.min(room)]);
+        }
+    }
+
+    fn take(&self) -> (Vec<u8>, bool) {
+        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalProcesses;
+
+    async fn run(script: &str, input: &[u8], millis: u64) -> Captured {
+        let what = Spawn {
+            argv: ["/bin/sh", "-c", script].map(Into::into).to_vec(),
+            cwd: "/".into(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        };
+        let limits = CaptureLimits { time: Duration::from_millis(millis), keep: 1000 };
+        capture(&LocalProcesses, what, input, limits, std::future::pending()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_program_gets_its_input_and_its_output_is_kept_up_to_the_limit() {
+        let ran = run("cat; echo no >&2; exit 3", b"in", 10_000).await;
+        let end = CaptureEnd::Ended(Ended::Code(3));
+        assert_eq!(ran, Captured { stdout: b"in".into(), stderr: b"no\n".into(), cut: false, end });
+        let ran = run("head -c 5000 /dev/zero", &vec![0; 1 << 20], 10_000).await;
+        assert_eq!((ran.stdout.len(), ran.cut), (1000, true));
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_or_is_stopped_ends_with_all_it_started() {
+        let began = std::time::Instant::now();
+        let ran = run("echo begun; sleep 97 & sleep 97", b"", 300).await;
+        assert_eq!((ran.end, ran.stdout.as_slice()), (CaptureEnd::TimedOut, &b"begun\n"[..]));
+        let ran = run("sleep 2 & echo left", b"", 10_000).await;
+        assert_eq!((ran.end, ran.stdout.as_slice()), (CaptureEnd::Ended(Ended::Code(0)), &b"left\n"[..]));
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    }
+}
