@@ -9,7 +9,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::ops::ControlFlow;
 
-use lathe_grammars::{InputEdit, Language, Node, ParseOptions, Point, Tree};
+pub use lathe_grammars::Language;
+use lathe_grammars::{InputEdit, Node, ParseOptions, Point, Tree};
 
 use crate::Text;
 

@@ -11,19 +11,29 @@ use lathe_changes::TreeChange;
 use lathe_protocol::{Digest, SeenFile};
 use lathe_workspace::{Applied, Expect, FileOp, Files, WorkspaceError};
 
+use crate::outcome::{Data, Outcome};
 use crate::services::Services;
 
 /// What a file tool did.
 pub(crate) struct Committed {
     /// Folders that were made on the way, then the files.
     pub(crate) changes: Vec<TreeChange>,
+    /// The files themselves, for whoever looks at them.
+    pub(crate) files: Vec<Applied>,
     /// Why a change that was made cannot be taken back.
     pub(crate) unrecorded: Option<BlobError>,
 }
 
 impl Committed {
+    /// The outcome of a tool whose act this was.
+    pub(crate) fn into_outcome(self, data: Data) -> Outcome {
+        let seen = self.seen();
+        let Self { changes, files, unrecorded } = self;
+        Outcome { changes, files, unrecorded, seen, ..Ok(data).into() }
+    }
+
     /// The files as they are now: the model made them so.
-    pub(crate) fn seen(&self) -> Vec<SeenFile> {
+    fn seen(&self) -> Vec<SeenFile> {
         let file = |change: &TreeChange| change.mode & TYPE == FILE;
         let seen = |change: &TreeChange| {
             Some(SeenFile { path: change.path.display().to_string(), hash: change.after.clone()? })
@@ -46,12 +56,11 @@ pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result
     let storing = tokio::task::spawn_blocking(move || store(&blobs, &contents));
     let (applied, stored) = tokio::join!(files.apply(ops), storing);
     let applied = applied?;
-    let mut committed = Committed { changes: made(files, missing).await, unrecorded: None };
+    let mut committed = Committed { changes: made(files, missing).await, files: applied, unrecorded: None };
     let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
-    for (at, applied) in applied.into_iter().enumerate() {
+    for (at, applied) in committed.files.iter().enumerate() {
         let before = known.get(at).cloned().flatten();
-        let Applied { path, before: content, after: _, mode } = applied;
-        let before = match keep(services, before, content).await {
+        let before = match keep(services, before, applied.before.as_deref()).await {
             Ok(before) => before,
             Err(error) => {
                 failed = Some(error);
@@ -59,7 +68,8 @@ pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result
             }
         };
         let after = after.get(at).cloned().flatten();
-        committed.changes.push(TreeChange { path, before, after, mode: FILE | mode, mode_before: None });
+        let (path, mode) = (applied.path.clone(), FILE | applied.mode);
+        committed.changes.push(TreeChange { path, before, after, mode, mode_before: None });
     }
     if failed.is_some() {
         // Half a record would take back the wrong thing.
@@ -99,7 +109,7 @@ fn store(blobs: &Blobs, contents: &[Option<Vec<u8>>]) -> (Vec<Option<Digest>>, O
 async fn keep(
     services: &Arc<Services>,
     known: Option<Digest>,
-    content: Option<Vec<u8>>,
+    content: Option<&[u8]>,
 ) -> Result<Option<Digest>, BlobError> {
     let Some(content) = content else { return Ok(None) };
     if let Some(known) = known
@@ -107,7 +117,7 @@ async fn keep(
     {
         return Ok(Some(known));
     }
-    let blobs = services.blobs.clone();
+    let (blobs, content) = (services.blobs.clone(), content.to_vec());
     match tokio::task::spawn_blocking(move || blobs.put(&content)).await {
         Ok(stored) => stored.map(Some),
         Err(gone) => Err(lost(services, gone)),

@@ -12,6 +12,7 @@ use crate::bash::shares;
 use crate::face::Voice;
 use crate::outcome::{Attached, Data, Outcome, ShellData};
 use crate::services::Services;
+use crate::syntax;
 
 /// Words the outcome for the model and stores what the journal names.
 pub(crate) async fn finish(
@@ -21,7 +22,7 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, unrecorded, not_undoable, seen, memory, attached } = outcome;
+    let Outcome { mut data, changes, files, unrecorded, not_undoable, seen, memory, attached } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -54,6 +55,7 @@ pub(crate) async fn finish(
     }
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
     finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
+    finished.text += &syntax::told(services, &files).await;
     if let Some(error) = unrecorded {
         not_recorded(&mut finished, &error);
     }

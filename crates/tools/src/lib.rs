@@ -31,6 +31,7 @@ mod schema;
 mod search;
 mod selection;
 mod services;
+mod syntax;
 mod think;
 mod todo;
 mod tool;

@@ -9,6 +9,7 @@ use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
 use lathe_search::{Found, FoundFiles, TextQuery};
 use lathe_shell::LineExit;
+use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
 use crate::bash::Printed;
@@ -19,6 +20,8 @@ pub(crate) struct Outcome {
     pub(crate) data: Result<Data, Problem>,
     /// What is another in the tree.
     pub(crate) changes: Vec<TreeChange>,
+    /// What a file tool wrote, with what was there before.
+    pub(crate) files: Vec<Applied>,
     /// Why a change that was made is not among them.
     pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
@@ -39,6 +42,7 @@ impl From<Result<Data, Problem>> for Outcome {
         Self {
             data,
             changes: Vec::new(),
+            files: Vec::new(),
             unrecorded: None,
             not_undoable: Vec::new(),
             seen: Vec::new(),

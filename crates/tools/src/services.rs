@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_blobs::Blobs;
+use lathe_edit::syntax::SyntaxCache;
 use lathe_protocol::OutputStream;
 use lathe_redact::Redactor;
 use lathe_shell::{Shell, ShellError, ShellOptions, place_ax};
@@ -38,6 +39,8 @@ pub struct Services {
     pub tracking: Tracking,
     /// What looks at files after they were changed.
     pub checks: Checks,
+    /// Trees of files that were changed lately.
+    pub(crate) syntax: Arc<Mutex<SyntaxCache>>,
     shell: Mutex<Option<Shell>>,
 }
 
@@ -59,6 +62,7 @@ impl Services {
             plan,
             tracking: Tracking::off(),
             checks: Checks::default(),
+            syntax: Arc::default(),
             shell: Mutex::new(None),
         }
     }

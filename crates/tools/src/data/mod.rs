@@ -123,8 +123,7 @@ impl Edit {
         let op = FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: after };
         let done = commit(&context.services, vec![op]).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
-        let seen = done.seen();
-        Ok(Outcome { changes: done.changes, unrecorded: done.unrecorded, seen, ..Ok(data).into() })
+        Ok(done.into_outcome(data))
     }
 
     /// The content before, and after if there is a change.

@@ -158,13 +158,7 @@ impl Edit {
             FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: edited.content };
         let done =
             commit(&context.services, vec![op]).await.map_err(|error| self.wrong(error, Doing::Writing))?;
-        let seen = done.seen();
-        Ok(Outcome {
-            changes: done.changes,
-            unrecorded: done.unrecorded,
-            seen,
-            ..Ok(Data::Edited(data)).into()
-        })
+        Ok(done.into_outcome(Data::Edited(data)))
     }
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {

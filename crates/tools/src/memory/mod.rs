@@ -150,7 +150,7 @@ impl Remember {
         let done = match self.scope {
             Scope::User => {
                 save(&self.path, &proposed).map_err(|error| Problem::Memory(error.to_string()))?;
-                Committed { changes: Vec::new(), unrecorded: None }
+                Committed { changes: Vec::new(), files: Vec::new(), unrecorded: None }
             }
             Scope::Project => {
                 let expect = if current.is_empty() && context.services.files.stat(&self.path).await.is_err() {
@@ -167,13 +167,7 @@ impl Remember {
             }
         };
         let data = RememberedData { fact: self.fact.clone(), path: self.path.display().to_string() };
-        let seen = done.seen();
-        Ok(Outcome {
-            changes: done.changes,
-            unrecorded: done.unrecorded,
-            seen,
-            ..Ok(Data::Remembered(data)).into()
-        })
+        Ok(done.into_outcome(Data::Remembered(data)))
     }
 }
 

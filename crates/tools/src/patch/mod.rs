@@ -138,13 +138,7 @@ impl Apply {
         let place = self.paths.first().map(|(_, path)| path.clone()).unwrap_or_else(|| self.root.clone());
         let done = commit(&context.services, ops).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &place, Doing::Writing))?;
-        let seen = done.seen();
-        Ok(Outcome {
-            changes: done.changes,
-            unrecorded: done.unrecorded,
-            seen,
-            ..Ok(Data::Patched(data)).into()
-        })
+        Ok(done.into_outcome(Data::Patched(data)))
     }
 
     fn problem(&self, error: PatchError) -> Problem {

@@ -145,8 +145,7 @@ impl Write {
         let op = FileOp::Write { path: self.path.clone(), expect, content };
         let done = commit(&context.services, vec![op]).await.map_err(wrong(Doing::Writing))?;
         let data = Data::Written(WrittenData { path, existed, lines });
-        let seen = done.seen();
-        Ok(Outcome { changes: done.changes, unrecorded: done.unrecorded, seen, ..Ok(data).into() })
+        Ok(done.into_outcome(data))
     }
 }
 

@@ -14,6 +14,7 @@ mod paths;
 mod reading;
 mod secrets;
 mod specs;
+mod syntax;
 mod think;
 mod trae_edit;
 mod trae_view;
