@@ -37,6 +37,13 @@ pub enum CaptureEnd {
     Stopped,
 }
 
+impl Captured {
+    /// Of a program that never ran.
+    pub fn nothing() -> Self {
+        Self { stdout: Vec::new(), stderr: Vec::new(), cut: false, end: CaptureEnd::Stopped }
+    }
+}
+
 /// Starts a program, gives it `input`, and waits for its end.
 pub async fn capture(
     processes: &dyn Processes,

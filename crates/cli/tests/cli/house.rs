@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -22,6 +22,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
     ("changes", &["protocol", "blobs", "workspace"]),
     ("grammars", &[]),
     ("search", &["protocol", "workspace"]),
+    ("extend", &["protocol", "workspace"]),
     ("edit", &["protocol", "grammars"]),
     ("tools", &["protocol", "blobs", "redact", "policy", "workspace", "shell", "edit", "changes", "search"]),
     ("agent", &["protocol", "blobs", "redact", "journal", "model", "policy", "workspace", "tools"]),
@@ -39,6 +40,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
             "edit",
             "changes",
             "search",
+            "extend",
             "tools",
             "agent",
             "views",

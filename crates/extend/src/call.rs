@@ -1,0 +1,67 @@
+//! One call of a tool that was found.
+
+use lathe_protocol::Raw;
+use lathe_workspace::{CaptureEnd, CaptureLimits, Captured, Ended, capture};
+use tokio_util::sync::CancellationToken;
+
+use crate::Program;
+
+/// Bytes kept of each stream: more than the model is shown.
+const KEEP: usize = 1 << 20;
+
+impl Program {
+    /// What the tool printed. Anything on standard error, an exit code other than 0 and a signal are failures, whose text
+    /// is what the model is told.
+    pub async fn call(
+        &self,
+        name: &str,
+        arguments: &Raw,
+        cancel: &CancellationToken,
+    ) -> Result<String, String> {
+        let limits = CaptureLimits { time: self.call_time, keep: KEEP };
+        let ran = match self.spawn(&self.call_command, &[name]) {
+            Ok(what) => {
+                let input = arguments.get().as_bytes();
+                capture(&*self.processes, what, input, limits, cancel.cancelled()).await
+            }
+            Err(error) => return Err(failure(&Captured::nothing(), Some(error.to_string()))),
+        };
+        match ran {
+            Err(error) => Err(failure(&Captured::nothing(), Some(error.to_string()))),
+            Ok(ran) => match ran.end {
+                CaptureEnd::Ended(Ended::Code(0)) if ran.stderr.is_empty() => Ok(text(&ran.stdout)),
+                CaptureEnd::Ended(_) => Err(failure(&ran, None)),
+                CaptureEnd::TimedOut => {
+                    let seconds = self.call_time.as_secs();
+                    let error =
+                        format!("timed out after {seconds} seconds; it and all it started was killed");
+                    Err(failure(&ran, Some(error)))
+                }
+                CaptureEnd::Stopped => Err(failure(&ran, Some("cancelled by the user".to_owned()))),
+            },
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The five lines, whatever there is to tell.
+fn failure(ran: &Captured, error: Option<String>) -> String {
+    let printed = |bytes: &[u8]| if bytes.is_empty() { "(empty)".to_owned() } else { text(bytes) };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "(none)".to_owned());
+    let (code, signal) = match ran.end {
+        CaptureEnd::Ended(Ended::Code(code)) => (Some(code), None),
+        CaptureEnd::Ended(Ended::Signal(signal)) => (None, Some(signal)),
+        CaptureEnd::TimedOut | CaptureEnd::Stopped => (None, None),
+    };
+    [
+        format!("Stdout: {}", printed(&ran.stdout)),
+        format!("Stderr: {}", printed(&ran.stderr)),
+        format!("Error: {}", or_none(error)),
+        format!("Exit Code: {}", or_none(code.map(|code| code.to_string()))),
+        format!("Signal: {}", or_none(signal.map(|signal| signal.to_string()))),
+    ]
+    .join("\n")
+}

@@ -1,0 +1,115 @@
+//! Function declarations, in the forms in which programs print them.
+
+use lathe_protocol::Raw;
+use serde_json::{Value, json};
+
+/// Tools taken from one program at most.
+const MOST: usize = 500;
+
+/// A tool as its program declares it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiscoveredTool {
+    /// The name the program knows.
+    pub name: String,
+    /// Its own description, and how it is called.
+    pub description: String,
+    pub schema: Raw,
+}
+
+impl DiscoveredTool {
+    /// The name the model calls: of letters every provider takes, and not longer than any of them takes.
+    pub fn model_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
+        let name: String = format!("discovered_tool_{}", self.name).chars().map(plain).collect();
+        if name.len() <= 63 {
+            return name;
+        }
+        // All of it is ASCII by now.
+        let (head, tail) = (name.get(..28), name.get(name.len() - 32..));
+        format!("{}___{}", head.unwrap_or_default(), tail.unwrap_or_default())
+    }
+}
+
+/// A list of declarations, or of objects that hold such lists.
+pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Vec<DiscoveredTool>, String> {
+    let value: Value =
+        serde_json::from_slice(printed).map_err(|error| format!("it printed no JSON ({error})"))?;
+    let Value::Array(items) = value else {
+        return Err("it printed no JSON list of functions".to_owned());
+    };
+    let mut tools = Vec::new();
+    for item in &items {
+        let inner = item.get("function_declarations").or_else(|| item.get("functionDeclarations"));
+        match inner {
+            Some(Value::Array(inner)) => {
+                tools.extend(inner.iter().filter_map(|one| tool(one, discovery, call)))
+            }
+            Some(_) | None => tools.extend(tool(item, discovery, call)),
+        }
+    }
+    tools.truncate(MOST);
+    Ok(tools)
+}
+
+/// A declaration without a name is passed over.
+fn tool(declared: &Value, discovery: &str, call: &str) -> Option<DiscoveredTool> {
+    let name = declared.get("name")?.as_str().filter(|name| !name.trim().is_empty())?;
+    let own = declared.get("description").and_then(Value::as_str).unwrap_or_default();
+    let schema = match declared.get("parametersJsonSchema") {
+        Some(Value::Object(schema)) if !schema.is_empty() => Value::Object(schema.clone()),
+        // Any object will do; some providers want that to be said.
+        Some(_) | None => json!({ "type": "object", "properties": {} }),
+    };
+    Some(DiscoveredTool {
+        name: name.to_owned(),
+        description: format!("{own}\n\n{}", protocol(name, discovery, call)).trim_start().to_owned(),
+        schema: Raw::from_serialize(&schema).ok()?,
+    })
+}
+
+fn protocol(name: &str, discovery: &str, call: &str) -> String {
+    format!(
+        "This tool was found in the project by running `{discovery}`. A call runs `{call} {name}` in the project's folder, with the parameters as JSON on standard input.\nIf that succeeds, what it printed on standard output is returned. If not, these lines are:\n\nStdout: what it printed on standard output; `(empty)` if nothing, perhaps only a part.\nStderr: what it printed on standard error; `(empty)` if nothing, perhaps only a part.\nError: what went wrong with the process; `(none)` if nothing did.\nExit Code: a number; `(none)` if a signal ended it.\nSignal: a number; `(none)` if no signal ended it."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(printed: &str) -> Result<Vec<String>, String> {
+        read(printed.as_bytes(), "d", "c").map(|tools| tools.iter().map(DiscoveredTool::model_name).collect())
+    }
+
+    #[test]
+    fn the_three_forms_are_read_and_the_nameless_are_passed_over() {
+        let printed = r#"[
+            {"function_declarations": [{"name": "one"}, {"description": "nameless"}]},
+            {"functionDeclarations": [{"name": "two"}]},
+            {"name": "three/3", "parameters": {"ignored": true}},
+            {"other": 1}, 7, "text", null
+        ]"#;
+        assert_eq!(
+            names(printed),
+            Ok(["one", "two", "three_3"].map(|name| format!("discovered_tool_{name}")).to_vec())
+        );
+        assert!(names("{}").unwrap_err().contains("no JSON list"));
+        assert!(names("nothing").unwrap_err().contains("no JSON"));
+    }
+
+    #[test]
+    fn only_a_json_schema_is_a_schema_and_long_names_are_shortened() {
+        let printed = r#"[{"name": "a", "description": "Does a.", "parametersJsonSchema": {"type": "object", "required": ["x"]}, "parameters": {}}]"#;
+        let [tool] = &read(printed.as_bytes(), "find it", "call").unwrap()[..] else { panic!() };
+        assert_eq!(tool.schema.get(), r#"{"type":"object","required":["x"]}"#);
+        assert!(tool.description.starts_with(
+            "Does a.\n\nThis tool was found in the project by running `find it`. A call runs `call a` in"
+        ));
+        let long = format!("[{{\"name\": \"{}\"}}]", "x".repeat(90));
+        let name = &names(&long).unwrap()[0];
+        assert!(
+            name.len() == 63 && name.starts_with("discovered_tool_xxx") && name.contains("___"),
+            "{name}"
+        );
+    }
+}

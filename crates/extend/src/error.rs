@@ -1,0 +1,12 @@
+use lathe_workspace::WorkspaceError;
+
+/// Why there are no tools of a program.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtendError {
+    #[error("the command `{command}` cannot be split into words: {reason}")]
+    Words { command: String, reason: &'static str },
+    #[error("the tool discovery command `{command}` failed: {reason}")]
+    Discovery { command: String, reason: String },
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+}

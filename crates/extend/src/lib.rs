@@ -1,0 +1,87 @@
+//! Tools that a program of the user's offers: found by one command, run by another.
+//!
+//! The protocol is Gemini CLI's, so that programs written for it work: the first command prints function declarations as
+//! JSON, the second is given the name of a tool as its last argument and the arguments on standard input. What Gemini CLI
+//! leaves open is closed here: both may take only so long and print only so much, and a call that is cancelled ends with
+//! everything it started.
+//!
+//! No shell is used. A command is split into words once, and what the model writes only ever reaches standard input.
+
+mod call;
+mod declaration;
+mod error;
+mod words;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, Spawn, capture};
+use tokio_util::sync::CancellationToken;
+
+pub use declaration::DiscoveredTool;
+pub use error::ExtendError;
+
+/// How long the discovery may take.
+const DISCOVERY: Duration = Duration::from_secs(60);
+
+/// Bytes the discovery may print.
+const PRINTED: usize = 10 << 20;
+
+/// The two commands, and where they run.
+#[derive(Clone)]
+pub struct Program {
+    pub discovery_command: String,
+    pub call_command: String,
+    /// How long a call may take.
+    pub call_time: Duration,
+    pub processes: Arc<dyn Processes>,
+    pub folder: PathBuf,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Program {
+    /// The tools there are, in the order in which they were declared.
+    pub async fn discover(&self, cancel: &CancellationToken) -> Result<Vec<DiscoveredTool>, ExtendError> {
+        let what = self.spawn(&self.discovery_command, &[])?;
+        // What cannot be called need not be looked for.
+        words::split(&self.call_command)?;
+        let limits = CaptureLimits { time: DISCOVERY, keep: PRINTED };
+        let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
+        let failed = |reason: String| {
+            let stderr = String::from_utf8_lossy(&ran.stderr);
+            let said: String = stderr.trim().chars().take(500).collect();
+            let said = if said.is_empty() { said } else { format!(": {said}") };
+            ExtendError::Discovery { command: self.discovery_command.clone(), reason: reason + &said }
+        };
+        match ran.end {
+            CaptureEnd::Ended(Ended::Code(0)) => {}
+            CaptureEnd::Ended(Ended::Code(code)) => return Err(failed(format!("exit code {code}"))),
+            CaptureEnd::Ended(Ended::Signal(signal)) => return Err(failed(format!("signal {signal}"))),
+            CaptureEnd::TimedOut => {
+                return Err(failed(format!("it took longer than {} seconds", DISCOVERY.as_secs())));
+            }
+            CaptureEnd::Stopped => return Err(failed("cancelled".to_owned())),
+        }
+        if ran.cut {
+            return Err(failed(format!("it printed more than {} MB", PRINTED >> 20)));
+        }
+        declaration::read(&ran.stdout, &self.discovery_command, &self.call_command).map_err(failed)
+    }
+
+    /// The program that a call starts.
+    pub fn called(&self) -> String {
+        words::split(&self.call_command).ok().and_then(|words| words.into_iter().next()).unwrap_or_default()
+    }
+
+    fn spawn(&self, command: &str, more: &[&str]) -> Result<Spawn, ExtendError> {
+        let words = words::split(command)?;
+        let argv = words.iter().map(String::as_str).chain(more.iter().copied());
+        Ok(Spawn {
+            argv: argv.map(OsString::from).collect(),
+            cwd: self.folder.clone(),
+            env: self.env.clone(),
+        })
+    }
+}

@@ -1,0 +1,128 @@
+//! Real programs in temporary folders.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lathe_extend::Program;
+use lathe_protocol::Raw;
+use lathe_workspace::LocalProcesses;
+use tokio_util::sync::CancellationToken;
+
+fn program(folder: &Path, discovery: &str, call: &str) -> Program {
+    for (name, text) in [("discover.sh", discovery), ("call.sh", call)] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    Program {
+        discovery_command: "sh 'discover.sh' \"one word\"".to_owned(),
+        call_command: "sh call.sh".to_owned(),
+        call_time: Duration::from_secs(20),
+        processes: Arc::new(LocalProcesses),
+        folder: folder.to_owned(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+    }
+}
+
+fn arguments() -> Raw {
+    Raw::parse(r#"{"x": "a b; $(touch pwned)"}"#).unwrap()
+}
+
+#[tokio::test]
+async fn tools_are_found_and_called_without_a_shell_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(
+        folder.path(),
+        r#"test "$#" = 1 && echo "[{\"name\": \"$1\", \"description\": \"A tool.\"}]""#,
+        r#"printf '%s got ' "$1"; cat"#,
+    );
+    let cancel = CancellationToken::new();
+    let tools = program.discover(&cancel).await.unwrap();
+    assert_eq!((tools.len(), tools[0].name.as_str()), (1, "one word"));
+    assert_eq!(tools[0].model_name(), "discovered_tool_one_word");
+    assert_eq!(
+        program.call("one word", &arguments(), &cancel).await,
+        Ok(r#"one word got {"x":"a b; $(touch pwned)"}"#.to_owned())
+    );
+    assert!(!folder.path().join("pwned").exists());
+    assert_eq!(program.called(), "sh");
+}
+
+#[tokio::test]
+async fn every_way_to_fail_has_the_five_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = r#"
+case $1 in
+  warns) echo out; echo err >&2;;
+  fails) exit 3;;
+  dies) kill -9 $$;;
+  hangs) echo begun; sleep 95 & sleep 95;;
+esac"#;
+    let mut program = program(folder.path(), "", call);
+    program.call_time = Duration::from_millis(500);
+    let cancel = CancellationToken::new();
+    let began = Instant::now();
+    for (name, expected) in [
+        ("warns", "Stdout: out\n\nStderr: err\n\nError: (none)\nExit Code: 0\nSignal: (none)"),
+        ("fails", "Stdout: (empty)\nStderr: (empty)\nError: (none)\nExit Code: 3\nSignal: (none)"),
+        ("dies", "Stdout: (empty)\nStderr: (empty)\nError: (none)\nExit Code: (none)\nSignal: 9"),
+        (
+            "hangs",
+            "Stdout: begun\n\nStderr: (empty)\nError: timed out after 0 seconds; it and all it started was killed\nExit Code: (none)\nSignal: (none)",
+        ),
+    ] {
+        assert_eq!(program.call(name, &arguments(), &cancel).await, Err(expected.to_owned()));
+    }
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    program.call_command = "/no/such/program".to_owned();
+    let text = program.call("x", &arguments(), &cancel).await.unwrap_err();
+    assert!(text.contains("\nError: cannot start /no/such/program: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = program(folder.path(), "", "sh -c 'echo $$ > pid; sleep 96'");
+    let cancel = CancellationToken::new();
+    let (stop, pid) = (cancel.clone(), folder.path().join("pid"));
+    let watching = tokio::spawn(async move {
+        loop {
+            let text = std::fs::read_to_string(&pid).unwrap_or_default();
+            if text.ends_with('\n') {
+                stop.cancel();
+                return text.trim().to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let text = program.call("x", &arguments(), &cancel).await.unwrap_err();
+    assert!(text.contains("Error: cancelled by the user"), "{text}");
+    let pid = watching.await.unwrap();
+    for _ in 0..500 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if stat.is_empty() || stat.contains(") Z") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{pid} is still alive");
+}
+
+#[tokio::test]
+async fn a_discovery_that_fails_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let cancel = CancellationToken::new();
+    for (script, expected) in [
+        ("echo oops >&2; exit 4", "failed: exit code 4: oops"),
+        ("echo not json", "failed: it printed no JSON"),
+        ("echo '{}'", "failed: it printed no JSON list of functions"),
+        ("head -c 11000000 /dev/zero", "failed: it printed more than 10 MB"),
+    ] {
+        let error = program(folder.path(), script, "").discover(&cancel).await.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let mut program = program(folder.path(), "echo '[]'", "");
+    program.call_command = "'".to_owned();
+    assert!(program.discover(&cancel).await.unwrap_err().to_string().contains("a quote is not closed"));
+}
