@@ -390,6 +390,12 @@ pub(crate) struct ToolRunArgs {
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
+    /// Print what it would do, as JSON, and run nothing
+    #[arg(long, conflicts_with = "proposed")]
+    pub(crate) preview: bool,
+    /// Run what this file makes of the text the call proposes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) proposed: Option<PathBuf>,
 }
 
 #[derive(Args)]

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use clap::CommandFactory;
-use lathe_host::{CheckState, Home, Host, ToolRun};
-use lathe_protocol::Toolset;
+use lathe_host::{CheckState, Home, Host, ToolLook, ToolRun};
+use lathe_protocol::{CallFinished, Toolset};
 use serde_json::json;
 
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
@@ -31,7 +31,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Diff(args) => rewind::diff(&host, &args),
         Command::Watch(args) => travel::watch(&host, &args).await,
         Command::Replay(args) => travel::replay(&host, &args).await,
-        Command::Tools(args) => tools(&host, &args),
+        Command::Tools(args) => tools(&host, &args).await,
         Command::Tool(args) => match args.command {
             ToolCommand::Run(args) => tool_run(&host, args).await,
         },
@@ -58,13 +58,18 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
     }
 }
 
-fn tools(host: &Host, args: &ToolsArgs) -> Exit {
+async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
     let given = Given { toolset: args.toolset, ..Given::default() };
     let config = match settings::settings(host, Path::new("."), args.config_file.as_deref(), &given) {
         Ok(config) => config,
         Err(exit) => return exit,
     };
-    let specs = Host::tools(settings::toolset(&config).unwrap_or(Toolset::Lathe));
+    let toolset = settings::toolset(&config).unwrap_or(Toolset::Lathe);
+    let (choice, extras) = (settings::tool_choice(&config.settings), settings::extras(&config.settings));
+    let specs = match host.tools(toolset, Path::new("."), choice, &extras).await {
+        Ok(specs) => specs,
+        Err(error) => return Exit::host(&error),
+    };
     if args.json {
         term::out(&format!("{}\n", json!(specs)));
         return Exit::Done;
@@ -81,6 +86,14 @@ fn tools(host: &Host, args: &ToolsArgs) -> Exit {
 }
 
 async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
+    let config = match settings::settings(host, &args.working_dir, None, &Given::default()) {
+        Ok(config) => config,
+        Err(exit) => return exit,
+    };
+    let proposed = match args.proposed.as_ref().map(std::fs::read_to_string).transpose() {
+        Ok(proposed) => proposed,
+        Err(error) => return Exit::wrong_usage(&format!("--proposed cannot be read: {error}")),
+    };
     let cancel = tokio_util::sync::CancellationToken::new();
     let run = ToolRun {
         name: args.name,
@@ -89,8 +102,17 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         mode: args.mode.map(Into::into),
         folder: args.working_dir,
         cancel: cancel.clone(),
+        extras: settings::extras(&config.settings),
     };
-    let running = host.run_tool(run);
+    if args.preview {
+        return tool_preview(host, run).await;
+    }
+    let running = async {
+        match &proposed {
+            Some(proposed) => host.run_proposed(run, proposed).await,
+            None => host.run_tool(run).await,
+        }
+    };
     tokio::pin!(running);
     let ran = tokio::select! {
         ran = &mut running => ran,
@@ -100,16 +122,29 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         }
     };
     match ran {
-        Ok(finished) => {
-            let end = if finished.text.ends_with('\n') { "" } else { "\n" };
-            term::out(&format!("{}{end}", finished.text));
-            match finished.error {
-                None => Exit::Done,
-                Some(_) if cancel.is_cancelled() => Exit::Cancelled,
-                Some(_) => Exit::Failed,
-            }
-        }
+        Ok(finished) => tool_finished(&finished, cancel.is_cancelled()),
         Err(error) => Exit::host(&error),
+    }
+}
+
+async fn tool_preview(host: &Host, run: ToolRun) -> Exit {
+    match host.preview_tool(run).await {
+        Ok(ToolLook::Preview(preview)) => {
+            term::out(&format!("{}\n", preview.get()));
+            Exit::Done
+        }
+        Ok(ToolLook::Refused(finished)) => tool_finished(&finished, false),
+        Err(error) => Exit::host(&error),
+    }
+}
+
+fn tool_finished(finished: &CallFinished, cancelled: bool) -> Exit {
+    let end = if finished.text.ends_with('\n') { "" } else { "\n" };
+    term::out(&format!("{}{end}", finished.text));
+    match finished.error {
+        None => Exit::Done,
+        Some(_) if cancelled => Exit::Cancelled,
+        Some(_) => Exit::Failed,
     }
 }
 

@@ -85,6 +85,8 @@ impl Exit {
             | HostError::Prices(_)
             | HostError::Replay(_)
             | HostError::Check(_)
+            | HostError::Discovery(_)
+            | HostError::NotModifiable(_)
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)
             | HostError::Patch(_)

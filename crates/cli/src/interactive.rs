@@ -127,7 +127,7 @@ fn status(host: &Host, session: &Session, language: Language) {
         (Say::Provider, options.model.provider.clone()),
         (Say::Model, options.model.model.clone()),
         (Say::Mode, options.mode.as_str().to_owned()),
-        (Say::Tools, Host::tools(options.toolset).len().to_string()),
+        (Say::Tools, session.tools.to_string()),
         (Say::Session, session.id.to_string()),
         (Say::Tasks, report.map_or(0, |report| report.run.0).to_string()),
     ];

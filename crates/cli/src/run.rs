@@ -58,7 +58,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         extras: extras(&config.settings),
     };
     if args.show_request {
-        return show_request(host, &plan, &task);
+        return show_request(host, &plan, &task).await;
     }
     if let Some(path) = run.patch_path.as_deref() {
         let folder = absolute(path).parent().map(Path::to_owned).unwrap_or_default();
@@ -184,8 +184,8 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     }
 }
 
-fn show_request(host: &Host, plan: &SessionPlan, task: &str) -> Exit {
-    match host.first_request(plan, task) {
+async fn show_request(host: &Host, plan: &SessionPlan, task: &str) -> Exit {
+    match host.first_request(plan, task).await {
         Ok(request) => {
             let (system, tools) = (request.system_chars / 4, request.tools_chars / 4);
             term::out(&format!("{}\n", String::from_utf8_lossy(&request.body)));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{Config, Flag, Inputs, Settings, Source, load, trae_show_config};
-use lathe_host::{Extras, Host, ModelRequest, ModelSource, Pace, Strictness};
+use lathe_host::{Discovery, Extras, Host, ModelRequest, ModelSource, Pace, Strictness};
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
 
@@ -114,7 +114,15 @@ pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
 
 /// The programs the user named.
 pub(crate) fn extras(settings: &Settings) -> Extras {
-    Extras { checks: settings.check.clone().into_iter().collect(), check_seconds: settings.run.check_seconds }
+    Extras {
+        checks: settings.check.clone().into_iter().collect(),
+        check_seconds: settings.run.check_seconds,
+        discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
+            discovery_command,
+            call_command: settings.tools.call_command.clone(),
+            call_seconds: settings.tools.call_seconds,
+        }),
+    }
 }
 
 /// The toolset that was asked for. A Trae file's user gets Trae's; nobody's word leaves the choice to a cassette.

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 
+use crate::extras::Extras;
 use crate::providers::{PROVIDERS, Provider};
 use crate::session::Host;
 use crate::toolrun::ToolRun;
@@ -107,6 +108,7 @@ impl Host {
             mode: None,
             folder: folder.to_owned(),
             cancel: CancellationToken::new(),
+            extras: Extras::default(),
         };
         match self.run_tool(run).await {
             Ok(finished) if finished.error.is_none() => {

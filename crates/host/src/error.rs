@@ -43,6 +43,10 @@ pub enum HostError {
     NoSuchTool { name: String, known: Vec<String> },
     #[error("the arguments of the tool are no JSON object: {0}")]
     ToolArguments(String),
+    #[error("the proposal of `{0}` cannot be changed: it proposes no text")]
+    NotModifiable(String),
+    #[error("the tools of a program cannot be used: {0}")]
+    Discovery(String),
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
     #[error(transparent)]
@@ -90,6 +94,8 @@ impl HostError {
             Self::NoSuchTool { .. } => "no-such-tool",
             Self::ToolArguments(_) => "tool-arguments",
             Self::Check(_) => "check",
+            Self::Discovery(_) => "discovery",
+            Self::NotModifiable(_) => "not-modifiable",
             Self::Journal(JournalError::Held { .. }) => "session-held",
             Self::Journal(JournalError::NoSpace { .. })
             | Self::Agent(AgentError::Journal(JournalError::NoSpace { .. })) => "disk-full",

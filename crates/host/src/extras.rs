@@ -1,10 +1,17 @@
-//! What the user's own configuration adds to the tools of a session.
+//! What the user's own configuration adds to the tools of a session: checks of changed files, and tools of a program.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_tools::{CheckRule, Checks};
+use lathe_extend::Program;
+use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_tools::{CheckRule, Checks, OutsideTool, Provider, ToolAbout, Toolbox};
+use lathe_workspace::LocalProcesses;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
+use crate::session::{Host, shell_env};
 
 /// Programs the user named: a project cannot.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +19,15 @@ pub struct Extras {
     /// Glob and command of what looks at changed files.
     pub checks: Vec<(String, String)>,
     pub check_seconds: u32,
+    pub discovery: Option<Discovery>,
+}
+
+/// A program that offers tools.
+#[derive(Debug, Clone)]
+pub struct Discovery {
+    pub discovery_command: String,
+    pub call_command: Option<String>,
+    pub call_seconds: u32,
 }
 
 impl Extras {
@@ -20,5 +36,66 @@ impl Extras {
             |(glob, command): &(String, String)| CheckRule { glob: glob.clone(), command: command.clone() };
         let time = Duration::from_secs(self.check_seconds.into());
         Checks::new(self.checks.iter().map(rule).collect(), time).map_err(HostError::Check)
+    }
+
+    /// Starts the program, if there is one, and asks it what it offers.
+    pub(crate) async fn outside(&self, root: &Path) -> Result<Vec<OutsideTool>, HostError> {
+        let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
+        let wrong = |reason: String| HostError::Discovery(reason);
+        let call_command = discovery.call_command.clone();
+        let program = Program {
+            discovery_command: discovery.discovery_command.clone(),
+            call_command: call_command
+                .ok_or_else(|| wrong("`tools.discovery_command` needs `tools.call_command`".to_owned()))?,
+            call_time: Duration::from_secs(discovery.call_seconds.into()),
+            processes: Arc::new(LocalProcesses),
+            folder: root.to_owned(),
+            env: shell_env(),
+        };
+        let found = program.discover(&CancellationToken::new()).await;
+        let found = found.map_err(|error| wrong(error.to_string()))?;
+        let provider: Arc<dyn Provider> = Arc::new(Discovered(program));
+        let tool = |found: lathe_extend::DiscoveredTool| OutsideTool {
+            name: found.model_name(),
+            original: found.name,
+            description: found.description,
+            schema: found.schema,
+            kind: Kind::Other,
+            failure: ToolErrorKind::DiscoveredToolExecutionError,
+            provider: Arc::clone(&provider),
+        };
+        Ok(found.into_iter().map(tool).collect())
+    }
+}
+
+/// The program, as the toolbox calls it.
+struct Discovered(Program);
+
+impl Provider for Discovered {
+    fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Raw,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<String, String>> {
+        Box::pin(async move { self.0.call(name, &arguments, cancel).await })
+    }
+
+    fn program(&self) -> String {
+        self.0.called()
+    }
+}
+
+impl Host {
+    /// What a session in a folder would have.
+    pub async fn tools(
+        &self,
+        toolset: Toolset,
+        folder: &Path,
+        choice: ToolChoice,
+        extras: &Extras,
+    ) -> Result<Vec<ToolAbout>, HostError> {
+        let root = crate::session::working_folder(folder)?;
+        Ok(Toolbox::listed(toolset, choice, extras.outside(&root).await?))
     }
 }

@@ -25,7 +25,7 @@ pub use auth::{KeyFrom, ProviderRow};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use error::HostError;
-pub use extras::Extras;
+pub use extras::{Discovery, Extras};
 pub use home::Home;
 pub use models::ModelRequest;
 pub use providers::{PROVIDERS, Provider};
@@ -33,7 +33,7 @@ pub use report::{FileDiff, RunReport, event_diff, run_report};
 pub use reports::Garbage;
 pub use rewind::{PathAct, Really, Undone, What};
 pub use session::{Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
-pub use toolrun::ToolRun;
+pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::TrajectoryFile;
 pub use travel::{Difference, LiveReplay};
 

@@ -16,10 +16,11 @@ use lathe_policy::Gate;
 use lathe_protocol::{
     AgentId, Budget, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule,
     Place, RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
+    ToolSpec,
     Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Services, ShellPlan, Toolbox, Tracking};
+use lathe_tools::{OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
@@ -97,6 +98,8 @@ pub struct Session {
     pub unfinished: bool,
     /// Whether there is something to go on with: an unfinished task, or one that ended without success.
     pub can_go_on: bool,
+    /// How many tools the model has.
+    pub tools: usize,
     handle: LocalHandle,
     actor: JoinHandle<Result<(), AgentError>>,
 }
@@ -133,6 +136,7 @@ struct Opening {
     options: Option<SessionOptions>,
     attended: bool,
     extras: Extras,
+    outside: Vec<OutsideTool>,
 }
 
 /// The model of a session, ready to be asked.
@@ -169,6 +173,7 @@ impl Host {
             patch: plan.patch,
             tools: plan.tools,
         };
+        let outside = plan.extras.outside(&root).await?;
         self.home.make()?;
         let id = new_id();
         let mut journal = Journal::create(&self.home.sessions(), &id, self.home.blobs()?)?;
@@ -188,7 +193,13 @@ impl Host {
             &root,
             ready,
             variables,
-            Opening { tools: options.tools, options: None, attended: plan.attended, extras: plan.extras },
+            Opening {
+                tools: options.tools,
+                options: None,
+                attended: plan.attended,
+                extras: plan.extras,
+                outside,
+            },
         )
     }
 
@@ -219,6 +230,7 @@ impl Host {
             tools: options.tools.clone(),
             options: Some(options),
             attended: overrides.attended,
+            outside: overrides.extras.outside(&root).await?,
             extras: overrides.extras,
         };
         self.open(id.clone(), journal, &root, ready, variables, opening)
@@ -233,7 +245,7 @@ impl Host {
         variables: Arc<Variables>,
         opening: Opening,
     ) -> Result<Session, HostError> {
-        let Opening { tools, options, attended, extras } = opening;
+        let Opening { tools, options, attended, extras, outside } = opening;
         let redactor = Arc::new(secrets(ready.key));
         let services = self
             .services(root, Arc::clone(&redactor))?
@@ -242,12 +254,13 @@ impl Host {
         // The tree is secured beside the first request.
         services.tracking.begin();
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
+        let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
             readers: self.readers(&id)?,
             patcher: Arc::new(self.patcher(&id, root)),
             journal,
             model: ready.client,
-            toolbox: Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, Vec::new())),
+            toolbox: Arc::clone(&toolbox),
             gate: self.gate(),
             clock: Arc::new(SystemClock),
             redactor,
@@ -259,7 +272,8 @@ impl Host {
         let state = actor.state();
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
-        Ok(Session { id, options, unfinished, can_go_on, handle, actor: tokio::spawn(actor.run()) })
+        let tools = toolbox.own_specs().len();
+        Ok(Session { id, options, unfinished, can_go_on, tools, handle, actor: tokio::spawn(actor.run()) })
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
@@ -303,7 +317,7 @@ impl Host {
     }
 
     /// The request a task would begin with. Nothing is sent or stored.
-    pub fn first_request(&self, plan: &SessionPlan, task: &str) -> Result<ShownRequest, HostError> {
+    pub async fn first_request(&self, plan: &SessionPlan, task: &str) -> Result<ShownRequest, HostError> {
         let root = working_folder(&plan.folder)?;
         let toolset = plan.toolset.unwrap_or(Toolset::Lathe);
         let model = match &plan.source {
@@ -313,7 +327,9 @@ impl Host {
             }
         };
         let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash"), &self.home.memory()));
-        let tools = Toolbox::specs(toolset);
+        let outside = plan.extras.outside(&root).await?;
+        let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
+        let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
         let chars = |text: &str| text.chars().count();
         let tools_chars = tools
             .iter()
@@ -548,7 +564,7 @@ fn secrets(key: Option<String>) -> Redactor {
 }
 
 /// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.
-fn shell_env() -> Vec<(OsString, OsString)> {
+pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     let ours = |name: &str| name.ends_with("_API_KEY") || name.starts_with("LATHE_");
     let mut env: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(ours)).collect();
@@ -565,7 +581,7 @@ fn shell_env() -> Vec<(OsString, OsString)> {
     env
 }
 
-fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
+pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
     let wrong = |reason: String| HostError::Folder { path: folder.to_owned(), reason };
     let root = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
     if !root.is_dir() {

@@ -1,16 +1,20 @@
 //! One tool without a model: for people and scripts who want to see what the model would get.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lathe_edit::unified_diff;
+use lathe_policy::Gate;
 use lathe_protocol::{
-    Actor, Arguments, CallFinished, CallId, Mode, ToolCall, ToolErrorKind, Toolset, Verdict,
+    Actor, Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
+    ToolErrorKind, Toolset, Verdict,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{RunContext, ToolAbout, Toolbox};
+use lathe_tools::{Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::session::Host;
 
 pub struct ToolRun {
@@ -21,62 +25,152 @@ pub struct ToolRun {
     pub mode: Option<Mode>,
     pub folder: PathBuf,
     pub cancel: CancellationToken,
+    pub extras: Extras,
+}
+
+/// What came of looking at a call.
+pub enum ToolLook {
+    /// What it would do, as JSON.
+    Preview(Raw),
+    /// It cannot be made.
+    Refused(Box<CallFinished>),
 }
 
 impl Host {
-    pub fn tools(toolset: Toolset) -> Vec<ToolAbout> {
-        Toolbox::about(toolset)
+    pub async fn run_tool(&self, run: ToolRun) -> Result<CallFinished, HostError> {
+        let bench = self.bench(run).await?;
+        let finished = bench.run(&bench.call, Vec::new()).await;
+        bench.services.close().await;
+        Ok(finished)
     }
 
-    pub async fn run_tool(&self, run: ToolRun) -> Result<CallFinished, HostError> {
+    /// What a call would do. Nothing is run.
+    pub async fn preview_tool(&self, run: ToolRun) -> Result<ToolLook, HostError> {
+        let bench = self.bench(run).await?;
+        Ok(match bench.preview().await {
+            Ok(preview) => {
+                let preview = Raw::from_serialize(&preview);
+                ToolLook::Preview(preview.map_err(|error| HostError::ToolArguments(error.to_string()))?)
+            }
+            Err(finished) => ToolLook::Refused(finished),
+        })
+    }
+
+    /// Runs what a person made of what a call proposes. The result begins with what was changed.
+    pub async fn run_proposed(&self, run: ToolRun, proposed: &str) -> Result<CallFinished, HostError> {
+        let bench = self.bench(run).await?;
+        let preview = match bench.preview().await {
+            Ok(preview) => preview,
+            Err(finished) => return Ok(*finished),
+        };
+        let not_possible = || HostError::NotModifiable(bench.call.name.clone());
+        let Preview::Edit { path, proposed: offered, .. } = &preview else { return Err(not_possible()) };
+        let arguments = bench.toolbox.modified(&bench.call, &preview, proposed);
+        let call = ToolCall { arguments: arguments.ok_or_else(not_possible)?, ..bench.call.clone() };
+        let mut finished = bench.run(&call, bench.seen(path).await).await;
+        bench.services.close().await;
+        let diff = unified_diff(Some(offered.as_bytes()), Some(proposed.as_bytes()), path);
+        let changed = if diff.is_empty() {
+            "The proposed text was taken as it is.".to_owned()
+        } else {
+            format!(
+                "The proposed text was changed by the user before the call:\n<diff>\n{}\n</diff>",
+                diff.trim_end()
+            )
+        };
+        finished.text = format!("{changed}\n{}", finished.text);
+        Ok(finished)
+    }
+
+    async fn bench(&self, run: ToolRun) -> Result<Bench, HostError> {
         let folder = run
             .folder
             .canonicalize()
             .map_err(|error| HostError::Folder { path: run.folder.clone(), reason: error.to_string() })?;
-        let toolset = find_toolset(&run)?;
+        let (toolset, built_in) = find_toolset(&run)?;
         let arguments = Arguments::from_text(&run.arguments);
         if let Arguments::Malformed(text) = &arguments {
             let reason = serde_json::from_str::<serde_json::Value>(text).err().map(|error| error.to_string());
             return Err(HostError::ToolArguments(reason.unwrap_or_else(|| "it is a string".to_owned())));
         }
         self.home().make()?;
-        let services = Arc::new(self.services(&folder, Arc::new(Redactor::new([])))?);
-        let toolbox = Toolbox::new(toolset, Arc::clone(&services));
-        let call = ToolCall { id: CallId::new("tool-run"), name: run.name.clone(), arguments, raw: None };
-        let prepared = match toolbox.prepare(&call) {
-            Ok(prepared) => prepared,
-            Err(finished) => return Ok(*finished),
-        };
-        let actor = if run.mode.is_some() { Actor::Model } else { Actor::Person };
-        let gate = self.gate();
-        let decision = gate.decide(actor, run.mode.unwrap_or(Mode::Default), &prepared.effects);
-        let Some(permit) = gate.permit(&decision, &prepared.effects) else {
-            debug_assert_ne!(decision.verdict, Verdict::Allow);
-            let message = format!("Tool execution denied by policy. {}", decision.reason);
-            return Ok(CallFinished::failed(&run.name, ToolErrorKind::PolicyViolation, message));
-        };
-        let context = RunContext {
-            services: Arc::clone(&services),
-            call: call.id,
-            live: Arc::new(|_, _| {}),
-            cancel: run.cancel,
-            seen: Vec::new(),
-            memory: None,
-            line_seconds: lathe_protocol::Limits::default().line_seconds,
-            asker: None,
-        };
-        let finished = toolbox.run(prepared, permit, context).await;
-        services.close().await;
-        Ok(finished)
+        // Nobody's program is started for a tool of our own.
+        let outside = if built_in { Vec::new() } else { run.extras.outside(&folder).await? };
+        let services = self.services(&folder, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
+        let services = Arc::new(services);
+        let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
+        if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
+            let known = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
+            return Err(HostError::NoSuchTool { name: run.name, known });
+        }
+        let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
+        Ok(Bench { toolbox, services, call, gate: self.gate(), mode: run.mode, cancel: run.cancel })
     }
 }
 
-/// The toolset asked for, or the first that has a tool of this name.
-fn find_toolset(run: &ToolRun) -> Result<Toolset, HostError> {
+/// A toolbox for one call.
+struct Bench {
+    toolbox: Toolbox,
+    services: Arc<Services>,
+    call: ToolCall,
+    gate: Gate,
+    mode: Option<Mode>,
+    cancel: CancellationToken,
+}
+
+impl Bench {
+    async fn preview(&self) -> Result<Preview, Box<CallFinished>> {
+        let prepared = self.toolbox.prepare(&self.call)?;
+        Ok(prepared.preview(&self.context(Vec::new())).await)
+    }
+
+    async fn run(&self, call: &ToolCall, seen: Vec<SeenFile>) -> CallFinished {
+        let prepared: Prepared = match self.toolbox.prepare(call) {
+            Ok(prepared) => prepared,
+            Err(finished) => return *finished,
+        };
+        let actor = if self.mode.is_some() { Actor::Model } else { Actor::Person };
+        let decision = self.gate.decide(actor, self.mode.unwrap_or(Mode::Default), &prepared.effects);
+        let Some(permit) = self.gate.permit(&decision, &prepared.effects) else {
+            debug_assert_ne!(decision.verdict, Verdict::Allow);
+            let message = format!("Tool execution denied by policy. {}", decision.reason);
+            return CallFinished::failed(&call.name, ToolErrorKind::PolicyViolation, message);
+        };
+        self.toolbox.run(prepared, permit, self.context(seen)).await
+    }
+
+    fn context(&self, seen: Vec<SeenFile>) -> RunContext {
+        RunContext {
+            services: Arc::clone(&self.services),
+            call: self.call.id.clone(),
+            live: Arc::new(|_, _| {}),
+            cancel: self.cancel.clone(),
+            seen,
+            memory: None,
+            line_seconds: Limits::default().line_seconds,
+            asker: None,
+        }
+    }
+
+    /// Whoever changed a proposal has seen the file it is for.
+    async fn seen(&self, path: &str) -> Vec<SeenFile> {
+        let content = self.services.files.read(Path::new(path), None).await;
+        content
+            .map(|content| SeenFile { path: path.to_owned(), hash: Digest::of(&content) })
+            .into_iter()
+            .collect()
+    }
+}
+
+/// The toolset asked for, or the first that has a tool of this name, and whether it is one of its own.
+fn find_toolset(run: &ToolRun) -> Result<(Toolset, bool), HostError> {
     let has = |toolset: Toolset| Toolbox::specs(toolset).iter().any(|spec| spec.name == run.name);
     let candidates = run.toolset.map_or_else(|| Toolset::ALL.to_vec(), |toolset| vec![toolset]);
     if let Some(found) = candidates.iter().copied().find(|toolset| has(*toolset)) {
-        return Ok(found);
+        return Ok((found, true));
+    }
+    if run.extras.discovery.is_some() {
+        return Ok((run.toolset.unwrap_or(Toolset::Lathe), false));
     }
     let mut known: Vec<String> =
         candidates.into_iter().flat_map(Toolbox::specs).map(|spec| spec.name).collect();

@@ -7,7 +7,8 @@ use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::{
-    ask, bash, data, done, edit, gemini, glob, list, memory, patch, search, think, todo, trae, view, write,
+    ask, bash, data, done, edit, gemini, glob, list, memory, modify, patch, search, think, todo, trae, view,
+    write,
 };
 
 /// Arguments as the tool wants them, with the canonical name of the tool they are for.
@@ -133,7 +134,7 @@ static LATHE: [Face; 12] = [
         schema: crate::schema::schema_of::<edit::Arguments>,
         checks: Checks::Own,
         adapt: |arguments| Ok((edit::ID, arguments)),
-        modify: None,
+        modify: Some(modify::edit),
         voice: Voice::lathe(16_000),
     },
     Face {
@@ -145,7 +146,7 @@ static LATHE: [Face; 12] = [
         schema: crate::schema::schema_of::<write::LatheArguments>,
         checks: Checks::Own,
         adapt: write::adapt_lathe,
-        modify: None,
+        modify: Some(modify::write),
         voice: Voice::lathe(16_000),
     },
     Face {
@@ -193,7 +194,7 @@ static LATHE: [Face; 12] = [
         schema: crate::schema::schema_of::<memory::LatheArguments>,
         checks: Checks::Own,
         adapt: memory::adapt_lathe,
-        modify: None,
+        modify: Some(modify::memory),
         voice: Voice::lathe(16_000),
     },
     Face {

@@ -8,6 +8,7 @@
 
 mod ask;
 mod bash;
+mod caller;
 mod check;
 mod commit;
 mod data;
@@ -20,6 +21,7 @@ mod glob;
 mod list;
 mod many;
 mod memory;
+mod modify;
 mod outcome;
 mod outside;
 mod patch;

@@ -1,7 +1,7 @@
 //! The toolbox of a session: finds the face a call names, prepares it for the gate, runs it, and words its result.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use futures::FutureExt as _;
@@ -22,7 +22,8 @@ use crate::selection::{Known, Selection};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, Tool};
 use crate::{
-    ask, bash, data, done, edit, glob, list, many, memory, patch, search, think, todo, trae, view, write,
+    ask, bash, caller, data, done, edit, glob, list, many, memory, patch, search, think, todo, trae, view,
+    write,
 };
 use crate::{placeholder, validate};
 
@@ -33,6 +34,8 @@ pub struct Toolbox {
     toolset: Toolset,
     tools: HashMap<&'static str, Box<dyn Tool>>,
     entries: Vec<Entry>,
+    /// Tools that came after the model was told of the list, for the tool that calls others.
+    later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
     services: Arc<Services>,
 }
@@ -50,6 +53,8 @@ struct Entry {
 enum Source {
     BuiltIn(&'static Face),
     Outside(OutsideTool),
+    /// Calls the others by name.
+    Caller,
 }
 
 /// What people are told of a tool, beside what the model is.
@@ -123,30 +128,9 @@ impl Toolbox {
             Box::new(data::DataTool),
             Box::new(patch::PatchTool),
         ];
-        let built_in = faces(toolset).iter().map(|face| Entry {
-            name: face.name.to_owned(),
-            aliases: face.aliases,
-            kind: face.kind,
-            checks: face.checks,
-            schema: (face.schema)(),
-            source: Source::BuiltIn(face),
-        });
-        let joined = outside.into_iter().map(|tool| Entry {
-            name: tool.name.clone(),
-            aliases: &[],
-            kind: tool.kind,
-            checks: Checks::Schema,
-            schema: tool.schema.clone(),
-            source: Source::Outside(tool),
-        });
-        let mut entries: Vec<Entry> = Vec::new();
-        for entry in built_in.chain(joined) {
-            if selection.has(&entry.known()) && entries.iter().all(|known| known.name != entry.name) {
-                entries.push(entry);
-            }
-        }
+        let entries = entries(toolset, &selection, outside);
         let tools = all.into_iter().map(|tool| (tool.id(), tool)).collect();
-        Self { toolset, tools, entries, selection, services }
+        Self { toolset, tools, entries, later: RwLock::default(), selection, services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -160,14 +144,17 @@ impl Toolbox {
 
     /// The same for people.
     pub fn about(toolset: Toolset) -> Vec<ToolAbout> {
-        let about = |face: &Face| ToolAbout {
-            spec: face.spec(),
-            display_name: face.display.to_owned(),
-            kind: face.kind,
-            markdown: !matches!(face.kind, Kind::Execute | Kind::Read | Kind::Search),
-            live: face.kind == Kind::Execute,
-        };
-        faces(toolset).iter().map(about).collect()
+        Self::listed(toolset, ToolChoice::default(), Vec::new())
+    }
+
+    /// What a session with this choice and these tools has, for people.
+    pub fn listed(toolset: Toolset, choice: ToolChoice, outside: Vec<OutsideTool>) -> Vec<ToolAbout> {
+        entries(toolset, &Selection(choice), outside).iter().map(Entry::about).collect()
+    }
+
+    /// A tool that came later: the list the model was told of stays as it is, and `call_tool` reaches it.
+    pub fn join(&self, tool: OutsideTool) {
+        self.later.write().unwrap_or_else(PoisonError::into_inner).push(tool);
     }
 
     /// What the model of this session is told.
@@ -187,7 +174,21 @@ impl Toolbox {
         })?;
         let voice = entry.voice();
         let problem = |problem: Problem| failed(problem.kind(), (voice.words)(&problem));
-        let notes = entry.check(&mut value).map_err(problem)?;
+        let mut notes = entry.check(&mut value).map_err(problem)?;
+        let called;
+        let entry = match entry.source {
+            Source::BuiltIn(_) | Source::Outside(_) => entry,
+            Source::Caller => {
+                let (name, arguments) = caller::named(value);
+                let Some(tool) = self.outside(&name) else {
+                    return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&name)));
+                };
+                called = Entry::outside(tool);
+                value = arguments;
+                notes.extend(called.check(&mut value).map_err(problem)?);
+                &called
+            }
+        };
         if let Some(reason) = self.refused(entry, &value) {
             let message = format!("Tool execution denied by policy. {reason}.");
             return Err(failed(ToolErrorKind::PolicyViolation, message));
@@ -215,6 +216,7 @@ impl Toolbox {
         let root = &self.services.root;
         match &entry.source {
             Source::Outside(tool) => Ok((tool.id(), tool.build(value, root)?)),
+            Source::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
             Source::BuiltIn(face) => {
                 let (id, arguments) = (face.adapt)(value)?;
                 match self.tools.get(id) {
@@ -272,6 +274,21 @@ impl Toolbox {
         (entry.kind == Kind::Execute).then(|| self.selection.refuses(&entry.known(), command)).flatten()
     }
 
+    /// A tool that is not ours, by the name the model or its owner knows.
+    fn outside(&self, name: &str) -> Option<OutsideTool> {
+        let listed = self.entries.iter().filter_map(|entry| match &entry.source {
+            Source::Outside(tool) => Some(tool.clone()),
+            Source::BuiltIn(_) | Source::Caller => None,
+        });
+        let later = self.later.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let allowed = |tool: &OutsideTool| self.selection.has(&Entry::outside(tool.clone()).known());
+        let all: Vec<OutsideTool> = listed.chain(later.into_iter().filter(allowed)).collect();
+        all.iter()
+            .find(|tool| tool.name == name)
+            .or_else(|| all.iter().find(|tool| tool.original == name))
+            .cloned()
+    }
+
     fn entry(&self, name: &str) -> Option<&Entry> {
         let exact = self.entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
         match self.toolset {
@@ -304,7 +321,68 @@ impl Toolbox {
     }
 }
 
+/// The built-in tools in their order, then the others in theirs, then, if there are others, the tool that calls them.
+fn entries(toolset: Toolset, selection: &Selection, outside: Vec<OutsideTool>) -> Vec<Entry> {
+    let others = !outside.is_empty();
+    let built_in = faces(toolset).iter().map(Entry::built_in);
+    let joined = outside.into_iter().map(Entry::outside);
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in built_in.chain(joined).chain(others.then(Entry::caller)) {
+        if selection.has(&entry.known()) && entries.iter().all(|known| known.name != entry.name) {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
 impl Entry {
+    fn built_in(face: &'static Face) -> Self {
+        Self {
+            name: face.name.to_owned(),
+            aliases: face.aliases,
+            kind: face.kind,
+            checks: face.checks,
+            schema: (face.schema)(),
+            source: Source::BuiltIn(face),
+        }
+    }
+
+    fn outside(tool: OutsideTool) -> Self {
+        Self {
+            name: tool.name.clone(),
+            aliases: &[],
+            kind: tool.kind,
+            checks: Checks::Schema,
+            schema: tool.schema.clone(),
+            source: Source::Outside(tool),
+        }
+    }
+
+    fn caller() -> Self {
+        Self {
+            name: caller::NAME.to_owned(),
+            aliases: &[],
+            kind: Kind::Other,
+            checks: Checks::Schema,
+            schema: caller::schema(),
+            source: Source::Caller,
+        }
+    }
+
+    fn about(&self) -> ToolAbout {
+        ToolAbout {
+            spec: self.spec(),
+            display_name: match &self.source {
+                Source::BuiltIn(face) => face.display.to_owned(),
+                Source::Outside(tool) => tool.original.clone(),
+                Source::Caller => "Call".to_owned(),
+            },
+            kind: self.kind,
+            markdown: !matches!(self.kind, Kind::Execute | Kind::Read | Kind::Search),
+            live: self.kind == Kind::Execute,
+        }
+    }
+
     fn known(&self) -> Known<'_> {
         Known { name: &self.name, aliases: self.aliases, kind: self.kind }
     }
@@ -317,13 +395,18 @@ impl Entry {
                 description: tool.description.clone(),
                 schema: tool.schema.clone(),
             },
+            Source::Caller => ToolSpec {
+                name: self.name.clone(),
+                description: caller::DESCRIPTION.trim_end().to_owned(),
+                schema: self.schema.clone(),
+            },
         }
     }
 
     fn voice(&self) -> Voice {
         match &self.source {
             Source::BuiltIn(face) => face.voice,
-            Source::Outside(_) => Voice::lathe(OUTSIDE_CAP),
+            Source::Outside(_) | Source::Caller => Voice::lathe(OUTSIDE_CAP),
         }
     }
 

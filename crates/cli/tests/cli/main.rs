@@ -4,6 +4,7 @@
 // Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+mod discovered;
 mod edits;
 mod ends;
 mod faults;
@@ -13,6 +14,7 @@ mod keys;
 mod kills;
 mod limits;
 mod page;
+mod proposals;
 mod replay;
 mod rewinds;
 mod runs;

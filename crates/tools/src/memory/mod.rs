@@ -40,12 +40,16 @@ pub(crate) struct LatheArguments {
     /// `user` for what holds everywhere (the default), `project` for what holds in this repository.
     #[serde(default)]
     scope: Option<Scope>,
+    /// The whole file as a person made it of the proposal. The model is not told of it.
+    #[serde(default)]
+    #[schemars(skip)]
+    modified: Option<String>,
 }
 
 pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
-    let LatheArguments { fact, scope } = arguments(value)?;
+    let LatheArguments { fact, scope, modified } = arguments(value)?;
     let scope = if scope == Some(Scope::Project) { "project" } else { "user" };
-    Ok((ID, json!({ "fact": fact, "scope": scope, "heading": HEADING })))
+    Ok((ID, json!({ "fact": fact, "scope": scope, "heading": HEADING, "modified": modified })))
 }
 
 /// Canonical arguments, made by the face.

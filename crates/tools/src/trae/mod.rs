@@ -44,7 +44,7 @@ pub(crate) static FACES: [Face; 5] = [
         schema: schema_of::<arguments::Edit>,
         checks: Checks::Own,
         adapt: arguments::adapt_edit,
-        modify: None,
+        modify: Some(crate::modify::trae),
         voice: VOICE,
     },
     Face {

@@ -10,6 +10,7 @@ mod checks;
 mod edit;
 mod full_disk;
 mod output;
+mod outside;
 mod paths;
 mod reading;
 mod secrets;
