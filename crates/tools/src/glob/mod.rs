@@ -105,16 +105,17 @@ impl Invocation for Glob {
 impl Glob {
     async fn find(self, context: &RunContext) -> Result<FilesData, Problem> {
         let Self { start, mut scope, query, .. } = self;
-        (scope.root, scope.start) = real(context, &start).await?;
+        let as_glob = |problem| match problem {
+            Problem::Search(reason) => Problem::Glob(reason),
+            other => other,
+        };
+        (scope.root, scope.start) = real(context, &start).await.map_err(as_glob)?;
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }
         let (base, pattern) = (scope.start.clone(), query.glob.clone());
         let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
-        let found = found.map_err(|error| match problem(error, &start) {
-            Problem::Search(reason) => Problem::Glob(reason),
-            other => other,
-        })?;
+        let found = found.map_err(|error| as_glob(problem(error, &start)))?;
         Ok(FilesData { start: start.display().to_string(), base, pattern, found })
     }
 }

@@ -165,6 +165,7 @@ pub(crate) async fn real(context: &RunContext, start: &Path) -> Result<(PathBuf,
     let files = &context.services.files;
     let missing = |error| match Problem::from_workspace(error, start, Doing::Reading) {
         Problem::NotFound(path) => Problem::SearchNotFound(path),
+        Problem::Read { path, reason } => Problem::Search(format!("{}: {reason}", path.display())),
         other => other,
     };
     let start = files.real(start).await.map_err(missing)?;

@@ -12,7 +12,7 @@ use lathe_protocol::{
     ToolErrorKind, Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{LiveOutput, Prepared, RunContext, Services, ShellPlan, Toolbox};
+use lathe_tools::{Asker, LiveOutput, Prepared, RunContext, Services, ShellPlan, Toolbox};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,7 @@ pub struct Bench {
     pub memory: BTreeMap<&'static str, Raw>,
     pub line_seconds: u32,
     pub cancel: CancellationToken,
+    pub asker: Option<Arc<dyn Asker>>,
     /// The run is cancelled when this text has been shown live.
     pub cancel_at: Option<&'static str>,
     live: Arc<Mutex<Vec<(OutputStream, String)>>>,
@@ -104,6 +105,7 @@ impl Bench {
             memory: BTreeMap::new(),
             line_seconds: 60,
             cancel: CancellationToken::new(),
+            asker: None,
             cancel_at: None,
             live: Arc::default(),
             gate: Gate { home, headless: true },
@@ -165,7 +167,7 @@ impl Bench {
             seen: seen.collect(),
             memory: self.memory.get(tool).cloned(),
             line_seconds: self.line_seconds,
-            asker: None,
+            asker: self.asker.clone(),
         };
         let running = self.toolbox.run(prepared, permit, context);
         let mut finished =

@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::bench::Bench;
 
-struct SmallDisk(PathBuf);
+pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    fn mount(at: &Path) -> Result<Self, String> {
+    pub fn mount(at: &Path) -> Result<Self, String> {
         std::fs::create_dir(at).unwrap();
         let output = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
@@ -25,9 +25,14 @@ impl SmallDisk {
     }
 
     /// Takes all space that is left.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut filler = std::fs::File::create(self.0.join("filler")).unwrap();
         while std::io::Write::write_all(&mut filler, &[1; 512]).is_ok() {}
+    }
+    /// Nobody may write from now on, not even root.
+    pub fn read_only(&self) {
+        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).status().unwrap();
+        assert!(done.success());
     }
 }
 

@@ -16,6 +16,7 @@ mod reading;
 mod secrets;
 mod specs;
 mod syntax;
+mod taxonomy;
 mod think;
 mod trae_edit;
 mod trae_view;
