@@ -16,8 +16,7 @@ use lathe_policy::Gate;
 use lathe_protocol::{
     AgentId, Budget, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule,
     Place, RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
-    ToolSpec,
-    Toolset,
+    ToolSpec, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{OutsideTool, Services, ShellPlan, Toolbox, Tracking};

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use lathe_blobs::BlobError;
-use lathe_protocol::{
-    Attachment, CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation,
-};
+use lathe_protocol::{Attachment, CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation};
 use serde_json::Value;
 
 use crate::bash::shares;

@@ -24,8 +24,8 @@ mod surface;
 mod toolsets;
 mod trae_user;
 mod travel;
-mod wires;
 mod user_checks;
+mod wires;
 
 use std::path::Path;
 

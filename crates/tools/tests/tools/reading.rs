@@ -314,7 +314,7 @@ async fn a_missing_file_brings_the_names_that_may_have_been_meant() {
     }
     assert_eq!(
         bench.refused("view", view("/etc/passwdd")).await.1,
-        "/etc/passwdd does not exist.",
+        "/etc/passwdd is not in the workspace.",
         "nothing outside is named"
     );
     let mut bench = gemini();
