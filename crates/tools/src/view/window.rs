@@ -153,6 +153,15 @@ impl Scan {
     }
 
     fn feed(&mut self, chunk: &[u8]) {
+        if self.unit() == 1 && !chunk.is_empty() {
+            // What lies wholly before or after the window is only counted, which is as fast as reading.
+            let breaks = memchr::memchr_iter(b'\n', chunk).count();
+            if self.line + breaks < self.first || self.line > self.last {
+                self.line += breaks;
+                self.fresh = chunk.ends_with(b"\n");
+                return;
+            }
+        }
         let mut start = 0;
         for at in memchr::memchr_iter(b'\n', chunk) {
             let Some(end) = self.end_of_break(chunk, at) else { continue };
@@ -222,6 +231,20 @@ mod tests {
             let found = scan(Encoding::Utf8, &[b"on", b"e\ntwo\r", b"\nthr", b"ee\n"], first, last);
             assert_eq!((found.text.as_str(), found.lines, found.pieces), (text, 3, 4), "{first} {last:?}");
         }
+    }
+
+    #[test]
+    fn what_lies_before_and_after_the_window_is_counted() {
+        let chunks: Vec<String> = (1..=300).map(|number| format!("{number}\n{number}'\n")).collect();
+        let chunks: Vec<&[u8]> = chunks.iter().map(String::as_bytes).collect();
+        for (first, last, text) in
+            [(1, 1, "1"), (2, 3, "1'\n2"), (301, 301, "151"), (599, 600, "300\n300'"), (600, 700, "300'\n")]
+        {
+            let found = scan(Encoding::Utf8, &chunks, first, Some(last));
+            assert_eq!((found.text.as_str(), found.lines, found.pieces), (text, 600, 601), "{first}-{last}");
+        }
+        let found = scan(Encoding::Utf8, &[b"a\n", b"b\n", b"c"], 1, Some(1));
+        assert_eq!((found.text.as_str(), found.lines, found.pieces), ("a", 3, 3));
     }
 
     #[test]

@@ -312,11 +312,8 @@ async fn a_missing_file_brings_the_names_that_may_have_been_meant() {
             (ToolErrorKind::FileNotFound, expected.to_owned())
         );
     }
-    assert_eq!(
-        bench.refused("view", view("/etc/passwdd")).await.1,
-        "/etc/passwdd is not in the workspace.",
-        "nothing outside is named"
-    );
+    let outside = bench.refused("view", view("/etc/passwdd")).await.1;
+    assert!(!outside.contains("Did you mean"), "nothing outside is named: {outside}");
     let mut bench = gemini();
     bench.put("a.rs", "x");
     assert_eq!(
