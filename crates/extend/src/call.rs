@@ -9,6 +9,9 @@ use crate::Program;
 /// Bytes kept of each stream: more than the model is shown.
 const KEEP: usize = 1 << 20;
 
+/// Bytes shown of each stream of a call that failed.
+const SHOWN: usize = 16_000;
+
 impl Program {
     /// What the tool printed. Anything on standard error, an exit code other than 0 and a signal are failures, whose text
     /// is what the model is told.
@@ -47,9 +50,20 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The beginning of what a program printed: a failure is told whole or not at all, so it must be short.
+fn short(bytes: &[u8]) -> String {
+    let whole = text(bytes);
+    match whole.get(..whole.floor_char_boundary(SHOWN)) {
+        Some(shown) if shown.len() < whole.len() => {
+            format!("{shown}\n... ({} more bytes)", whole.len() - shown.len())
+        }
+        Some(_) | None => whole,
+    }
+}
+
 /// The five lines, whatever there is to tell.
 fn failure(ran: &Captured, error: Option<String>) -> String {
-    let printed = |bytes: &[u8]| if bytes.is_empty() { "(empty)".to_owned() } else { text(bytes) };
+    let printed = |bytes: &[u8]| if bytes.is_empty() { "(empty)".to_owned() } else { short(bytes) };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "(none)".to_owned());
     let (code, signal) = match ran.end {
         CaptureEnd::Ended(Ended::Code(code)) => (Some(code), None),

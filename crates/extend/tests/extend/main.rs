@@ -56,6 +56,7 @@ async fn every_way_to_fail_has_the_five_lines() {
 case $1 in
   warns) echo out; echo err >&2;;
   fails) exit 3;;
+  babbles) head -c 100000 /dev/zero | tr '\\0' x; exit 1;;
   dies) kill -9 $$;;
   hangs) echo begun; sleep 95 & sleep 95;;
 esac"#;
@@ -75,6 +76,12 @@ esac"#;
         assert_eq!(program.call(name, &arguments(), &cancel).await, Err(expected.to_owned()));
     }
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let text = program.call("babbles", &arguments(), &cancel).await.unwrap_err();
+    assert!(
+        text.len() < 17_000 && text.contains("\n... (84000 more bytes)\nStderr: (empty)"),
+        "{}",
+        text.len()
+    );
     program.call_command = "/no/such/program".to_owned();
     let text = program.call("x", &arguments(), &cancel).await.unwrap_err();
     assert!(text.contains("\nError: cannot start /no/such/program: "), "{text}");

@@ -186,7 +186,7 @@ async fn file(context: &RunContext, path: &Path, patterns: &[String]) -> Result<
         Err(_) if media == Some(Media::Pdf) => String::new(),
         Err(_) => return Err("binary".to_owned()),
     };
-    match document_text(media, path, content).await {
+    match document_text(context, media, path, content).await {
         Some(document) => text = document,
         None if media == Some(Media::Pdf) => return Err("its text cannot be read".to_owned()),
         None => {}

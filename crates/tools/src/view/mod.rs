@@ -173,7 +173,7 @@ impl View {
         match media(&content) {
             Some(Media::Image(image)) if bytes <= MEDIA => return Ok(self.image(image, all.await?)),
             Some(Media::Image(image)) => return Ok(self.unattached(image, &content, bytes)),
-            Some(Media::Pdf) if bytes <= MEDIA => return self.pdf(all.await?).await,
+            Some(Media::Pdf) if bytes <= MEDIA => return self.pdf(context, all.await?).await,
             Some(Media::Pdf) => return Err(too_large()),
             None => {}
         }
@@ -270,7 +270,7 @@ impl View {
         })
     }
 
-    async fn pdf(&self, content: Vec<u8>) -> Result<Outcome, Problem> {
+    async fn pdf(&self, context: &RunContext, content: Vec<u8>) -> Result<Outcome, Problem> {
         let (wanted, last) = (self.first.unwrap_or(1), self.last);
         let first = usize::try_from(wanted).unwrap_or_default();
         if first == 0 {
@@ -279,8 +279,7 @@ impl View {
         let until = last.map(|last| usize::try_from(last).unwrap_or_default());
         let hash = Digest::of(&content);
         let wrong = |reason| Problem::Read { path: self.path.clone(), reason };
-        let read = tokio::task::spawn_blocking(move || pdf::pages(&content, first, until)).await;
-        let pages = read.map_err(|error| wrong(error.to_string()))?.map_err(wrong)?;
+        let pages = pdf::pages(content, first, until, &context.cancel).await.map_err(wrong)?;
         if pages.total > 0 && first > pages.total {
             let total = pages.total;
             return Err(Problem::Arguments(format!("offset: there is no page {first}, the PDF has {total}")));
@@ -352,11 +351,16 @@ fn other_than_utf8(encoding: Encoding) -> Option<&'static str> {
 }
 
 /// The text of a document's first pages or cells, for whoever shows many files.
-pub(crate) async fn document_text(media: Option<Media>, path: &Path, content: Vec<u8>) -> Option<String> {
+pub(crate) async fn document_text(
+    context: &RunContext,
+    media: Option<Media>,
+    path: &Path,
+    content: Vec<u8>,
+) -> Option<String> {
     match media {
         Some(Media::Pdf) => {
-            let read = tokio::task::spawn_blocking(move || pdf::pages(&content, 1, None)).await;
-            read.ok()?.ok().map(|pages| pages.texts.join("\n\n"))
+            let read = pdf::pages(content, 1, None, &context.cancel).await;
+            read.ok().map(|pages| pages.texts.join("\n\n"))
         }
         Some(Media::Image(_)) => None,
         None if path.extension().is_some_and(|ending| ending == "ipynb") => {

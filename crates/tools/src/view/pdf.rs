@@ -1,8 +1,11 @@
 //! The text of a PDF's pages. Pictures of text stay pictures.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use lopdf::{Document, LoadOptions};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// Pages whose text is taken at once.
 const PAGES: usize = 20;
@@ -17,8 +20,32 @@ pub(super) struct Pages {
     pub(super) total: usize,
 }
 
-/// Pages `first` to `last`, counted from 1, [`PAGES`] at most. Blocks.
-pub(super) fn pages(content: &[u8], first: usize, last: Option<usize>) -> Result<Pages, String> {
+/// How long a document may take, and the stack its nesting may use.
+const PATIENCE: Duration = Duration::from_secs(30);
+const STACK: usize = 32 << 20;
+
+/// Pages `first` to `last`, counted from 1, [`PAGES`] at most.
+///
+/// The parser cannot be stopped, so it has a thread that nobody waits for when it takes too long: it ends with what it was
+/// given, or with the program.
+pub(super) async fn pages(
+    content: Vec<u8>,
+    first: usize,
+    last: Option<usize>,
+    cancel: &CancellationToken,
+) -> Result<Pages, String> {
+    let (sender, receiver) = oneshot::channel();
+    let work = move || drop(sender.send(guarded(&content, first, last)));
+    let thread = std::thread::Builder::new().name("pdf".to_owned()).stack_size(STACK).spawn(work);
+    thread.map_err(|error| error.to_string())?;
+    tokio::select! {
+        read = receiver => read.unwrap_or_else(|_| Err("its structure is damaged".to_owned())),
+        () = tokio::time::sleep(PATIENCE) => Err("it takes too long to read".to_owned()),
+        () = cancel.cancelled() => Err("cancelled by the user".to_owned()),
+    }
+}
+
+fn guarded(content: &[u8], first: usize, last: Option<usize>) -> Result<Pages, String> {
     // Anybody's file meets the parser here: if it breaks, only this call may notice.
     catch_unwind(AssertUnwindSafe(|| read(content, first, last)))
         .unwrap_or_else(|_| Err("its structure is damaged".to_owned()))
