@@ -128,10 +128,10 @@ impl LimitArgs {
     }
 }
 
-pub(crate) fn outage(setting: OnOutage) -> Outage {
+pub(crate) fn outage(setting: Option<OnOutage>) -> Outage {
     match setting {
-        OnOutage::Park => Outage::Park,
-        OnOutage::Fail => Outage::Fail,
+        Some(OnOutage::Park) => Outage::Park,
+        Some(OnOutage::Fail) | None => Outage::Fail,
     }
 }
 

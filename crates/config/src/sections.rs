@@ -154,7 +154,8 @@ pub struct RunSection {
     #[schemars(range(min = 1))]
     pub max_seconds: Option<u64>,
     /// What a run does when the model cannot be reached: wait until it is back, or fail.
-    pub on_outage: OnOutage,
+    #[schemars(extend("default" = "fail"))]
+    pub on_outage: Option<OnOutage>,
     /// Seconds a command under `check` may take.
     #[schemars(range(min = 1))]
     pub check_seconds: u32,
@@ -184,7 +185,7 @@ impl Default for RunSection {
             max_cost: None,
             max_tokens: None,
             max_seconds: None,
-            on_outage: OnOutage::Fail,
+            on_outage: None,
             check_seconds: 60,
             tools: None,
             trajectory: None,

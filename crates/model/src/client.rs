@@ -24,8 +24,12 @@ use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
 
-/// Bytes one answer may have.
-const ANSWER_LIMIT: usize = 32 << 20;
+/// Bytes one answer may have. What events cost beside their content is not counted: a long answer in small pieces is mostly
+/// that.
+const ANSWER_LIMIT: usize = 16 << 20;
+const EVENT_COST: usize = 512;
+/// Bytes a stream may have in all.
+const STREAM_LIMIT: usize = 512 << 20;
 /// Bytes of an error that are read.
 const ERROR_LIMIT: usize = 1 << 20;
 /// How long the end of a stream is waited for after its last event, so that the connection can be used again.
@@ -300,7 +304,8 @@ impl HttpClient {
     ) -> Result<(), Failure> {
         let mut bytes = response.bytes_stream();
         let mut framer = Framer::new(framing(self.options.form.wire));
-        let (mut frames, mut shown, mut read) = (Vec::new(), Vec::new(), 0_usize);
+        let (mut frames, mut shown) = (Vec::new(), Vec::new());
+        let (mut read, mut content) = (0_usize, 0_usize);
         loop {
             let piece = match tokio::time::timeout(self.options.patience.stall, bytes.next()).await {
                 Err(_) => return Err(self.silent()),
@@ -311,10 +316,14 @@ impl HttpClient {
                 Ok(Some(Ok(piece))) => piece,
             };
             read += piece.len();
-            if read > ANSWER_LIMIT || framer.push(&piece, &mut frames).is_err() {
+            if read > STREAM_LIMIT || framer.push(&piece, &mut frames).is_err() {
                 return Err(too_large());
             }
             for frame in frames.drain(..) {
+                content += frame.data.len().saturating_sub(EVENT_COST);
+                if content > ANSWER_LIMIT {
+                    return Err(too_large());
+                }
                 let flow = assembling.take(&frame, &mut shown).map_err(|error| self.broken(error))?;
                 if flow == Flow::End {
                     show(shown, deltas).await;

@@ -1,0 +1,63 @@
+//! The clients against servers, as a session uses them.
+
+// Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod asking;
+mod real;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use lathe_model::{
+    Address, Answer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
+    Outage, Params, Patience, Rope, Variables, Wire,
+};
+use lathe_protocol::{AgentId, Message, StepNo};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) fn options(wire: Wire, base_url: &str, delivery: Delivery) -> ClientOptions {
+    ClientOptions {
+        form: Form::new(wire, Params { delivery, max_tokens: Some(24), ..Params::default() }),
+        base_url: base_url.to_owned(),
+        model: "fake".to_owned(),
+        address: Address::Usual,
+        auth: Auth::None,
+        headers: Vec::new(),
+        key_hint: "set a key".to_owned(),
+        patience: Patience { attempts: 2, longest_wait: Duration::from_millis(50), ..Patience::default() },
+        outage: Outage::Fail,
+    }
+}
+
+/// One question, one answer, and everything that was shown on the way.
+pub(crate) async fn ask(
+    options: ClientOptions,
+    question: &str,
+    cancel: CancellationToken,
+) -> (Result<Answer, ModelError>, Vec<Delta>) {
+    let client = HttpClient::new(options);
+    let mut rope = Rope::new(client.form(), AgentId::main(), Arc::new(Variables::none()));
+    let system = "Answer in one short sentence.".to_owned();
+    rope.set_head(&Head { model: "fake".to_owned(), system, tools: Vec::new() });
+    rope.push(Message::user(question));
+    let (sender, mut deltas) = mpsc::channel(1024);
+    let answer = client.ask(rope.request(StepNo(1)), &sender, &cancel).await;
+    drop(sender);
+    let mut shown = Vec::new();
+    while let Some(delta) = deltas.recv().await {
+        shown.push(delta);
+    }
+    (answer, shown)
+}
+
+pub(crate) fn text_of(deltas: &[Delta]) -> String {
+    deltas
+        .iter()
+        .filter_map(|delta| match delta {
+            Delta::Text(text) => Some(text.as_str()),
+            Delta::Thinking(_) | Delta::CallForming(_) | Delta::Retry { .. } => None,
+        })
+        .collect()
+}
