@@ -145,13 +145,13 @@ pub struct RunSection {
     #[schemars(range(min = 1))]
     pub line_seconds: u32,
     /// US dollars one run may cost.
-    #[schemars(range(min = 0.0))]
+    #[schemars(range(min = 0.0), extend("x-user-only" = ALLOWED))]
     pub max_cost: Option<f64>,
     /// Tokens one run may read and write, the cached ones included.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
     pub max_tokens: Option<u64>,
     /// Seconds one run may take.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
     pub max_seconds: Option<u64>,
     /// What a run does when the model cannot be reached: wait until it is back, or fail.
     #[schemars(extend("default" = "fail"))]

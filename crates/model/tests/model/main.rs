@@ -3,6 +3,7 @@
 // Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod allocations;
 mod asking;
 mod real;
 

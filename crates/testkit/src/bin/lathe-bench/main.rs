@@ -13,6 +13,7 @@ mod faults;
 mod resume;
 mod samples;
 mod steps;
+mod stream;
 mod table;
 mod tools;
 mod upkeep;
@@ -34,9 +35,10 @@ struct Effort {
 /// One part of the table.
 type Part = fn(&Path, &Effort, &mut Table);
 
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 6] = [
     ("binary", binary::measure),
     ("steps", steps::measure),
+    ("stream", stream::measure),
     ("upkeep", upkeep::measure),
     ("resume", resume::measure),
     ("tools", tools::measure),
@@ -60,7 +62,7 @@ fn main() {
     }
     let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
         eprintln!(
-            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|upkeep|resume|tools]   (usually through scripts/bench)"
+            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|stream|upkeep|resume|tools]   (usually through scripts/bench)"
         );
         std::process::exit(2);
     };
