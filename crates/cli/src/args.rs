@@ -119,7 +119,9 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  lathe auth login openai < key.txt\n  lathe auth logout openai")]
     Auth(crate::models::AuthArgs),
     /// Check that everything Lathe needs is here
-    #[command(after_help = "Examples:\n  lathe doctor")]
+    #[command(
+        after_help = "Examples:\n  lathe doctor\n  lathe doctor --provider anthropic --model claude-sonnet-4-5    ask it one small question too"
+    )]
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
     #[command(
@@ -400,6 +402,8 @@ pub(crate) struct ToolRunArgs {
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -150,7 +150,12 @@ fn tool_finished(finished: &CallFinished, cancelled: bool) -> Exit {
 
 async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
     let folder = std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir());
-    let checks = host.doctor(&folder).await;
+    let mut checks = host.doctor(&folder).await;
+    let given = Given { model: Some(&args.model), ..Given::default() };
+    match settings::settings(host, &folder, None, &given) {
+        Ok(config) => checks.extend(models::probe(host, &args.model, &config.settings).await),
+        Err(exit) => return exit,
+    }
     let broken = checks.iter().any(|check| check.state == CheckState::Broken);
     if args.json {
         let rows: Vec<_> = checks

@@ -5,12 +5,16 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Flag, ModelSection, OnOutage};
-use lathe_host::{CacheMeter, Host, KeyFrom, ModelRequest, Outage, Params, Patience, ProviderRow};
+use lathe_config::{Flag, ModelSection, OnOutage, Settings};
+use lathe_host::{
+    CacheMeter, Check, Host, KeyFrom, ModelRequest, ModelSource, Outage, Params, Patience, ProviderRow,
+};
 use lathe_protocol::{Budget, Usage};
 use serde_json::json;
 
+use crate::args::ModelArgs;
 use crate::exit::Exit;
+use crate::settings::source;
 use crate::term::{self, Paint};
 
 #[derive(Args)]
@@ -74,6 +78,14 @@ pub(crate) fn request(model: &ModelSection) -> ModelRequest {
         request.describe_tools();
     }
     request
+}
+
+/// One small question to the model of the settings, if there is one.
+pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) -> Option<Check> {
+    match source(args, settings) {
+        ModelSource::Ask(request) => host.probe(&request).await,
+        ModelSource::Replay { .. } | ModelSource::Given { .. } | ModelSource::BuiltIn { .. } => None,
+    }
 }
 
 /// What a run may spend.

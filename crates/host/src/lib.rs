@@ -12,6 +12,7 @@ mod home;
 mod local;
 mod models;
 mod patch;
+mod probe;
 mod providers;
 mod report;
 mod reports;

@@ -152,3 +152,29 @@ fn models_says_who_can_be_asked_and_auth_keeps_a_key_for_this_user_only() {
     lathe.clone().args(["auth", "logout", "anthropic"]).run().expect_code(0);
     assert_eq!(of(&list(&lathe), "anthropic")["key"], "missing");
 }
+
+#[test]
+fn doctor_asks_the_model_one_small_question() {
+    let model = FakeModel::serving(Script::new().answer(call("c1", "ping", json!({ "word": "ok" }))));
+    for wire in lathe_testkit::Wire::ALL {
+        let ran = lathe().args(["doctor", "--json"]).with_wire(&model, wire).run().expect_code(0);
+        let checks: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
+        let answer = checks.iter().find(|check| check["name"] == "answer").unwrap();
+        let detail = answer["detail"].as_str().unwrap();
+        assert!(answer["state"] == "ok" && detail.contains("calls tools"), "{} {answer}", wire.as_str());
+    }
+    let refused = FakeModel::start(
+        Script::new().answer(done("ok")),
+        lathe_testkit::Options {
+            require_key: Some("sk-right-key-456".to_owned()),
+            ..lathe_testkit::Options::default()
+        },
+    );
+    let wrong = lathe().args(["doctor"]).args(["--model-base-url", &refused.base_url(), "--model", "m"]);
+    let ran = wrong.args(["--api-key", "sk-wrong-key-123"]).run().expect_code(1);
+    assert!(
+        ran.stdout.contains("Check the key") && !ran.stdout.contains("sk-wrong-key-123"),
+        "{}",
+        ran.stdout
+    );
+}

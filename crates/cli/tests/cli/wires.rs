@@ -161,6 +161,7 @@ fn what_a_model_signed_goes_back_as_it_came_after_kill_resume_and_fork() {
         let fork = home.clone().args(["fork", &id, "--at", "2"]).run().expect_code(0).stdout;
         with(&["resume", &id, "--max-steps", "20"]).run().expect_code(0);
         with(&["resume", fork.trim(), "--max-steps", "20"]).run().expect_code(0);
+        home.clone().args(["replay", &id]).run().expect_code(0);
         assert_eq!(model.violations(), Vec::<String>::new(), "{}", wire.as_str());
         let last = model.requests().pop().unwrap();
         let text = String::from_utf8(last.body.to_vec()).unwrap();

@@ -1,0 +1,111 @@
+//! One small question to the model, for `doctor`: how quickly it answers, whether it streams, calls and caches.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lathe_model::{Answer, Delta, Head, HttpClient, ModelClient, Params, Rope, Variables};
+use lathe_protocol::{AgentId, Message, Raw, StepNo, ToolSpec, calls_of};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::doctor::{Check, CheckState};
+use crate::models::{self, ModelRequest};
+use crate::session::Host;
+
+/// The question costs a few tokens, and may take this long.
+const PATIENCE: Duration = Duration::from_secs(60);
+const TOKENS: u32 = 64;
+
+impl Host {
+    /// Asks the model that would be used. None if none is named.
+    pub async fn probe(&self, request: &ModelRequest) -> Option<Check> {
+        request.model.as_ref()?;
+        let params = Params { max_tokens: Some(TOKENS), thinking_tokens: None, ..request.params.clone() };
+        let mut request = ModelRequest { params, ..request.clone() };
+        request.patience.attempts = 1;
+        let stored = self.stored_keys();
+        let found = models::find(&request, &|name| {
+            std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| stored.get(name).cloned())
+        });
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => return Some(check(CheckState::Broken, error.to_string())),
+        };
+        let key = found.client.auth.key().map(str::to_owned);
+        let name = format!("{} ({})", found.choice.model, found.choice.provider);
+        let asked = tokio::time::timeout(PATIENCE, ask(HttpClient::new(found.client), &found.choice.model));
+        let words = match asked.await {
+            Ok(Ok(seen)) => return Some(check(CheckState::Good, format!("{name} {}", seen.words()))),
+            Ok(Err(words)) => words,
+            Err(_) => format!("did not answer in {} seconds", PATIENCE.as_secs()),
+        };
+        // What a server repeats of the key is not shown.
+        let words = key.map_or(words.clone(), |key| words.replace(&key, "«secret:API_KEY»"));
+        Some(check(CheckState::Broken, format!("{name}: {words}")))
+    }
+}
+
+struct Seen {
+    first: Option<Duration>,
+    whole: Duration,
+    pieces: usize,
+    answer: Answer,
+}
+
+async fn ask(client: HttpClient, model: &str) -> Result<Seen, String> {
+    let schema = r#"{"type":"object","properties":{"word":{"type":"string","description":"Any word."}},"required":["word"],"additionalProperties":false}"#;
+    let tool = ToolSpec {
+        name: "ping".to_owned(),
+        description: "Says that calls work.".to_owned(),
+        schema: Raw::parse(schema).map_err(|error| error.to_string())?,
+    };
+    let mut rope = Rope::new(client.form(), AgentId::main(), Arc::new(Variables::none()));
+    let system = "You check a connection.".to_owned();
+    rope.set_head(&Head { model: model.to_owned(), system, tools: vec![tool] });
+    rope.push(Message::user("Call ping with the word \"ok\"."));
+    let (sender, mut deltas) = mpsc::channel(64);
+    let (began, cancel) = (Instant::now(), CancellationToken::new());
+    let asking = async {
+        let answer = client.ask(rope.request(StepNo(1)), &sender, &cancel).await;
+        drop(sender);
+        answer
+    };
+    let watching = async {
+        let (mut first, mut pieces) = (None, 0);
+        while let Some(delta) = deltas.recv().await {
+            if !matches!(delta, Delta::Retry { .. }) {
+                first.get_or_insert_with(|| began.elapsed());
+                pieces += 1;
+            }
+        }
+        (first, pieces)
+    };
+    let (answer, (first, pieces)) = tokio::join!(asking, watching);
+    let answer = answer.map_err(|error| error.to_string())?;
+    Ok(Seen { first, whole: began.elapsed(), pieces, answer })
+}
+
+impl Seen {
+    fn words(&self) -> String {
+        let ms = |duration: Duration| format!("{} ms", duration.as_millis());
+        let first = self
+            .first
+            .map_or_else(|| "nothing shown".to_owned(), |first| format!("first word after {}", ms(first)));
+        let streams = if self.pieces > 1 { "streamed" } else { "in one piece" };
+        let calls = if calls_of(&self.answer.blocks).next().is_some() {
+            "calls tools"
+        } else {
+            "took the tool, called none"
+        };
+        let usage = &self.answer.usage;
+        let cache = match usage.cache_read_input_tokens + usage.cache_creation_input_tokens {
+            0 => "no cache told for so short a prompt",
+            _ => "caches",
+        };
+        format!("answered in {}: {first}, {streams}, {calls}, {cache}", ms(self.whole))
+    }
+}
+
+fn check(state: CheckState, detail: String) -> Check {
+    Check { name: "answer", state, detail }
+}
