@@ -178,3 +178,19 @@ fn doctor_asks_the_model_one_small_question() {
         ran.stdout
     );
 }
+
+#[test]
+fn the_page_on_models_names_every_provider_with_its_wire_keys_and_address() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md")).unwrap();
+    let list: Vec<Value> =
+        serde_json::from_str(&lathe().args(["models", "--json"]).run().expect_code(0).stdout).unwrap();
+    for row in list {
+        let start =
+            format!("| `{}` | {} |", row["provider"].as_str().unwrap(), row["wire"].as_str().unwrap());
+        let line = page.lines().find(|line| line.starts_with(&start)).unwrap_or_else(|| panic!("no {start}"));
+        assert!(line.contains(row["base_url"].as_str().unwrap()), "{line}");
+        let keys = row["key_variables"].as_array().unwrap();
+        let named = keys.iter().all(|key| line.contains(&format!("`{}`", key.as_str().unwrap())));
+        assert!(named || line.contains("none needed"), "{line}");
+    }
+}
