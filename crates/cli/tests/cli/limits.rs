@@ -117,7 +117,8 @@ fn ctrl_c_during_a_park_returns_at_once() {
     let began = Instant::now();
     running.kill(Signal::Interrupt);
     running.wait().expect_code(130);
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    // At once, on a machine that may be busy: the next probe would be much later.
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
 }
 
 #[test]

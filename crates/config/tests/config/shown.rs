@@ -24,7 +24,6 @@ fn every_value_is_a_row_and_no_key_is_whole() {
             "run.toolset = lathe (default)",
             "run.max_steps = 100 (default)",
             "run.line_seconds = 120 (default)",
-            "run.on_outage = fail (default)",
             "run.check_seconds = 60 (default)",
             "run.tools = [\"bash\"] (flag --tools)",
             "run.must_patch = false (default)",

@@ -209,5 +209,5 @@ fn many_matches_in_a_large_file_do_not_take_long() {
         assert_eq!(document.value(), &json!([{"id": 0, "name": "x"}]));
     }
     // Generous for an unoptimised build on a busy machine.
-    assert!(started.elapsed() < std::time::Duration::from_secs(60), "{:?}", started.elapsed());
+    assert!(started.elapsed() < std::time::Duration::from_secs(200), "{:?}", started.elapsed());
 }

