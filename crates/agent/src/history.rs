@@ -115,6 +115,7 @@ impl History {
             name: finished.name.clone(),
             text: finished.text.clone(),
             error: finished.error.is_some(),
+            images: Vec::new(),
         });
         if self.open.iter().all(|(_, result)| result.is_some()) {
             for (_, result) in std::mem::take(&mut self.open) {

@@ -206,6 +206,7 @@ mod tests {
                 name: "bash".into(),
                 text: "ok".into(),
                 error: false,
+                images: Vec::new(),
             }));
             let next = joined(&rope.request(StepNo(n + 2)));
             assert!(next.starts_with(&last[..last.len() - 2]));
@@ -234,5 +235,47 @@ mod tests {
         assert_eq!(a.request(StepNo(1)).digest, b.request(StepNo(1)).digest);
         b.push(Message::user("y"));
         assert_ne!(a.request(StepNo(1)).digest, b.request(StepNo(1)).digest);
+    }
+
+    #[test]
+    fn pictures_go_where_each_wire_has_a_place_for_them() {
+        let image = || lathe_protocol::Image { media_type: "image/png".into(), data: "QUJD".into() };
+        for wire in Wire::ALL {
+            let mut rope = Rope::new(wire, AgentId::main(), Arc::new(Variables::none()));
+            rope.set_head(&Head { model: "m".into(), system: "s".into(), tools: Vec::new() });
+            rope.push(Message::User(lathe_protocol::UserMessage {
+                text: "look".into(),
+                images: vec![image()],
+            }));
+            rope.push(Message::Assistant(AssistantMessage { blocks: vec![call("c1")] }));
+            rope.push(Message::Tool(ToolMessage {
+                call: CallId::new("c1"),
+                name: "view".into(),
+                text: "a picture".into(),
+                error: true,
+                images: vec![image()],
+            }));
+            let body: serde_json::Value = serde_json::from_slice(&joined(&rope.request(StepNo(1)))).unwrap();
+            let at = |pointer: &str| {
+                body.pointer(pointer).unwrap_or_else(|| panic!("{pointer} in {body}")).clone()
+            };
+            let (asked, result) = match wire {
+                Wire::Chat => (at("/messages/1/content/0/image_url/url"), at("/messages/3/content")),
+                Wire::Messages => (
+                    at("/messages/0/content/0/source/data"),
+                    at("/messages/2/content/0/content/1/source/media_type"),
+                ),
+                Wire::Responses => (at("/input/0/content/1/image_url"), at("/input/2/output/1/image_url")),
+                Wire::Gemini => {
+                    (at("/contents/0/parts/1/inlineData/data"), at("/contents/2/parts/1/inlineData/mimeType"))
+                }
+                Wire::Ollama => (at("/messages/1/images/0"), at("/messages/3/images/0")),
+            };
+            assert!(asked.as_str().unwrap().contains("QUJD"), "{}", wire.as_str());
+            assert!(!result.as_str().unwrap().is_empty());
+            if wire == Wire::Messages {
+                assert_eq!(at("/messages/2/content/0/is_error"), true);
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! It turns neutral messages into neutral messages, so it works on every wire.
 
 use lathe_protocol::{
-    Arguments, AssistantMessage, Block, Message, Raw, StopReason, TextBlock, ToolCall, ToolSpec,
+    Arguments, AssistantMessage, Block, Message, Raw, StopReason, TextBlock, ToolCall, ToolSpec, UserMessage,
 };
 use serde::Deserialize;
 
@@ -41,7 +41,8 @@ pub(crate) fn message(message: &Message) -> Message {
         Message::User(_) => message.clone(),
         Message::Tool(tool) => {
             let word = if tool.error { "Error" } else { "Result" };
-            Message::user(format!("{word} of {} ({}):\n{}", tool.name, tool.call, tool.text))
+            let text = format!("{word} of {} ({}):\n{}", tool.name, tool.call, tool.text);
+            Message::User(UserMessage { text, images: tool.images.clone() })
         }
         Message::Assistant(assistant) => {
             let blocks = assistant.blocks.iter().map(|block| match block {

@@ -36,8 +36,8 @@ pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use message::{
-    Arguments, AssistantMessage, Block, Message, StopReason, TextBlock, ToolCall, ToolMessage, ToolSpec,
-    Usage, UserMessage, calls_of, text_of,
+    Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
+    ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
 pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, ToolChoice, Toolset};
 pub use question::{Question, QuestionKind, QuestionOption};

@@ -20,6 +20,24 @@ pub enum Message {
 #[serde(deny_unknown_fields)]
 pub struct UserMessage {
     pub text: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
+}
+
+/// A picture as providers take it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Image {
+    /// `image/png`, for one.
+    pub media_type: String,
+    /// The bytes in base64.
+    pub data: String,
+}
+
+impl Image {
+    pub fn data_url(&self) -> String {
+        format!("data:{};base64,{}", self.media_type, self.data)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +55,8 @@ pub struct ToolMessage {
     pub text: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub error: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// A part of an assistant message, in the order in which it was sent.
@@ -125,7 +145,7 @@ impl JsonSchema for Arguments {
 
 impl Message {
     pub fn user(text: impl Into<String>) -> Self {
-        Self::User(UserMessage { text: text.into() })
+        Self::User(UserMessage { text: text.into(), images: Vec::new() })
     }
 }
 

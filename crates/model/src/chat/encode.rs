@@ -1,8 +1,11 @@
 //! Neutral messages to the bytes of the Chat wire.
 
-use lathe_protocol::{Block, Message, Raw, ToolCall, text_of};
+use std::borrow::Cow;
+
+use lathe_protocol::{Block, Message, Raw, ToolCall, ToolMessage, UserMessage, text_of};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Value, json};
 
 use crate::encode::{item, open_list};
 use crate::form::{Params, takes_temperature};
@@ -97,9 +100,13 @@ pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
         content: &'a str,
     }
     Some(match message {
-        Message::User(user) => item(&Said { role: "user", content: &user.text }, false),
+        Message::User(user) if user.images.is_empty() => {
+            item(&Said { role: "user", content: &user.text }, false)
+        }
+        Message::User(user) => item(&seen(user), false),
         Message::Tool(tool) => {
-            item(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &tool.text }, false)
+            let text = without_images(tool);
+            item(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &text }, false)
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;
@@ -114,6 +121,26 @@ pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
             item(&Assistant { blocks, reasoning: params.quirks.reasoning_back }, false)
         }
     })
+}
+
+/// Words with pictures.
+fn seen(user: &UserMessage) -> Value {
+    let images = user
+        .images
+        .iter()
+        .map(|image| json!({ "type": "image_url", "image_url": { "url": image.data_url() } }));
+    let content: Vec<Value> = images.chain([json!({ "type": "text", "text": user.text })]).collect();
+    json!({ "role": "user", "content": content })
+}
+
+/// A result is text on this wire; that there was more is said.
+fn without_images(tool: &ToolMessage) -> Cow<'_, str> {
+    match tool.images.len() {
+        0 => Cow::Borrowed(&tool.text),
+        count => {
+            Cow::Owned(format!("{}\n[{count} images, which this model's server cannot take]", tool.text))
+        }
+    }
 }
 
 struct Assistant<'a> {

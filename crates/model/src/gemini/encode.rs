@@ -4,7 +4,7 @@
 //! parts go back as they came: a signature belongs to the part it came with.
 
 use bytes::Bytes;
-use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
+use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -99,8 +99,8 @@ impl Serialize for HeadBody<'_> {
 pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
     let part = match message {
         Message::Assistant(assistant) => return answer(&assistant.blocks, before),
-        Message::User(user) => json(&Text { text: &user.text }),
-        Message::Tool(tool) => json(&response(tool)),
+        Message::User(user) => with_images(json(&Text { text: &user.text }), &user.images),
+        Message::Tool(tool) => with_images(json(&response(tool)), &tool.images),
     };
     let opening: &[u8] = match before {
         Before::Nobody => br#"{"role":"user","parts":["#,
@@ -108,6 +108,14 @@ pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
         Before::Assistant => br#",{"role":"user","parts":["#,
     };
     Some([opening, &part].concat())
+}
+
+/// Pictures are parts of their own, after what they belong to.
+fn with_images(part: Vec<u8>, images: &[Image]) -> Vec<u8> {
+    let images = images.iter().map(|image| {
+        json(&serde_json::json!({ "inlineData": { "mimeType": image.media_type, "data": image.data } }))
+    });
+    std::iter::once(part).chain(images).collect::<Vec<_>>().join(&b',')
 }
 
 fn response(tool: &ToolMessage) -> impl Serialize {

@@ -4,7 +4,7 @@
 //! brace: there the mark for the provider's cache can be put without touching what was written.
 
 use bytes::Bytes;
-use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall};
+use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -151,25 +151,56 @@ struct TextForm<'a> {
     text: &'a str,
 }
 
+fn picture(image: &Image) -> serde_json::Value {
+    let source = serde_json::json!({ "type": "base64", "media_type": image.media_type, "data": image.data });
+    serde_json::json!({ "type": "image", "source": source })
+}
+
+/// What a result holds: text, and pictures beside it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<serde_json::Value>),
+}
+
+impl<'a> Content<'a> {
+    fn of(tool: &'a ToolMessage) -> Self {
+        if tool.images.is_empty() {
+            return Self::Text(&tool.text);
+        }
+        let text = (!tool.text.is_empty()).then(|| serde_json::json!({ "type": "text", "text": tool.text }));
+        Self::Parts(text.into_iter().chain(tool.images.iter().map(picture)).collect())
+    }
+}
+
 /// A message, or a part of the one that is open.
 pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct ResultForm<'a> {
         r#type: &'static str,
         tool_use_id: &'a str,
-        content: &'a str,
+        content: Content<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     }
     let block = match message {
         Message::Assistant(assistant) => return answer(&assistant.blocks, before),
-        // Empty text is refused.
-        Message::User(user) if user.text.is_empty() => return None,
-        Message::User(user) => json(&TextForm { r#type: "text", text: &user.text }),
+        Message::User(user) => {
+            let text = TextForm { r#type: "text", text: &user.text };
+            // Empty text is refused.
+            let text = (!user.text.is_empty()).then(|| json(&text));
+            let blocks: Vec<Vec<u8>> =
+                user.images.iter().map(|image| json(&picture(image))).chain(text).collect();
+            if blocks.is_empty() {
+                return None;
+            }
+            blocks.join(&b',')
+        }
         Message::Tool(tool) => json(&ResultForm {
             r#type: "tool_result",
             tool_use_id: tool.call.as_str(),
-            content: &tool.text,
+            content: Content::of(tool),
             is_error: tool.error,
         }),
     };

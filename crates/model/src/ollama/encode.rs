@@ -1,6 +1,6 @@
 //! Neutral messages to the bytes of Ollama's wire.
 
-use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, calls_of, text_of};
+use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, calls_of, text_of};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -88,17 +88,28 @@ impl Serialize for HeadBody<'_> {
     }
 }
 
+fn data(images: &[Image]) -> Vec<&str> {
+    images.iter().map(|image| image.data.as_str()).collect()
+}
+
 pub(crate) fn piece(message: &Message) -> Option<Vec<u8>> {
     #[derive(Serialize)]
-    struct Tool<'a> {
+    struct Asked<'a> {
         role: &'static str,
-        tool_name: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tool_name: Option<&'a str>,
         content: &'a str,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        images: Vec<&'a str>,
     }
     match message {
-        Message::User(user) => Some(item(&Said { role: "user", content: &user.text }, false)),
+        Message::User(user) => {
+            let images = data(&user.images);
+            Some(item(&Asked { role: "user", tool_name: None, content: &user.text, images }, false))
+        }
         Message::Tool(tool) => {
-            Some(item(&Tool { role: "tool", tool_name: &tool.name, content: &tool.text }, false))
+            let (tool_name, images) = (Some(tool.name.as_str()), data(&tool.images));
+            Some(item(&Asked { role: "tool", tool_name, content: &tool.text, images }, false))
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;

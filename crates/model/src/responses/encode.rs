@@ -2,7 +2,7 @@
 //!
 //! Nothing is kept at the provider (`store: false`), so what a model thought comes back encrypted and is sent again.
 
-use lathe_protocol::{Block, Message, Raw, ToolCall};
+use lathe_protocol::{Block, Image, Message, Raw, ToolCall};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -90,20 +90,52 @@ struct Said<'a> {
     content: &'a str,
 }
 
+#[derive(Serialize)]
+struct Asked<'a> {
+    role: &'static str,
+    content: Content<'a>,
+}
+
+/// Text, and pictures beside it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Parts(Vec<serde_json::Value>),
+}
+
+impl<'a> Content<'a> {
+    fn of(text: &'a str, images: &[Image]) -> Self {
+        if images.is_empty() {
+            return Self::Text(text);
+        }
+        let words = serde_json::json!({ "type": "input_text", "text": text });
+        let images = images
+            .iter()
+            .map(|image| serde_json::json!({ "type": "input_image", "image_url": image.data_url() }));
+        Self::Parts(std::iter::once(words).chain(images).collect())
+    }
+}
+
 /// The items of one message.
 pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Output<'a> {
         r#type: &'static str,
         call_id: &'a str,
-        output: &'a str,
+        output: Content<'a>,
     }
     let first = before == Before::Nobody;
     match message {
-        Message::User(user) => Some(item(&Said { role: "user", content: &user.text }, first)),
+        Message::User(user) => {
+            Some(item(&Asked { role: "user", content: Content::of(&user.text, &user.images) }, first))
+        }
         Message::Tool(tool) => {
-            let output =
-                Output { r#type: "function_call_output", call_id: tool.call.as_str(), output: &tool.text };
+            let output = Output {
+                r#type: "function_call_output",
+                call_id: tool.call.as_str(),
+                output: Content::of(&tool.text, &tool.images),
+            };
             Some(item(&output, first))
         }
         Message::Assistant(assistant) => {

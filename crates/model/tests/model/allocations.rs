@@ -49,6 +49,7 @@ fn step(rope: &mut Rope, number: u32) -> u64 {
         name: "bash".into(),
         text: "x".repeat(2000),
         error: false,
+        images: Vec::new(),
     }));
     let request = rope.request(StepNo(number));
     assert!(!request.parts.is_empty());
