@@ -123,7 +123,12 @@ impl Default for Quirks {
     }
 }
 
-/// Models that refuse a temperature.
+/// Whether a model of OpenAI's thinks. Those that do not refuse to be asked for their thoughts.
+pub(crate) fn thinks(model: &str) -> bool {
+    !["gpt-4", "gpt-3.5", "chatgpt-4o"].iter().any(|plain| model.contains(plain))
+}
+
+/// Whether a model takes a temperature.
 pub(crate) fn takes_temperature(model: &str) -> bool {
     !["o3", "o4-mini", "gpt-5"].iter().any(|fixed| model.contains(fixed))
 }

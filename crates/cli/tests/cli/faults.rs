@@ -42,3 +42,21 @@ fn a_refused_request_is_not_repeated_and_says_why() {
         assert!(result.contains(&format!("answered {code}: {words}")), "{result}");
     }
 }
+
+#[test]
+fn a_wait_the_provider_asks_for_is_kept_and_shown() {
+    for seconds in [1, 4] {
+        let repo = TempRepo::new(&[]);
+        let fault = Fault::status(429, "slow down").header("retry-after", &seconds.to_string());
+        let model = FakeModel::serving(Script::new().answer(done("ok").fails(1, fault)));
+        let run = crate::lathe().in_dir(repo.path()).args(["run", "do it"]).with_model(&model);
+        let ran = run.run().expect_code(0);
+        let took = model.requests()[1].head_at - model.requests()[0].body_at;
+        assert!(took.as_secs() == seconds, "{took:?} instead of {seconds} s");
+        assert!(
+            ran.stdout.contains(&format!("{seconds}.0 s")) && ran.stdout.contains("slow down"),
+            "{}",
+            ran.stdout
+        );
+    }
+}

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::encode::{Before, item, json, open_list};
-use crate::form::{Params, takes_temperature};
+use crate::form::{Params, takes_temperature, thinks};
 use crate::members::type_of;
 use crate::request::Head;
 use crate::schema;
@@ -29,7 +29,9 @@ impl Serialize for HeadBody<'_> {
         map.serialize_entry("model", &head.model)?;
         map.serialize_entry("stream", &params.delivery.is_streamed())?;
         map.serialize_entry("store", &false)?;
-        map.serialize_entry("include", &["reasoning.encrypted_content"])?;
+        if thinks(&head.model) {
+            map.serialize_entry("include", &["reasoning.encrypted_content"])?;
+        }
         if let Some(key) = &params.cache_key {
             map.serialize_entry("prompt_cache_key", key)?;
         }
