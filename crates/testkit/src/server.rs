@@ -391,8 +391,13 @@ impl Shared {
         let stream = |halfway: Halfway| {
             let mut cuts = self.options.chop.cuts(body.len(), number);
             if cuts.len() == 1 && !matches!(halfway, Halfway::Nothing) {
-                // There is no halfway in one piece.
-                cuts = vec![0..body.len() / 2, body.len() / 2..body.len()];
+                // There is no halfway in one piece. Signs of life come between events, else they would be part of one.
+                let between: usize = frames.iter().take(half).map(Vec::len).sum();
+                let middle = match halfway {
+                    Halfway::SignsOfLife(_) => between.clamp(1, body.len() - 1),
+                    Halfway::Nothing | Halfway::Stall(_) | Halfway::Reset => body.len() / 2,
+                };
+                cuts = vec![0..middle, middle..body.len()];
             }
             let head = http::stream_head(kind, "");
             Reply::Stream { writes: http::stream_writes(head, &body, &cuts), halfway }
