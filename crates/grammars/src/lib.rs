@@ -3,7 +3,9 @@
 //! The grammars are C code that takes longer to compile than all of Lathe, so they
 //! stand in a crate that changes rarely, and nothing else stands here.
 
-pub use tree_sitter::{InputEdit, Node, ParseOptions, ParseState, Parser, Point, Tree, TreeCursor};
+pub use tree_sitter::{
+    InputEdit, Language as Grammar, Node, ParseOptions, ParseState, Parser, Point, Tree, TreeCursor,
+};
 
 /// A language with a grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -143,6 +145,33 @@ impl Language {
             Self::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
         }
         .into()
+    }
+
+    /// The rules by which the code graph reads the language, its own file first; `None` for a language without
+    /// definitions. The files are data (`languages/<name>/graph.rules`); `lathe-graph` says what stands in them.
+    pub fn graph_rules(self) -> Option<&'static [&'static str]> {
+        const JAVASCRIPT: &str = include_str!("../languages/javascript/graph.rules");
+        const TYPESCRIPT: &str = include_str!("../languages/typescript/graph.rules");
+        const C: &str = include_str!("../languages/c/graph.rules");
+        Some(match self {
+            Self::Bash => &[include_str!("../languages/bash/graph.rules")],
+            Self::C => &[C],
+            Self::Cpp => &[include_str!("../languages/cpp/graph.rules"), C],
+            Self::CSharp => &[include_str!("../languages/csharp/graph.rules")],
+            Self::Go => &[include_str!("../languages/go/graph.rules")],
+            Self::Java => &[include_str!("../languages/java/graph.rules")],
+            Self::JavaScript => &[JAVASCRIPT],
+            Self::Kotlin => &[include_str!("../languages/kotlin/graph.rules")],
+            Self::Lua => &[include_str!("../languages/lua/graph.rules")],
+            Self::Php => &[include_str!("../languages/php/graph.rules")],
+            Self::Python => &[include_str!("../languages/python/graph.rules")],
+            Self::Ruby => &[include_str!("../languages/ruby/graph.rules")],
+            Self::Rust => &[include_str!("../languages/rust/graph.rules")],
+            Self::Scala => &[include_str!("../languages/scala/graph.rules")],
+            Self::Swift => &[include_str!("../languages/swift/graph.rules")],
+            Self::Tsx | Self::TypeScript => &[TYPESCRIPT, JAVASCRIPT],
+            Self::Css | Self::Html | Self::Json => return None,
+        })
     }
 
     /// A parser for the language; `None` only if a grammar were built for another

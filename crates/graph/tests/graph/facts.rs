@@ -1,0 +1,187 @@
+//! What is read out of one file, in every language.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use lathe_grammars::Language;
+use lathe_graph::{Facts, Gap, Kind, Rules, Use, def_flag, extract, language_of, pack, unpack};
+
+fn facts(path: &str, source: &str) -> Facts {
+    extract(language_of(path, source).unwrap(), source)
+}
+
+/// One line per definition, import and use.
+fn told(facts: &Facts) -> String {
+    let mut out = String::new();
+    for def in &facts.defs {
+        let mut marks = String::new();
+        for (flag, mark) in [
+            (def_flag::EXPORTED, " exported"),
+            (def_flag::TEST, " test"),
+            (def_flag::DECLARED, " declared"),
+            (def_flag::STATIC, " static"),
+            (def_flag::DEFAULT, " default"),
+        ] {
+            if def.flags & flag != 0 {
+                marks.push_str(mark);
+            }
+        }
+        write!(
+            out,
+            "{} {} {}-{}{marks} | {}",
+            def.kind.name(),
+            facts.path_of(def),
+            def.start_line,
+            def.end_line,
+            facts.str(def.signature)
+        )
+        .unwrap();
+        for (name, sym) in [("doc", def.doc), ("type", def.ty)] {
+            if !facts.str(sym).is_empty() {
+                write!(out, " | {name}: {}", facts.str(sym)).unwrap();
+            }
+        }
+        out.push('\n');
+    }
+    for import in &facts.imports {
+        let exported = if import.exported { " exported" } else { "" };
+        writeln!(
+            out,
+            "import {}: {} as {}{exported}",
+            facts.str(import.module),
+            facts.str(import.name),
+            facts.str(import.alias)
+        )
+        .unwrap();
+    }
+    let mut sites: Vec<_> = facts.sites.iter().collect();
+    sites.sort_by_key(|site| (site.line, site.column));
+    for site in sites {
+        let around = facts.def(site.def).map_or("file", |def| facts.name(def));
+        writeln!(
+            out,
+            "{} {} [{}] {} in {around}",
+            site.line,
+            site.used.name(),
+            facts.str(site.qualifier),
+            facts.str(site.name)
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// The snippets and what is expected of them stand side by side; `LATHE_BLESS=1` writes what is now said, to be read
+/// before it is committed.
+#[test]
+fn every_language_tells_its_definitions_imports_and_uses() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/graph/snippets");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.ends_with(".expected") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).unwrap();
+        let read = facts(&name, &source);
+        assert_eq!(read.gap, Gap::None, "{name} has a syntax error");
+        assert_eq!(unpack(&pack(&read)).as_ref(), Some(&read), "{name} survives packing");
+        let golden = folder.join(format!("{name}.expected"));
+        if std::env::var_os("LATHE_BLESS").is_some() {
+            std::fs::write(&golden, told(&read)).unwrap();
+        }
+        assert_eq!(told(&read), std::fs::read_to_string(&golden).unwrap(), "{name}");
+        seen += 1;
+    }
+    assert_eq!(seen, 16);
+}
+
+#[test]
+fn rules_speak_only_of_nodes_their_grammar_has() {
+    let unknown = |language| Rules::of(language).unwrap().unknown.clone();
+    for language in Language::ALL.into_iter().filter(|language| language.graph_rules().is_some()) {
+        // A shared file may speak of nodes that only the other language has.
+        let other = match language {
+            Language::JavaScript => unknown(Language::TypeScript),
+            Language::TypeScript | Language::Tsx => unknown(Language::JavaScript),
+            Language::C => unknown(Language::Cpp),
+            Language::Cpp => unknown(Language::C),
+            _ => unknown(language),
+        };
+        let missing: Vec<_> = unknown(language).into_iter().filter(|name| other.contains(name)).collect();
+        assert_eq!(missing, Vec::<String>::new(), "{}", language.name());
+    }
+}
+
+fn kind_of(path: &str, source: &str, name: &str) -> Option<Kind> {
+    let read = facts(path, source);
+    read.defs.iter().find(|def| read.name(def) == name || read.path_of(def) == name).map(|def| def.kind)
+}
+
+#[test]
+fn what_trae_gets_wrong_is_right() {
+    for (what, path, source, name, kind) in [
+        ("plain function", "a.ts", "function f(a: number) { return a }", "f", Kind::Function),
+        ("arrow function", "a.ts", "export const f = (a: number) => a", "f", Kind::Function),
+        ("plain function", "a.js", "function f(a) { return a }", "f", Kind::Function),
+        ("arrow function", "a.jsx", "const F = () => <b/>", "F", Kind::Function),
+        ("interface", "a.ts", "interface I { m(): void }", "I", Kind::Interface),
+        ("interface", "A.java", "interface I { void m(); }", "I", Kind::Interface),
+        ("interface method", "A.java", "class K { interface I { void m(); } }", "K.I.m", Kind::Method),
+        ("enum", "a.ts", "enum E { A }", "E", Kind::Enum),
+        ("enum", "A.java", "enum E { A }", "E", Kind::Enum),
+        ("enum", "a.c", "enum e { A };", "e", Kind::Enum),
+        ("type", "a.ts", "type T = string;", "T", Kind::Type),
+        ("record", "A.java", "record R(int a) {}", "R", Kind::Class),
+        ("constructor", "A.java", "class K { K() {} }", "K.K", Kind::Constructor),
+        ("struct", "a.cpp", "struct S { int a; };", "S", Kind::Struct),
+        ("struct", "a.c", "struct s { int a; };", "s", Kind::Struct),
+        (
+            "member outside its class",
+            "a.cpp",
+            "int N::K::decl(int q) { return q; }",
+            "N.K.decl",
+            Kind::Method,
+        ),
+        ("pointer result", "a.c", "int *ptr(int q) { return 0; }", "ptr", Kind::Function),
+        ("pointer result", "a.cpp", "K **ptr(int q) { return 0; }", "ptr", Kind::Function),
+        ("reference result", "a.cpp", "K &ref(int q) { return k; }", "ref", Kind::Function),
+        ("nested function", "a.py", "def f():\n    def g(): pass\n", "f.g", Kind::Function),
+        ("field", "a.js", "class K { x = 1 }", "K.x", Kind::Field),
+        ("private field", "a.js", "class K { #x = 1 }", "K.#x", Kind::Field),
+    ] {
+        assert_eq!(kind_of(path, source, name), Some(kind), "{what} in {path}");
+    }
+    let decorated =
+        facts("a.py", "class K:\n    @property\n    @cached\n    def m(self) -> int:\n        return 1\n");
+    let method = decorated.defs.iter().find(|def| decorated.name(def) == "m").unwrap();
+    assert_eq!((decorated.str(method.signature), method.start_line), ("def m(self) -> int", 4));
+    assert_eq!(decorated.str(method.ty), "int");
+}
+
+#[test]
+fn a_local_name_is_no_use_of_a_definition() {
+    let read =
+        facts("a.py", "def run(): pass\ndef f(run, g):\n    run()\n    for x in g: x()\n    return h(g)\n");
+    let calls: Vec<_> = read
+        .sites
+        .iter()
+        .filter(|site| site.used == Use::Call)
+        .map(|site| (read.str(site.name), site.flags))
+        .collect();
+    assert_eq!(calls, [("h", 0), ("run", 1), ("x", 1)]);
+}
+
+#[test]
+fn damaged_bytes_are_refused() {
+    let bytes = pack(&facts("a.py", "def f(): g()\nclass A(B): x = 1\n"));
+    for cut in 0..bytes.len() {
+        assert_eq!(unpack(&bytes[..cut]), None);
+    }
+    for at in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0xff;
+        let _ = unpack(&bad);
+    }
+}
