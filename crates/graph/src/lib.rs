@@ -6,15 +6,27 @@
 //! resolved can ever be stale.
 
 mod build_facts;
+mod error;
 mod extract;
 mod facts;
+mod graph;
 mod hash;
 mod imports;
+mod modules;
 mod pack;
+mod read;
 mod rules;
+mod scan;
+mod snapshot;
+mod store;
 mod text;
 
+pub use error::GraphError;
 pub use extract::{extract, language_of};
 pub use facts::{Def, Facts, Gap, Import, Kind, NONE, Site, Sym, Use, def_flag, site_flag};
+pub use graph::{Graph, Progress, Refreshed};
 pub use pack::{pack, unpack};
 pub use rules::Rules;
+pub use scan::Limits;
+pub use snapshot::{FileFacts, Snapshot, Symbol};
+pub use store::expire_databases;

@@ -1,0 +1,51 @@
+//! From bytes to facts: what is source text, what is not worth parsing.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::extract::{extract, language_of};
+use crate::facts::{Facts, Gap};
+use lathe_grammars::Language;
+
+pub type Hash = [u8; 32];
+
+pub fn hash_of(bytes: &[u8]) -> Hash {
+    Sha256::digest(bytes).into()
+}
+
+/// A text as it is parsed and kept; bytes that are no UTF-8 become `�`, so lines stay where they are.
+pub enum Text {
+    Source(Language, String),
+    Nothing(Gap),
+}
+
+pub fn text_of(path: &str, bytes: Vec<u8>) -> Text {
+    if bytes.iter().take(8192).any(|byte| *byte == 0) {
+        return Text::Nothing(Gap::Binary);
+    }
+    if is_minified(&bytes) {
+        return Text::Nothing(Gap::Minified);
+    }
+    let text =
+        String::from_utf8(bytes).unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
+    match language_of(path, &text) {
+        Some(language) => Text::Source(language, text),
+        None => Text::Nothing(Gap::Binary),
+    }
+}
+
+/// More than half of it stands in lines no person would write.
+fn is_minified(bytes: &[u8]) -> bool {
+    if bytes.len() < 8192 {
+        return false;
+    }
+    let long: usize =
+        bytes.split(|byte| *byte == b'\n').map(<[u8]>::len).filter(|length| *length > 1000).sum();
+    long * 2 > bytes.len()
+}
+
+pub fn facts_of(text: &Text) -> Facts {
+    match text {
+        Text::Source(language, text) => extract(*language, text),
+        Text::Nothing(gap) => Facts::empty(*gap),
+    }
+}

@@ -1,0 +1,114 @@
+//! Which files a repository has now, by looking at each: names and times, no contents.
+//!
+//! Ignore files are honoured whether or not the folder is a git work tree, links are never followed (so they cannot
+//! form cycles or lead out), and hidden files stay out, as in Trae.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use ignore::{WalkBuilder, WalkState};
+use lathe_grammars::Language;
+
+/// What is not read, and how much is.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub file_bytes: u64,
+    pub files: usize,
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+        Self { file_bytes: 2 << 20, files: 200_000, threads }
+    }
+}
+
+/// A file's look: when it is the same, so is its content, unless it was read in the moment it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub size: u64,
+    pub mtime: i64,
+    pub ctime: i64,
+    pub inode: u64,
+}
+
+impl Stamp {
+    pub fn of(metadata: &std::fs::Metadata) -> Self {
+        Self {
+            size: metadata.len(),
+            mtime: metadata.mtime().wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec()),
+            ctime: metadata.ctime().wrapping_mul(1_000_000_000).wrapping_add(metadata.ctime_nsec()),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// From the root, with `/`.
+    pub path: String,
+    pub stamp: Stamp,
+}
+
+/// Folders of other people's code that are sometimes not ignored.
+const NEVER: [&str; 3] = ["node_modules", "__pycache__", "bower_components"];
+
+/// All source files beneath the root, sorted by path; and how many were beyond the limit.
+pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
+    let mut builder = WalkBuilder::new(root);
+    builder
+        .hidden(true)
+        .follow_links(false)
+        .require_git(false)
+        .parents(true)
+        .threads(limits.threads)
+        .filter_entry(|entry| entry.depth() == 0 || !NEVER.iter().any(|name| entry.file_name() == *name));
+    let all: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
+    struct Local<'a> {
+        seen: Vec<Seen>,
+        all: &'a Mutex<Vec<Seen>>,
+    }
+    impl Drop for Local<'_> {
+        fn drop(&mut self) {
+            if let Ok(mut all) = self.all.lock() {
+                all.append(&mut self.seen);
+            }
+        }
+    }
+    builder.build_parallel().run(|| {
+        let mut local = Local { seen: Vec::new(), all: &all };
+        Box::new(move |entry| {
+            let Ok(entry) = entry else { return WalkState::Continue };
+            if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                return WalkState::Continue;
+            }
+            // A name that is not text cannot be asked for.
+            let Some(path) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
+                return WalkState::Continue;
+            };
+            if Language::of_path(path).is_none_or(|language| language.graph_rules().is_none()) {
+                return WalkState::Continue;
+            }
+            if let Ok(metadata) = entry.metadata() {
+                local.seen.push(Seen { path: path.to_owned(), stamp: Stamp::of(&metadata) });
+            }
+            WalkState::Continue
+        })
+    });
+    let mut all = all.into_inner().unwrap_or_default();
+    all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let beyond = all.len().saturating_sub(limits.files);
+    all.truncate(limits.files);
+    (all, beyond)
+}
+
+/// The real path of a folder.
+pub fn real_root(root: &Path) -> std::io::Result<PathBuf> {
+    let root = root.canonicalize()?;
+    if !root.is_dir() {
+        return Err(std::io::Error::new(std::io::ErrorKind::NotADirectory, "not a folder"));
+    }
+    Ok(root)
+}
