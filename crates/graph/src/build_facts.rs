@@ -46,6 +46,11 @@ impl<'a> Builder<'a> {
             .or_insert(Binding { ty, unsure: false });
     }
 
+    /// The type of a local name so far; empty when not known.
+    pub fn bound(&self, def: u32, name: &str) -> String {
+        self.binding(def, name).unwrap_or_default()
+    }
+
     pub fn import(&mut self, brought: Brought, line: u32, def: u32) {
         self.imports.push((brought, line, def));
     }

@@ -13,7 +13,7 @@ use crate::hash::QuickMap;
 use crate::read::{Hash, Text, facts_of, hash_of, text_of};
 use crate::scan::{Limits, Seen, Stamp, real_root, scan};
 use crate::snapshot::{FileFacts, Snapshot};
-use crate::store::{FileRow, Store, damaged};
+use crate::store::{FileRow, Known, Store, damaged};
 
 /// Files are committed in portions, so a build that is killed has not worked for nothing.
 const PORTION: usize = 1000;
@@ -280,12 +280,7 @@ impl Graph {
     }
 }
 
-fn read_file(
-    root: &Path,
-    file: &Seen,
-    known: &QuickMap<(Hash, u8), (i64, Gap)>,
-    limits: &Limits,
-) -> (Read, Stamp, bool) {
+fn read_file(root: &Path, file: &Seen, known: &Known, limits: &Limits) -> (Read, Stamp, bool) {
     if file.stamp.size > limits.file_bytes {
         return (Read::Out(Gap::TooLarge), file.stamp, true);
     }

@@ -6,27 +6,42 @@
 //! resolved can ever be stale.
 
 mod build_facts;
+mod ckg;
 mod error;
 mod extract;
 mod facts;
 mod graph;
 mod hash;
+mod impact;
 mod imports;
+mod listing;
 mod modules;
 mod pack;
+mod query;
+mod rank;
 mod read;
+mod resolve;
 mod rules;
 mod scan;
+mod select;
 mod snapshot;
 mod store;
 mod text;
+mod words;
 
+pub use ckg::{CkgSearch, ckg};
 pub use error::GraphError;
 pub use extract::{extract, language_of};
 pub use facts::{Def, Facts, Gap, Import, Kind, NONE, Site, Sym, Use, def_flag, site_flag};
 pub use graph::{Graph, Progress, Refreshed};
+pub use impact::changed_lines;
 pub use pack::{pack, unpack};
+pub use query::{Answer, Item, Query, Reference, is_test_path};
+pub use rank::MapWish;
+pub use resolve::{Confidence, Resolved, Resolver};
 pub use rules::Rules;
 pub use scan::Limits;
+pub use select::{files_ending, select};
 pub use snapshot::{FileFacts, Snapshot, Symbol};
 pub use store::expire_databases;
+pub use words::{add_context, render, tokens};

@@ -1,2 +1,282 @@
-//! placeholder
-pub struct Modules;
+//! Which files an import means, by the layout rules of each language.
+//!
+//! No build files are read: a repository is asked about before it is set up, and its folders say nearly as much. A
+//! module that no file fits is somebody else's, and names that come from it are not looked for here.
+
+use lathe_grammars::Language;
+
+use crate::hash::QuickMap;
+use crate::snapshot::{Snapshot, family};
+
+#[derive(Debug, Default)]
+pub struct Modules {
+    /// Files by the last part of their module path: `c` for `a/b/c.py` and for `a/b/c/__init__.py`.
+    stems: QuickMap<String, Vec<u32>>,
+    /// Files by their folder, from the root.
+    folders: QuickMap<String, Vec<u32>>,
+    /// Files by the package they say they are in.
+    packages: QuickMap<String, Vec<u32>>,
+    /// Files by their last name, with ending.
+    names: QuickMap<String, Vec<u32>>,
+}
+
+const INDEX: [&str; 7] = ["__init__", "index", "mod", "init", "lib", "main", "__main__"];
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The path without its ending, and without the name of a file that stands for its folder.
+fn module_path(path: &str) -> &str {
+    let name_at = path.rfind('/').map_or(0, |at| at + 1);
+    let stem = match path[name_at..].find('.') {
+        Some(dot) if dot > 0 => &path[..name_at + dot],
+        _ => path,
+    };
+    match stem.rsplit_once('/') {
+        Some((folder, name)) if INDEX.contains(&name) => folder,
+        None if INDEX.contains(&stem) => "",
+        _ => stem,
+    }
+}
+
+/// `a/b` and `../c` to `a/c`.
+fn join(folder: &str, relative: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in relative.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+impl Modules {
+    pub fn of(snapshot: &Snapshot) -> &Self {
+        snapshot.modules.get_or_init(|| {
+            let mut modules = Self::default();
+            for (at, file) in snapshot.files.iter().enumerate() {
+                let at = at as u32;
+                let module = module_path(&file.path);
+                let stem = module.rsplit('/').next().unwrap_or(module);
+                modules.stems.entry(stem.to_owned()).or_default().push(at);
+                modules.folders.entry(folder_of(&file.path).to_owned()).or_default().push(at);
+                let name = file.path.rsplit('/').next().unwrap_or(&file.path);
+                modules.names.entry(name.to_owned()).or_default().push(at);
+                let package = file.facts.str(file.facts.package);
+                if !package.is_empty() {
+                    modules.packages.entry(package.to_owned()).or_default().push(at);
+                }
+                for def in file.facts.defs.iter().filter(|def| def.kind == crate::facts::Kind::Module) {
+                    let named = file.facts.path_of(def);
+                    if snapshot.language(at) == Some(Language::CSharp) {
+                        modules.packages.entry(named).or_default().push(at);
+                    }
+                }
+            }
+            modules
+        })
+    }
+
+    /// Files beside this one that see its names without an import.
+    pub fn beside(&self, snapshot: &Snapshot, file: u32) -> &[u32] {
+        let facts = snapshot.facts(file);
+        let package = facts.str(facts.package);
+        let found = match snapshot.language(file) {
+            Some(Language::Go) => self.folders.get(folder_of(snapshot.path(file))),
+            _ if !package.is_empty() => self.packages.get(package),
+            _ => self.folders.get(folder_of(snapshot.path(file))),
+        };
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// The files a module means when it is imported in a file; empty when it is not of this repository.
+    pub fn files(&self, snapshot: &Snapshot, from: u32, module: &str) -> Vec<u32> {
+        let Some(language) = snapshot.language(from) else { return Vec::new() };
+        let path = snapshot.path(from);
+        let folder = folder_of(path);
+        let wanted = family(language);
+        let mut found = match language {
+            Language::Python => self.python(snapshot, folder, module),
+            Language::JavaScript | Language::TypeScript | Language::Tsx => self.es(snapshot, folder, module),
+            Language::C | Language::Cpp => self.include(snapshot, folder, module),
+            Language::Go => self.go(module),
+            Language::Rust => self.rust(snapshot, path, module),
+            Language::Ruby | Language::Lua | Language::Bash => {
+                let spelled =
+                    if language == Language::Lua { module.replace('.', "/") } else { module.to_owned() };
+                self.relative(snapshot, folder, &spelled)
+                    .or_else(|| self.longest(snapshot, &spelled, folder))
+                    .into_iter()
+                    .collect()
+            }
+            _ => self.packages.get(module).cloned().unwrap_or_default(),
+        };
+        found.retain(|file| snapshot.family(*file) == wanted);
+        found
+    }
+
+    fn exact(&self, snapshot: &Snapshot, module: &str) -> Option<u32> {
+        let stem = module.rsplit('/').next().unwrap_or(module);
+        self.stems.get(stem)?.iter().copied().find(|file| module_path(snapshot.path(*file)) == module)
+    }
+
+    fn relative(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Option<u32> {
+        let joined = join(folder, module)?;
+        if let Some(file) = snapshot.file(&joined) {
+            return Some(file);
+        }
+        self.exact(snapshot, module_path(&joined))
+    }
+
+    /// The file whose path ends with the module's, nearest to the folder that asks.
+    fn longest(&self, snapshot: &Snapshot, module: &str, folder: &str) -> Option<u32> {
+        let module = module_path(module);
+        let stem = module.rsplit('/').next().unwrap_or(module);
+        let all = self.stems.get(stem)?;
+        let shared = |path: &str| path.bytes().zip(folder.bytes()).take_while(|(a, b)| a == b).count();
+        all.iter()
+            .copied()
+            .filter(|file| {
+                let path = module_path(snapshot.path(*file));
+                path == module || path.strip_suffix(module).is_some_and(|before| before.ends_with('/'))
+            })
+            .max_by_key(|file| {
+                let path = snapshot.path(*file);
+                (shared(path), std::cmp::Reverse(path.len()), std::cmp::Reverse(*file))
+            })
+    }
+
+    fn python(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
+        let dots = module.bytes().take_while(|byte| *byte == b'.').count();
+        let rest = module[dots..].replace('.', "/");
+        if dots > 0 {
+            let up = "../".repeat(dots - 1);
+            let Some(joined) = join(folder, &format!("{up}{rest}")) else { return Vec::new() };
+            return self.exact(snapshot, &joined).into_iter().collect();
+        }
+        if let Some(file) = self.exact(snapshot, &rest) {
+            return vec![file];
+        }
+        // Beneath a source folder: a one-word module must stand beside the file, or in a folder that is no package.
+        let Some(found) = self.longest(snapshot, &rest, folder) else { return Vec::new() };
+        let path = module_path(snapshot.path(found));
+        let top = path.strip_suffix(rest.as_str()).unwrap_or("").trim_end_matches('/');
+        let in_package = snapshot.file(&format!("{top}/__init__.py")).is_some();
+        if in_package { Vec::new() } else { vec![found] }
+    }
+
+    fn es(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
+        if module.starts_with('.') {
+            return self.relative(snapshot, folder, module).into_iter().collect();
+        }
+        // Paths from a root by convention: `@/a`, `~/a`, `src/a`, `#/a`.
+        let bare = module.trim_start_matches(['@', '~', '#']).trim_start_matches('/');
+        let rooted = bare.len() < module.len() && module[1..].starts_with('/') || bare.starts_with("src/");
+        if rooted {
+            let inside = bare.strip_prefix("src/").unwrap_or(bare);
+            return self.longest(snapshot, &format!("src/{inside}"), folder).into_iter().collect();
+        }
+        self.exact(snapshot, module).into_iter().collect()
+    }
+
+    fn include(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
+        if let Some(file) = join(folder, module).and_then(|joined| snapshot.file(&joined)) {
+            return vec![file];
+        }
+        let name = module.rsplit('/').next().unwrap_or(module);
+        let clean = module.trim_start_matches("../");
+        let found = self.names.get(name).into_iter().flatten().copied().filter(|file| {
+            let path = snapshot.path(*file);
+            path == clean || path.strip_suffix(clean).is_some_and(|before| before.ends_with('/'))
+        });
+        found.min_by_key(|file| snapshot.path(*file).len()).into_iter().collect()
+    }
+
+    fn go(&self, module: &str) -> Vec<u32> {
+        let hosted = module.split('/').next().is_some_and(|first| first.contains('.'));
+        let mut rest = module;
+        loop {
+            if let Some(files) = self.folders.get(rest) {
+                return files.clone();
+            }
+            match rest.split_once('/') {
+                Some((_, after)) if hosted => rest = after,
+                _ => break,
+            }
+        }
+        // The module itself: its root folder.
+        if hosted && module.split('/').count() == 3 {
+            return self.folders.get("").cloned().unwrap_or_default();
+        }
+        Vec::new()
+    }
+
+    fn rust(&self, snapshot: &Snapshot, path: &str, module: &str) -> Vec<u32> {
+        let (crate_root, inside) = match path.rfind("src/") {
+            Some(at) if at == 0 || path.as_bytes()[at - 1] == b'/' => (&path[..at + 3], &path[at + 4..]),
+            _ => (folder_of(path), path.rsplit('/').next().unwrap_or(path)),
+        };
+        let own = module_path(inside);
+        let mut parts: Vec<&str> = module.split('.').filter(|part| !part.is_empty()).collect();
+        let mut base: Vec<&str> = own.split('/').filter(|part| !part.is_empty()).collect();
+        let mut root = crate_root.to_owned();
+        match parts.first().copied() {
+            Some("crate") => {
+                base.clear();
+                parts.remove(0);
+            }
+            Some("self" | "super") => {
+                while let Some(first @ ("self" | "super")) = parts.first().copied() {
+                    parts.remove(0);
+                    if first == "super" {
+                        base.pop();
+                    }
+                }
+            }
+            Some(first) => {
+                // A module of this file's own, else another crate of the repository.
+                let mut below = base.clone();
+                below.push(first);
+                if self.exact(snapshot, &format!("{root}/{}", below.join("/"))).is_none() {
+                    base.clear();
+                    let Some(other) = self.rust_crate(snapshot, first) else { return Vec::new() };
+                    root = other;
+                    parts.remove(0);
+                }
+            }
+            None => {}
+        }
+        // What follows the last file is a module or a type inside it.
+        let mut wanted: Vec<&str> = base.into_iter().chain(parts).collect();
+        loop {
+            let full = if wanted.is_empty() { root.clone() } else { format!("{root}/{}", wanted.join("/")) };
+            if let Some(file) = self.exact(snapshot, full.trim_start_matches('/')) {
+                return vec![file];
+            }
+            if wanted.pop().is_none() {
+                return Vec::new();
+            }
+        }
+    }
+
+    fn rust_crate(&self, snapshot: &Snapshot, name: &str) -> Option<String> {
+        let mut found: Vec<String> = Vec::new();
+        for file in self.names.get("lib.rs").into_iter().flatten() {
+            let source = folder_of(snapshot.path(*file));
+            let folder = source.strip_suffix("/src").unwrap_or(source);
+            let last = folder.rsplit('/').next().unwrap_or(folder).replace('-', "_");
+            if last == name {
+                return Some(source.to_owned());
+            }
+            if name.strip_suffix(&last).is_some_and(|before| before.ends_with('_')) {
+                found.push(source.to_owned());
+            }
+        }
+        (found.len() == 1).then(|| found.remove(0))
+    }
+}

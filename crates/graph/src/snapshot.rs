@@ -91,7 +91,12 @@ impl Snapshot {
 
     /// Definitions with exactly this name, in the order of paths and lines.
     pub fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Symbol> + 's {
-        let names = self.names.get_or_init(|| {
+        let found = self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice);
+        found.iter().copied().filter(move |symbol| self.name(*symbol) == name)
+    }
+
+    fn by_name(&self) -> &QuickMap<u64, Vec<Symbol>> {
+        self.names.get_or_init(|| {
             let mut names: QuickMap<u64, Vec<Symbol>> = QuickMap::default();
             for symbol in self.symbols() {
                 // A block that adds to a type is not a definition of it.
@@ -100,9 +105,18 @@ impl Snapshot {
                 }
             }
             names
-        });
-        let found = names.get(&name_hash(name)).map_or(&[][..], Vec::as_slice);
-        found.iter().copied().filter(move |symbol| self.name(*symbol) == name)
+        })
+    }
+
+    /// The same, in one file.
+    pub fn named_in<'s>(&'s self, file: u32, name: &'s str) -> impl Iterator<Item = Symbol> + 's {
+        let found = self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice);
+        let start = found.partition_point(|symbol| symbol.file < file);
+        found[start..]
+            .iter()
+            .copied()
+            .take_while(move |symbol| symbol.file == file)
+            .filter(move |symbol| self.name(*symbol) == name)
     }
 
     pub fn lines(&self) -> u64 {

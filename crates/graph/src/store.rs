@@ -71,6 +71,9 @@ pub struct FileRow {
     pub settled: bool,
 }
 
+/// Contents by hash and language.
+pub type Known = QuickMap<(Hash, u8), (i64, Gap)>;
+
 pub struct Store {
     db: Connection,
     pub path: PathBuf,
@@ -215,7 +218,7 @@ impl Store {
     }
 
     /// Content hashes and languages that need no parsing.
-    pub fn known(&self) -> Result<QuickMap<(Hash, u8), (i64, Gap)>, rusqlite::Error> {
+    pub fn known(&self) -> Result<Known, rusqlite::Error> {
         let mut query = self.db.prepare_cached("SELECT hash, language, id, gap FROM contents")?;
         let rows = query.query_map([], |row| {
             let hash: Vec<u8> = row.get(0)?;

@@ -69,7 +69,7 @@ fn without_brackets(text: &str) -> String {
 }
 
 /// Types that stand for what is inside them when a member is called.
-const TRANSPARENT: [&str; 14] = [
+const TRANSPARENT: [&str; 20] = [
     "Optional",
     "Box",
     "Arc",
@@ -84,6 +84,12 @@ const TRANSPARENT: [&str; 14] = [
     "typing.Optional",
     "Awaitable",
     "Type",
+    "Result",
+    "Option",
+    "io.Result",
+    "std.io.Result",
+    "Task",
+    "ValueTask",
 ];
 
 /// The type a declared type names, as a dotted path; empty when it names none.

@@ -25,13 +25,22 @@ impl<'a, 't> Walk<'a, 't> {
                     Some(inner) => value = inner,
                     None => break,
                 },
+                // `make().unwrap()` is what `make` gives.
+                "call_expression" => match self.unwrapped(value) {
+                    Some(inner) => value = inner,
+                    None => break,
+                },
                 _ => break,
             }
         }
         if matches!(value.kind(), "composite_literal" | "struct_expression") {
             return type_name(self.text(value));
         }
-        let Some(rule) = self.rules.with_verb(value.kind_id(), Verb::Call) else { return String::new() };
+        let Some(rule) = self.rules.with_verb(value.kind_id(), Verb::Call) else {
+            // `self.a = a`: what the parameter was declared as.
+            let named = value.named_child_count() == 0 && is_path(self.text(value));
+            return if named { self.built.bound(self.scope(), self.text(value)) } else { String::new() };
+        };
         let Some(callee) = rule.name.find(value) else { return String::new() };
         if rule.says("new") {
             return type_name(self.text(callee));
@@ -44,6 +53,14 @@ impl<'a, 't> Walk<'a, 't> {
             Some(text) if is_path(text) => format!("{}()", dotted(text)),
             _ => String::new(),
         }
+    }
+
+    fn unwrapped(&self, call: Node<'t>) -> Option<Node<'t>> {
+        let callee =
+            call.child_by_field_name("function").filter(|callee| callee.kind() == "field_expression")?;
+        let method = self.text(callee.child_by_field_name("field")?);
+        let inner = callee.child_by_field_name("value")?;
+        matches!(method, "unwrap" | "expect" | "unwrap_or_default").then_some(inner)
     }
 
     pub(super) fn bind(&mut self, rule: &Rule, node: Node<'t>) {

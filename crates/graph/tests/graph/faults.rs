@@ -12,7 +12,8 @@ fn left_out(place: &Place) -> Vec<(String, Gap)> {
 
 #[test]
 fn syntax_errors_cost_only_what_they_touch() {
-    let place = Place::with(&[("a.py", "def one(): pass\n\ndef broken():\n    x = = 1 +\n\ndef two(): pass\n")]);
+    let place =
+        Place::with(&[("a.py", "def one(): pass\n\ndef broken():\n    x = = 1 +\n\ndef two(): pass\n")]);
     let found = names(&place.fresh().0);
     assert!(found.contains(&"a.py:one".into()) && found.contains(&"a.py:two".into()), "{found:?}");
 }

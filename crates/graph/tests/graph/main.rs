@@ -4,6 +4,8 @@
 mod facts;
 mod faults;
 mod fresh;
+mod questions;
+mod resolving;
 
 use std::path::Path;
 

@@ -1,0 +1,120 @@
+//! Trae's three searches, with its words and its clipping.
+
+use crate::facts::{Kind, def_flag};
+use crate::graph::Graph;
+use crate::snapshot::{Snapshot, Symbol};
+
+const LIMIT: usize = 16_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CkgSearch {
+    Function,
+    Class,
+    ClassMethod,
+}
+
+impl CkgSearch {
+    pub fn parse(command: &str) -> Option<Self> {
+        Some(match command {
+            "search_function" => Self::Function,
+            "search_class" => Self::Class,
+            "search_class_method" => Self::ClassMethod,
+            _ => return None,
+        })
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Function => "functions",
+            Self::Class => "classes",
+            Self::ClassMethod => "class methods",
+        }
+    }
+
+    fn wants(self, snapshot: &Snapshot, symbol: Symbol) -> bool {
+        let def = snapshot.def(symbol);
+        let facts = snapshot.facts(symbol.file);
+        if def.flags & def_flag::DECLARED != 0 && def.kind == Kind::Function {
+            return false;
+        }
+        let in_class = def.owner.0 != 0 || facts.def(def.parent).is_some_and(|around| around.kind.is_type());
+        let function = matches!(def.kind, Kind::Function | Kind::Method | Kind::Constructor);
+        match self {
+            Self::Function => function && !in_class,
+            Self::ClassMethod => function && in_class,
+            Self::Class => def.kind.is_type(),
+        }
+    }
+}
+
+/// As Python's `len` counts: characters.
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn clip(text: &str) -> String {
+    text.chars().take(LIMIT).collect()
+}
+
+pub fn ckg(
+    graph: &Graph,
+    snapshot: &Snapshot,
+    search: CkgSearch,
+    identifier: &str,
+    print_body: bool,
+) -> String {
+    let found: Vec<Symbol> =
+        snapshot.named(identifier).filter(|symbol| search.wants(snapshot, *symbol)).collect();
+    let noun = search.noun();
+    if found.is_empty() {
+        return format!("No {noun} named {identifier} found.");
+    }
+    let mut out = format!("Found {} {noun} named {identifier}:\n", found.len());
+    for (at, symbol) in found.iter().enumerate() {
+        let facts = snapshot.facts(symbol.file);
+        let def = snapshot.def(*symbol);
+        let path = snapshot.root.join(snapshot.path(symbol.file));
+        let within = match search {
+            CkgSearch::ClassMethod => format!(" within class {}", facts.container(def)),
+            _ => String::new(),
+        };
+        out.push_str(&format!(
+            "{}. {}:{}-{}{within}\n",
+            at + 1,
+            path.display(),
+            def.start_line,
+            def.end_line
+        ));
+        if search == CkgSearch::Class {
+            for (title, wanted) in [
+                ("Fields", &[Kind::Field, Kind::Variant, Kind::Constant][..]),
+                ("Methods", &[Kind::Method, Kind::Constructor][..]),
+            ] {
+                let lines: Vec<String> = (facts.defs.iter())
+                    .filter(|member| member.parent == symbol.def && wanted.contains(&member.kind))
+                    .map(|member| {
+                        let text = facts.str(member.signature);
+                        let text = text.strip_prefix("async ").unwrap_or(text);
+                        format!("- {}", text.strip_prefix("def ").unwrap_or(text))
+                    })
+                    .collect();
+                if !lines.is_empty() {
+                    out.push_str(&format!("{title}:\n{}\n", lines.join("\n")));
+                }
+            }
+        }
+        if print_body {
+            let source = graph.source(snapshot.files[symbol.file as usize].content).unwrap_or_default();
+            let body = source.get(def.start_byte as usize..def.end_byte as usize).unwrap_or("");
+            out.push_str(&format!("{body}\n\n"));
+        }
+        if length(&out) > LIMIT {
+            return format!(
+                "{}\n<response clipped> {} more entries not shown",
+                clip(&out),
+                found.len() - at - 1
+            );
+        }
+    }
+    out
+}

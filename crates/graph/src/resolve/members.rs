@@ -1,0 +1,359 @@
+//! Types and their members: what a receiver is, and where its method stands.
+
+use super::{Confidence, DEPTH, Resolver, Value};
+use crate::facts::{Kind, NONE, Site, Use};
+use crate::hash::QuickSet;
+use crate::snapshot::Symbol;
+
+impl Resolver<'_> {
+    /// The type a definition stands in.
+    pub(super) fn own_types(&self, file: u32, scope: u32) -> Vec<Symbol> {
+        let facts = self.snapshot.facts(file);
+        let mut at = scope;
+        for _ in 0..64 {
+            let Some(def) = facts.def(at) else { break };
+            if def.owner.0 != 0 {
+                let owner = facts.str(def.owner);
+                return self.types_named(file, owner.rsplit('.').next().unwrap_or(owner));
+            }
+            if def.kind == Kind::Impl {
+                return self.types_named(file, facts.name(def));
+            }
+            if def.kind.is_type() {
+                return vec![Symbol { file, def: at }];
+            }
+            at = def.parent;
+        }
+        Vec::new()
+    }
+
+    pub(super) fn types_named(&self, file: u32, name: &str) -> Vec<Symbol> {
+        let is_type = |symbol: &Symbol| {
+            let kind = self.snapshot.def(*symbol).kind;
+            kind.is_type() || matches!(kind, Kind::Type | Kind::Variable)
+        };
+        let here: Vec<Symbol> = self.in_file(file, name).filter(is_type).collect();
+        if !here.is_empty() {
+            return here;
+        }
+        if let Value::Symbols(found, _) = self.bare(file, NONE, name, false, 1) {
+            return found.into_iter().filter(is_type).collect();
+        }
+        let family = self.snapshot.family(file);
+        self.snapshot
+            .named(name)
+            .filter(|symbol| self.snapshot.family(symbol.file) == family)
+            .filter(is_type)
+            .collect()
+    }
+
+    /// A dotted expression: `self.a`, `module.Class`, `make().x`.
+    pub(super) fn path(&self, file: u32, scope: u32, text: &str, typed: bool, depth: usize) -> Value {
+        if depth > DEPTH || text == "?" {
+            return Value::Unknown;
+        }
+        let Some(settings) = self.settings(file) else { return Value::Unknown };
+        let parts: Vec<&str> = text.split('.').collect();
+        let root = parts[0];
+        let (mut value, mut used) = (Value::Unknown, 1);
+        if settings.own.iter().any(|word| word == root) {
+            value = Value::Object(self.own_types(file, scope), Confidence::Exact);
+        } else if settings.parent.iter().any(|word| word == root) {
+            let mut bases = Vec::new();
+            let mut whole = true;
+            for own in self.own_types(file, scope) {
+                let (found, known) = self.bases_of(own);
+                whole &= known;
+                bases.extend(found);
+            }
+            if bases.is_empty() {
+                return if whole { Value::Unknown } else { Value::Foreign };
+            }
+            value = Value::Object(bases, Confidence::Exact);
+        } else {
+            // The longest part that an import binds: `import a.b` is written `a.b.f`.
+            for length in (1..=parts.len().min(5)).rev() {
+                let head = parts[..length].join(".");
+                let (plain, called) = match head.strip_suffix("()") {
+                    Some(plain) => (plain, true),
+                    None => (head.as_str(), false),
+                };
+                let found = if length == 1 {
+                    self.bare(file, scope, plain, false, depth + 1)
+                } else {
+                    let bound = self
+                        .import(file, scope, plain, true, depth + 1)
+                        .or_else(|| self.import(file, NONE, plain, false, depth + 1));
+                    match bound {
+                        Some(found) => found,
+                        None => continue,
+                    }
+                };
+                value = if called { self.result(found, depth) } else { found };
+                used = length;
+                break;
+            }
+        }
+        if used == parts.len() && typed {
+            return self.as_object(value, depth);
+        }
+        for part in &parts[used..] {
+            let (name, called) = match part.strip_suffix("()") {
+                Some(name) => (name, true),
+                None => (*part, false),
+            };
+            let found = self.member(&value, name, depth + 1);
+            value = if called { self.result(found, depth) } else { self.as_object(found, depth) };
+        }
+        if typed { self.as_object(value, depth) } else { value }
+    }
+
+    /// An object of what is named here: a class gives its objects, a variable what it was declared as.
+    pub(super) fn as_object(&self, value: Value, depth: usize) -> Value {
+        let Value::Symbols(found, confidence) = value else { return value };
+        let (mut types, mut foreign) = (Vec::new(), false);
+        let mut sure = confidence;
+        for symbol in found {
+            let def = *self.snapshot.def(symbol);
+            if def.kind.is_type() {
+                types.push(symbol);
+                continue;
+            }
+            if !matches!(def.kind, Kind::Variable | Kind::Constant | Kind::Field | Kind::Type | Kind::Variant)
+            {
+                continue;
+            }
+            let facts = self.snapshot.facts(symbol.file);
+            let ty = facts.str(def.ty);
+            if ty.is_empty() {
+                continue;
+            }
+            sure = sure.min(Confidence::Likely);
+            match self.path(symbol.file, def.parent, ty, true, depth + 1) {
+                Value::Object(found, _) => types.extend(found),
+                Value::Symbols(found, _) => types.extend(found),
+                Value::Module(files) => return Value::Module(files),
+                Value::Foreign => foreign = true,
+                Value::Unknown => {}
+            }
+        }
+        match (types.is_empty(), foreign) {
+            (false, _) => Value::Object(types, sure),
+            (true, true) => Value::Foreign,
+            _ => Value::Unknown,
+        }
+    }
+
+    /// What a call gives: a class an object of it, a function its declared result.
+    pub(super) fn result(&self, value: Value, depth: usize) -> Value {
+        let Value::Symbols(found, confidence) = value else { return value };
+        let (mut types, mut foreign) = (Vec::new(), false);
+        let mut sure = confidence;
+        for symbol in found {
+            let def = *self.snapshot.def(symbol);
+            if def.kind.is_type() {
+                types.push(symbol);
+                continue;
+            }
+            let facts = self.snapshot.facts(symbol.file);
+            if def.kind == Kind::Constructor {
+                types.extend(self.own_types(symbol.file, symbol.def));
+                continue;
+            }
+            let ty = facts.str(def.ty);
+            if !def.kind.is_callable() || ty.is_empty() {
+                // Ruby makes objects with `Foo.new`.
+                continue;
+            }
+            sure = sure.min(Confidence::Likely);
+            if matches!(ty, "Self" | "self" | "this" | "static" | "typing.Self") {
+                types.extend(self.own_types(symbol.file, symbol.def));
+                continue;
+            }
+            match self.path(symbol.file, def.parent, ty, true, depth + 1) {
+                Value::Object(found, _) | Value::Symbols(found, _) => types.extend(found),
+                Value::Foreign => foreign = true,
+                _ => {}
+            }
+        }
+        match (types.is_empty(), foreign) {
+            (false, _) => Value::Object(types, sure),
+            (true, true) => Value::Foreign,
+            _ => Value::Unknown,
+        }
+    }
+
+    pub(super) fn member(&self, value: &Value, name: &str, depth: usize) -> Value {
+        if depth > DEPTH {
+            return Value::Unknown;
+        }
+        match value {
+            Value::Module(files) => {
+                let mut found = Vec::new();
+                for file in files {
+                    found.extend(self.exported(*file, name, depth + 1));
+                }
+                if !found.is_empty() {
+                    return Value::Symbols(found, Confidence::Exact);
+                }
+                let below: Vec<u32> = files.iter().flat_map(|file| self.submodule(*file, name)).collect();
+                if below.is_empty() { Value::Foreign } else { Value::Module(below) }
+            }
+            Value::Symbols(types, confidence) | Value::Object(types, confidence) => {
+                if types.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module)
+                    && !types.is_empty()
+                {
+                    let inside: Vec<Symbol> = types
+                        .iter()
+                        .flat_map(|module| {
+                            self.in_file(module.file, name)
+                                .filter(|symbol| self.snapshot.def(*symbol).parent == module.def)
+                        })
+                        .collect();
+                    return if inside.is_empty() {
+                        Value::Unknown
+                    } else {
+                        Value::Symbols(inside, *confidence)
+                    };
+                }
+                if let Value::Symbols(..) = value
+                    && !types.iter().any(|symbol| self.snapshot.def(*symbol).kind.is_type())
+                {
+                    let object = self.as_object(value.clone(), depth + 1);
+                    return if let Value::Symbols(..) = object {
+                        Value::Unknown
+                    } else {
+                        self.member(&object, name, depth + 1)
+                    };
+                }
+                let mut seen = QuickSet::default();
+                let mut whole = true;
+                let mut found = Vec::new();
+                for one in types {
+                    found.extend(self.member_of(*one, name, &mut seen, &mut whole, 0));
+                }
+                if !found.is_empty() {
+                    return Value::Symbols(found, *confidence);
+                }
+                // Ruby's `Foo.new`, and members that a base from elsewhere may have.
+                if name == "new" && matches!(value, Value::Symbols(..)) {
+                    return Value::Symbols(types.clone(), *confidence);
+                }
+                if whole && !types.is_empty() { Value::Foreign } else { Value::Unknown }
+            }
+            Value::Foreign => Value::Foreign,
+            Value::Unknown => Value::Unknown,
+        }
+    }
+
+    pub(super) fn submodule(&self, file: u32, name: &str) -> Vec<u32> {
+        let path = self.snapshot.path(file);
+        if !path.ends_with("__init__.py") {
+            return Vec::new();
+        }
+        self.module_files(file, &format!(".{name}"))
+    }
+
+    /// Members of a type: in it, beside it in blocks that add to it, then in its bases.
+    pub(super) fn member_of(
+        &self,
+        one: Symbol,
+        name: &str,
+        seen: &mut QuickSet<Symbol>,
+        whole: &mut bool,
+        depth: usize,
+    ) -> Vec<Symbol> {
+        if depth > 12 || !seen.insert(one) {
+            return Vec::new();
+        }
+        let inside: Vec<Symbol> = self
+            .in_file(one.file, name)
+            .filter(|symbol| self.snapshot.def(*symbol).parent == one.def)
+            .collect();
+        if inside.iter().any(|symbol| self.is_defined(*symbol)) {
+            return inside;
+        }
+        let type_name = self.snapshot.name(one);
+        let family = self.snapshot.family(one.file);
+        let mut added: Vec<Symbol> = (self.snapshot.named(name))
+            .filter(|symbol| self.snapshot.family(symbol.file) == family)
+            .filter(|symbol| {
+                let facts = self.snapshot.facts(symbol.file);
+                let def = self.snapshot.def(*symbol);
+                let owner = facts.str(def.owner);
+                owner.rsplit('.').next() == Some(type_name) && !owner.is_empty()
+                    || facts
+                        .def(def.parent)
+                        .is_some_and(|around| around.kind == Kind::Impl && facts.name(around) == type_name)
+            })
+            .collect();
+        // Two types of one name: the nearer one.
+        if added.len() > 1 && added.iter().any(|symbol| symbol.file == one.file) {
+            added.retain(|symbol| symbol.file == one.file);
+        }
+        if !added.is_empty() {
+            return added;
+        }
+        if !inside.is_empty() {
+            return inside;
+        }
+        let (bases, known) = self.bases_of(one);
+        *whole &= known;
+        for base in bases {
+            let found = self.member_of(base, name, seen, whole, depth + 1);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        Vec::new()
+    }
+
+    /// The types a type is made from, in order; and whether all of them are known.
+    pub fn bases_of(&self, one: Symbol) -> (Vec<Symbol>, bool) {
+        if let Some(found) = self.bases.borrow().get(&one) {
+            return found.clone();
+        }
+        // A cycle finds itself empty.
+        self.bases.borrow_mut().insert(one, (Vec::new(), false));
+        let mut whole = true;
+        let mut bases = Vec::new();
+        let type_name = self.snapshot.name(one);
+        let facts = self.snapshot.facts(one.file);
+        let mut sites: Vec<&Site> = facts
+            .sites
+            .iter()
+            .filter(|site| matches!(site.used, Use::Inherit | Use::Implement))
+            .filter(|site| {
+                site.def == one.def
+                    || facts
+                        .def(site.def)
+                        .is_some_and(|def| def.kind == Kind::Impl && facts.name(def) == type_name)
+            })
+            .collect();
+        sites.sort_by_key(|site| (site.line, site.column));
+        for site in sites {
+            let name = facts.str(site.name);
+            if name == "object" || name == type_name && site.qualifier.0 == 0 {
+                continue;
+            }
+            let scope = facts.def(site.def).map_or(NONE, |def| def.parent);
+            let value = match facts.str(site.qualifier) {
+                "" => self.bare(one.file, scope, name, false, 1),
+                qualifier => {
+                    let receiver = self.path(one.file, scope, qualifier, false, 1);
+                    self.member(&receiver, name, 1)
+                }
+            };
+            match value {
+                Value::Symbols(found, _) => bases.extend(
+                    found
+                        .into_iter()
+                        .filter(|symbol| self.snapshot.def(*symbol).kind.is_type() && *symbol != one),
+                ),
+                _ => whole = false,
+            }
+        }
+        self.bases.borrow_mut().insert(one, (bases.clone(), whole));
+        (bases, whole)
+    }
+}

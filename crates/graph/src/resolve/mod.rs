@@ -1,0 +1,389 @@
+//! From a use to the definition it means: by scope, imports, the type of the receiver, the layout of modules.
+//!
+//! Every answer has a confidence. `exact` follows the rules of the language from the use to one definition; `likely`
+//! had to infer something (a result type, the type of a field, the only definition of that name); `name-only` is
+//! every definition with the name, for a receiver nothing is known about. What is known to come from elsewhere (an
+//! import no file fits) has no answer at all, and neither has a local variable.
+
+mod members;
+
+use std::cell::RefCell;
+
+use serde::Serialize;
+
+use crate::facts::{Kind, NONE, Site, Use, def_flag, site_flag};
+use crate::hash::QuickMap;
+use crate::modules::Modules;
+use crate::rules::{Rules, Settings};
+use crate::snapshot::{Snapshot, Symbol};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    NameOnly,
+    Likely,
+    Exact,
+}
+
+impl Confidence {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NameOnly => "name-only",
+            Self::Likely => "likely",
+            Self::Exact => "exact",
+        }
+    }
+}
+
+/// What a name or an expression stands for.
+#[derive(Debug, Clone)]
+enum Value {
+    /// Definitions: a class, a function, a variable.
+    Symbols(Vec<Symbol>, Confidence),
+    /// An object of these types.
+    Object(Vec<Symbol>, Confidence),
+    Module(Vec<u32>),
+    /// Known to be from elsewhere.
+    Foreign,
+    Unknown,
+}
+
+pub type Resolved = (Vec<Symbol>, Confidence);
+
+pub struct Resolver<'s> {
+    snapshot: &'s Snapshot,
+    modules: &'s Modules,
+    bases: RefCell<QuickMap<Symbol, (Vec<Symbol>, bool)>>,
+    imported: RefCell<QuickMap<(u32, u64), Vec<u32>>>,
+}
+
+/// More definitions of one name than this say nothing.
+const TOO_MANY: usize = 40;
+const DEPTH: usize = 6;
+
+impl<'s> Resolver<'s> {
+    pub fn new(snapshot: &'s Snapshot) -> Self {
+        Self {
+            snapshot,
+            modules: Modules::of(snapshot),
+            bases: RefCell::default(),
+            imported: RefCell::default(),
+        }
+    }
+
+    fn settings(&self, file: u32) -> Option<&'static Settings> {
+        Rules::of(self.snapshot.language(file)?).map(|rules| &rules.settings)
+    }
+
+    /// What a use means; empty when it means nothing in this repository.
+    pub fn site(&self, file: u32, site: &Site) -> Resolved {
+        let facts = self.snapshot.facts(file);
+        let (name, qualifier) = (facts.str(site.name), facts.str(site.qualifier));
+        let value = if qualifier.is_empty() {
+            self.bare(file, site.def, name, site.flags & site_flag::LOCAL != 0, 0)
+        } else {
+            let typed = site.flags & site_flag::TYPED != 0;
+            let receiver = self.path(file, site.def, qualifier, typed, 0);
+            self.member(&receiver, name, 0)
+        };
+        match value {
+            Value::Symbols(found, confidence) => (self.prefer(found, site.used), confidence),
+            Value::Object(..) | Value::Module(_) | Value::Foreign => (Vec::new(), Confidence::NameOnly),
+            Value::Unknown if qualifier.is_empty() => (Vec::new(), Confidence::NameOnly),
+            Value::Unknown => (self.by_name(file, name), Confidence::NameOnly),
+        }
+    }
+
+    /// Definitions before declarations, and one of each place.
+    fn prefer(&self, mut found: Vec<Symbol>, used: Use) -> Vec<Symbol> {
+        if used == Use::Call && found.iter().any(|symbol| self.is_defined(*symbol)) {
+            found.retain(|symbol| self.is_defined(*symbol));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    fn is_defined(&self, symbol: Symbol) -> bool {
+        self.snapshot.def(symbol).flags & def_flag::DECLARED == 0
+    }
+
+    /// Members of any type with this name.
+    fn by_name(&self, file: u32, name: &str) -> Vec<Symbol> {
+        let family = self.snapshot.family(file);
+        let mut found: Vec<Symbol> = (self.snapshot.named(name))
+            .filter(|symbol| self.snapshot.family(symbol.file) == family)
+            .filter(|symbol| {
+                let def = self.snapshot.def(*symbol);
+                matches!(def.kind, Kind::Method | Kind::Constructor | Kind::Field) || def.owner.0 != 0
+            })
+            .take(TOO_MANY + 1)
+            .collect();
+        if found.len() > TOO_MANY {
+            found.clear();
+        }
+        found
+    }
+
+    fn in_file<'a>(&'a self, file: u32, name: &'a str) -> impl Iterator<Item = Symbol> + 'a {
+        self.snapshot.named_in(file, name)
+    }
+
+    /// Definitions of a name that others can import from a file.
+    fn top(&self, file: u32, name: &str) -> Vec<Symbol> {
+        let facts = self.snapshot.facts(file);
+        self.in_file(file, name)
+            .filter(|symbol| {
+                let def = self.snapshot.def(*symbol);
+                let around = facts.def(def.parent);
+                // A Lua module is a table, and its functions belong to it.
+                (def.owner.0 == 0 || self.snapshot.language(file) == Some(lathe_grammars::Language::Lua))
+                    && (def.parent == NONE || around.is_some_and(|around| around.kind == Kind::Module))
+                    && !matches!(def.kind, Kind::Test)
+            })
+            .collect()
+    }
+
+    fn bare(&self, file: u32, scope: u32, name: &str, local: bool, depth: usize) -> Value {
+        if depth > DEPTH {
+            return Value::Unknown;
+        }
+        let facts = self.snapshot.facts(file);
+        let Some(settings) = self.settings(file) else { return Value::Unknown };
+        // Names of the functions around, innermost first; then, where the language says so, members of the class.
+        let mut around = scope;
+        for _ in 0..64 {
+            let Some(def) = facts.def(around) else { break };
+            let inside: Vec<Symbol> = self
+                .in_file(file, name)
+                .filter(|symbol| self.snapshot.def(*symbol).parent == around)
+                .filter(|_| !def.kind.is_type() || settings.implicit_own)
+                .collect();
+            if !inside.is_empty() {
+                return Value::Symbols(inside, Confidence::Exact);
+            }
+            if settings.implicit_own && (def.kind.is_type() || def.owner.0 != 0) {
+                let types = self.own_types(file, around);
+                if let Value::Symbols(found, confidence) =
+                    self.member(&Value::Object(types, Confidence::Exact), name, depth + 1)
+                {
+                    return Value::Symbols(found, confidence);
+                }
+            }
+            around = def.parent;
+        }
+        if let Some(value) = self.import(file, scope, name, true, depth) {
+            return value;
+        }
+        if local {
+            return Value::Foreign;
+        }
+        let here = self.top(file, name);
+        let (solid, loose): (Vec<_>, Vec<_>) = here
+            .into_iter()
+            .partition(|symbol| !matches!(self.snapshot.def(*symbol).kind, Kind::Variable | Kind::Constant));
+        if !solid.is_empty() && solid.iter().any(|symbol| self.is_defined(*symbol)) {
+            return Value::Symbols(solid, Confidence::Exact);
+        }
+        if let Some(value) = self.import(file, NONE, name, false, depth) {
+            return value;
+        }
+        if !loose.is_empty() {
+            return Value::Symbols(loose, Confidence::Exact);
+        }
+        if settings.folder_scope {
+            let mut beside = Vec::new();
+            for other in self.modules.beside(self.snapshot, file) {
+                beside.extend(self.top(*other, name));
+            }
+            if !beside.is_empty() {
+                let confidence = if beside.len() == 1 { Confidence::Exact } else { Confidence::Likely };
+                return Value::Symbols(beside, confidence);
+            }
+        }
+        if let Some(value) = self.wildcard(file, name, depth) {
+            return value;
+        }
+        self.global(file, name, solid)
+    }
+
+    /// Languages in which a name can come from anywhere without being imported.
+    fn global(&self, file: u32, name: &str, declared: Vec<Symbol>) -> Value {
+        use lathe_grammars::Language as L;
+        let family = self.snapshot.family(file);
+        let everywhere = match self.snapshot.language(file) {
+            Some(L::C | L::Cpp | L::Ruby | L::Php | L::Lua | L::Bash | L::Swift | L::CSharp | L::Scala) => {
+                true
+            }
+            Some(L::Rust) => false,
+            _ => false,
+        };
+        let is_macro = self.snapshot.language(file) == Some(L::Rust);
+        if !everywhere && !is_macro {
+            return if declared.is_empty() {
+                Value::Unknown
+            } else {
+                Value::Symbols(declared, Confidence::Exact)
+            };
+        }
+        let mut found: Vec<Symbol> = (self.snapshot.named(name))
+            .filter(|symbol| self.snapshot.family(symbol.file) == family)
+            .filter(|symbol| {
+                let def = self.snapshot.def(*symbol);
+                let free = def.owner.0 == 0
+                    && self
+                        .snapshot
+                        .facts(symbol.file)
+                        .def(def.parent)
+                        .is_none_or(|around| around.kind == Kind::Module);
+                let seen = def.flags & def_flag::STATIC == 0 || symbol.file == file;
+                if is_macro { def.kind == Kind::Macro } else { free && seen && def.kind != Kind::Test }
+            })
+            .take(TOO_MANY + 1)
+            .collect();
+        let defined: Vec<Symbol> = found.iter().copied().filter(|symbol| self.is_defined(*symbol)).collect();
+        if !defined.is_empty() {
+            found = defined;
+        }
+        match found.len() {
+            0 if declared.is_empty() => Value::Unknown,
+            0 => Value::Symbols(declared, Confidence::Exact),
+            // A declaration in this file names the only definition there is.
+            1 if !declared.is_empty() => Value::Symbols(found, Confidence::Exact),
+            1 => Value::Symbols(found, Confidence::Likely),
+            n if n <= 8 => Value::Symbols(found, Confidence::NameOnly),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn module_files(&self, file: u32, module: &str) -> Vec<u32> {
+        let key = (file, crate::snapshot::name_hash(module));
+        if let Some(found) = self.imported.borrow().get(&key) {
+            return found.clone();
+        }
+        let found = self.modules.files(self.snapshot, file, module);
+        self.imported.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    /// The import that binds a name: of the functions around (`inner`), or of the file.
+    fn import(&self, file: u32, scope: u32, name: &str, inner: bool, depth: usize) -> Option<Value> {
+        let facts = self.snapshot.facts(file);
+        let alias = facts.sym(name)?;
+        let mut found: Option<Value> = None;
+        for import in facts.imports.iter().filter(|import| import.alias == alias && import.module.0 != 0) {
+            let holds = if inner {
+                import.def != NONE && facts.is_within(scope, import.def)
+            } else {
+                // Imports in `if TYPE_CHECKING` and `try` stand at the top too.
+                import.def == NONE || facts.def(import.def).is_some_and(|def| def.kind == Kind::Module)
+            };
+            if !holds {
+                continue;
+            }
+            let value = self.brought(file, facts.str(import.module), facts.str(import.name), depth + 1);
+            match (&found, &value) {
+                (Some(Value::Symbols(..) | Value::Module(_)), _) => {}
+                _ => found = Some(value),
+            }
+        }
+        found
+    }
+
+    /// What `name` of `module` is, seen from a file.
+    fn brought(&self, file: u32, module: &str, name: &str, depth: usize) -> Value {
+        if depth > DEPTH {
+            return Value::Unknown;
+        }
+        let files = self.module_files(file, module);
+        if name.is_empty() {
+            return if files.is_empty() { Value::Foreign } else { Value::Module(files) };
+        }
+        let mut found = Vec::new();
+        for target in &files {
+            found.extend(self.exported(*target, name, depth));
+        }
+        if !found.is_empty() {
+            return Value::Symbols(found, Confidence::Exact);
+        }
+        // A module inside the module, or a class whose member is imported.
+        let separator = if module.ends_with('.') { "" } else { "." };
+        let below = self.module_files(file, &format!("{module}{separator}{name}"));
+        let below: Vec<u32> = below.into_iter().filter(|below| !files.contains(below)).collect();
+        if !below.is_empty() {
+            return Value::Module(below);
+        }
+        if let Some((outer, class)) = module.rsplit_once('.').filter(|_| files.is_empty()) {
+            let owner = self.brought(file, outer, class, depth + 1);
+            if let Value::Symbols(..) = owner {
+                return self.member(&owner, name, depth + 1);
+            }
+        }
+        if files.is_empty() { Value::Foreign } else { Value::Unknown }
+    }
+
+    /// What a file hands out under a name: its own definitions, or what it imports and hands on.
+    fn exported(&self, file: u32, name: &str, depth: usize) -> Vec<Symbol> {
+        let mut found = self.top(file, name);
+        if name == "default" {
+            let facts = self.snapshot.facts(file);
+            found.extend(
+                (0..facts.defs.len() as u32)
+                    .filter(|def| facts.defs[*def as usize].flags & def_flag::DEFAULT != 0)
+                    .map(|def| Symbol { file, def }),
+            );
+        }
+        let only_loose = found
+            .iter()
+            .all(|symbol| matches!(self.snapshot.def(*symbol).kind, Kind::Variable | Kind::Constant));
+        if !found.is_empty() && !only_loose || depth > DEPTH {
+            return found;
+        }
+        if let Some(Value::Symbols(through, _)) = self.import(file, NONE, name, false, depth + 1) {
+            return through;
+        }
+        if found.is_empty()
+            && let Some(Value::Symbols(through, _)) = self.wildcard(file, name, depth + 1)
+        {
+            return through;
+        }
+        // `export { local as name }`
+        if found.is_empty() {
+            let facts = self.snapshot.facts(file);
+            for import in facts.imports.iter().filter(|import| import.exported && import.module.0 == 0) {
+                if facts.str(import.alias) == name && facts.str(import.name) != name {
+                    return self.exported(file, facts.str(import.name), depth + 1);
+                }
+            }
+        }
+        found
+    }
+
+    fn wildcard(&self, file: u32, name: &str, depth: usize) -> Option<Value> {
+        if depth > DEPTH {
+            return None;
+        }
+        let facts = self.snapshot.facts(file);
+        let everything = facts.sym("*")?;
+        for import in facts.imports.iter().filter(|import| import.name == everything) {
+            for target in self.module_files(file, facts.str(import.module)) {
+                if target == file {
+                    let inside = self.top(file, name);
+                    if !inside.is_empty() {
+                        return Some(Value::Symbols(inside, Confidence::Exact));
+                    }
+                    continue;
+                }
+                let found = self.exported(target, name, depth + 1);
+                if found.iter().any(|symbol| self.is_defined(*symbol)) {
+                    return Some(Value::Symbols(found, Confidence::Exact));
+                }
+                if let Some(declared) = found.first().copied() {
+                    // A header declares it; the definition is elsewhere.
+                    return Some(self.global(target, name, vec![declared]));
+                }
+            }
+        }
+        None
+    }
+}

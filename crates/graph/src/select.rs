@@ -1,0 +1,84 @@
+//! From what a person or a model writes to the definitions it means: `name`, `Class.name`, `file:name`, `file:line`.
+
+use crate::facts::{Kind, NONE};
+use crate::snapshot::{Snapshot, Symbol};
+
+/// Definitions a text means; several when it says no more than a name.
+pub fn select(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
+    let text = text.trim();
+    if let Some((path, rest)) = split_file(snapshot, text) {
+        let files: Vec<u32> = files_ending(snapshot, path);
+        if let Ok(line) = rest.parse::<u32>() {
+            return files.iter().filter_map(|file| at_line(snapshot, *file, line)).collect();
+        }
+        return by_name(snapshot, rest).into_iter().filter(|symbol| files.contains(&symbol.file)).collect();
+    }
+    by_name(snapshot, text)
+}
+
+fn split_file<'t>(snapshot: &Snapshot, text: &'t str) -> Option<(&'t str, &'t str)> {
+    let (path, rest) = text.rsplit_once(':')?;
+    let path = path.trim_end_matches(':');
+    (!rest.is_empty() && !files_ending(snapshot, path).is_empty()).then_some((path, rest))
+}
+
+/// Files by their path or by the end of it.
+pub fn files_ending(snapshot: &Snapshot, path: &str) -> Vec<u32> {
+    let path = path.trim_start_matches("./");
+    let path = std::path::Path::new(path)
+        .strip_prefix(&snapshot.root)
+        .ok()
+        .and_then(std::path::Path::to_str)
+        .unwrap_or(path);
+    if path.is_empty() {
+        return Vec::new();
+    }
+    if let Some(file) = snapshot.file(path) {
+        return vec![file];
+    }
+    (0..snapshot.files.len() as u32)
+        .filter(|file| snapshot.path(*file).strip_suffix(path).is_some_and(|before| before.ends_with('/')))
+        .collect()
+}
+
+/// The innermost definition around a line.
+pub fn at_line(snapshot: &Snapshot, file: u32, line: u32) -> Option<Symbol> {
+    let facts = snapshot.facts(file);
+    (0..facts.defs.len() as u32)
+        .filter(|def| {
+            let def = &facts.defs[*def as usize];
+            def.start_line <= line && line <= def.end_line && def.kind != Kind::Impl
+        })
+        .min_by_key(|def| {
+            let def = &facts.defs[*def as usize];
+            (def.end_line - def.start_line, std::cmp::Reverse(def.start_line))
+        })
+        .map(|def| Symbol { file, def })
+}
+
+fn by_name(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
+    let text = text.trim_end_matches("()").replace("::", ".").replace(['#', '\\'], ".");
+    let whole: Vec<Symbol> = snapshot.named(&text).collect();
+    if !whole.is_empty() {
+        return whole;
+    }
+    let Some((containers, name)) = text.rsplit_once('.') else { return Vec::new() };
+    snapshot
+        .named(name)
+        .filter(|symbol| {
+            let facts = snapshot.facts(symbol.file);
+            let full = facts.path_of(snapshot.def(*symbol));
+            let before = full.strip_suffix(name).unwrap_or("").trim_end_matches('.');
+            // Outer names may be the module of the file: `package.module.Class.name`.
+            let module =
+                snapshot.path(symbol.file).rsplit_once('.').map_or("", |(path, _)| path).replace('/', ".");
+            let long = if before.is_empty() { module } else { format!("{module}.{before}") };
+            long == containers || long.strip_suffix(containers).is_some_and(|rest| rest.ends_with('.'))
+        })
+        .collect()
+}
+
+/// The definition a use stands in, for people: a function, else the type around it.
+pub fn caller(snapshot: &Snapshot, file: u32, def: u32) -> Option<Symbol> {
+    (def != NONE && snapshot.facts(file).def(def).is_some()).then_some(Symbol { file, def })
+}

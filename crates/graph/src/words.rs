@@ -1,0 +1,91 @@
+//! Answers in words for a model: symbol, signature, place, one line of source, within a budget, with the count of
+//! what was left out.
+
+use crate::graph::Graph;
+use crate::hash::QuickMap;
+use crate::query::{Answer, Item};
+
+/// About what a token is, for budgets.
+const BYTES_PER_TOKEN: usize = 4;
+
+pub fn tokens(text: &str) -> usize {
+    text.len().div_ceil(BYTES_PER_TOKEN)
+}
+
+/// Fills in the line of source at each place.
+pub fn add_context(graph: &Graph, snapshot: &crate::Snapshot, answer: &mut Answer) {
+    let mut sources: QuickMap<u32, Vec<String>> = QuickMap::default();
+    for item in answer.items.iter_mut().take(400) {
+        let Some(file) = snapshot.files.get(item.file as usize) else { continue };
+        let lines = sources.entry(item.file).or_insert_with(|| {
+            graph
+                .source(file.content)
+                .map(|text| text.lines().map(str::to_owned).collect())
+                .unwrap_or_default()
+        });
+        let text = lines.get(item.line.saturating_sub(1) as usize).map(|line| line.trim());
+        item.context = text.filter(|text| !text.is_empty()).map(|text| crate::text::one_line(text, 160));
+    }
+}
+
+/// The answer within so many tokens.
+pub fn render(answer: &Answer, budget: usize) -> String {
+    let mut out = format!("{}\n", answer.title);
+    let mut shown = 0;
+    for item in &answer.items {
+        let line = line_of(item);
+        if tokens(&out) + tokens(&line) > budget && shown > 0 {
+            break;
+        }
+        out.push_str(&line);
+        shown += 1;
+    }
+    let left = answer.left_out + answer.items.len() - shown;
+    if left > 0 {
+        out.push_str(&format!("{left} more left out.\n"));
+    }
+    for note in &answer.notes {
+        out.push_str(&format!("note: {note}\n"));
+    }
+    out
+}
+
+fn line_of(item: &Item) -> String {
+    let mut line = format!("{}{}:{}", "  ".repeat(item.depth as usize), item.path, item.line);
+    if item.end_line > item.line && item.used.is_none() && item.kind != "file" {
+        line.push_str(&format!("-{}", item.end_line));
+    }
+    if item.kind != "file" {
+        line.push_str(&format!(" {} {}", item.kind, item.symbol));
+    }
+    let mut marks = Vec::new();
+    if let Some(used) = item.used {
+        marks.push(used.to_owned());
+    }
+    if let Some(distance) = item.distance {
+        marks.push(format!("distance {distance}"));
+    }
+    if let Some(confidence) = item.confidence {
+        marks.push(confidence.name().to_owned());
+    }
+    if !marks.is_empty() {
+        line.push_str(&format!(" [{}]", marks.join(", ")));
+    }
+    line.push('\n');
+    let pad = "  ".repeat(item.depth as usize + 1);
+    let signature = item.signature.as_str();
+    match item.context.as_deref() {
+        Some(context) if context.starts_with(signature) || signature.is_empty() => {
+            line.push_str(&format!("{pad}{context}\n"));
+        }
+        Some(context) if item.used.is_some() || item.confidence.is_some() => {
+            line.push_str(&format!("{pad}{context}\n"))
+        }
+        _ if !signature.is_empty() => line.push_str(&format!("{pad}{signature}\n")),
+        _ => {}
+    }
+    if !item.doc.is_empty() && item.used.is_none() && item.confidence.is_none() {
+        line.push_str(&format!("{pad}  {}\n", crate::text::one_line(&item.doc, 120)));
+    }
+    line
+}
