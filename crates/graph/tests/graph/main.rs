@@ -1,5 +1,5 @@
 //! The graph, from the facts of one file to answers about a repository.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::new_without_default, clippy::type_complexity)]
 
 mod facts;
 mod faults;

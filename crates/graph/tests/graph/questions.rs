@@ -72,7 +72,7 @@ fn answers_say_symbol_place_source_and_confidence() {
     assert_eq!(ask(&place, |q| q.def("Carr")), "nothing named Carr\n");
     assert_eq!(
         ask(&place, |q| q.def("carts.sum")),
-        "nothing named carts.sum\nnote: similar names: Cart.sum, Gift.sum\n"
+        "nothing named carts.sum\nnote: similar names: Cart.sum, Gift.sum, test_sum\n"
     );
 }
 
