@@ -98,6 +98,11 @@ pub(crate) enum Command {
     /// Run one tool without a model
     #[command(after_help = "Examples:\n  lathe tool run view --json '{\"path\":\"README.md\"}'")]
     Tool(ToolArgs),
+    /// The code graph of a folder: definitions, uses, calls, tests
+    #[command(
+        after_help = "Examples:\n  lathe graph build\n  lathe graph query callers Session.run\n  lathe graph stats --json\n  lathe graph export . > definitions.jsonl"
+    )]
+    Graph(crate::graph::GraphArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
     Cost(CostArgs),

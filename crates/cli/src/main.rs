@@ -5,6 +5,7 @@ mod commands;
 mod console;
 mod drive;
 mod exit;
+mod graph;
 mod interactive;
 mod models;
 mod output;

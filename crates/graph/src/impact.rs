@@ -68,10 +68,20 @@ impl Query<'_> {
 
     /// Callers and tests that a diff can reach, by distance.
     pub fn impact(&self, diff: &str, depth: u32) -> Answer {
-        let (touched, mut notes) = self.touched(diff);
+        let (touched, notes) = self.touched(diff);
+        let mut answer = self.impact_of(&touched, depth);
+        answer.notes = notes;
+        if touched.is_empty() && answer.notes.is_empty() {
+            answer.notes.push("the diff touches nothing".to_owned());
+        }
+        answer
+    }
+
+    /// The same for definitions.
+    pub fn impact_of(&self, touched: &[Symbol], depth: u32) -> Answer {
         let mut items: Vec<Item> =
             touched.iter().map(|symbol| Item { distance: Some(0), ..self.item(*symbol) }).collect();
-        let mut reached = self.reach(&touched, depth);
+        let mut reached = self.reach(touched, depth);
         let is_test = |item: &Item| {
             item.kind == Kind::Test.name() || item.at.map_or(is_test_path(&item.path), |at| self.is_test(at))
         };
@@ -86,9 +96,6 @@ impl Query<'_> {
             (item.distance, item.used != Some("test"), std::cmp::Reverse(item.confidence))
         });
         items.append(&mut reached);
-        if touched.is_empty() && notes.is_empty() {
-            notes.push("the diff touches nothing".to_owned());
-        }
         Answer {
             title: format!(
                 "{} definitions touched, {} reached, {tests} of them tests",
@@ -97,7 +104,7 @@ impl Query<'_> {
             ),
             items,
             left_out: 0,
-            notes,
+            notes: Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! *snapshot* holds the facts of all files and resolves names between them when a question is asked, so nothing
 //! resolved can ever be stale.
 
+mod ask;
 mod build_facts;
 mod ckg;
 mod error;
@@ -17,6 +18,7 @@ mod imports;
 mod listing;
 mod modules;
 mod pack;
+mod picture;
 mod query;
 mod rank;
 mod read;
@@ -29,6 +31,7 @@ mod store;
 mod text;
 mod words;
 
+pub use ask::{Asked, QUESTIONS, ask};
 pub use ckg::{CkgSearch, ckg};
 pub use error::GraphError;
 pub use extract::{extract, language_of};

@@ -162,6 +162,14 @@ impl Modules {
         if let Some(file) = self.exact(snapshot, &rest) {
             return vec![file];
         }
+        // The root itself is the package.
+        if let Some(own) = snapshot.root.file_name().and_then(std::ffi::OsStr::to_str)
+            && let Some(inside) = rest.strip_prefix(own).filter(|inside| inside.is_empty() || inside.starts_with('/'))
+            && snapshot.file("__init__.py").is_some()
+            && let Some(file) = self.exact(snapshot, inside.trim_start_matches('/'))
+        {
+            return vec![file];
+        }
         // Beneath a source folder: a one-word module must stand beside the file, or in a folder that is no package.
         let Some(found) = self.longest(snapshot, &rest, folder) else { return Vec::new() };
         let path = module_path(snapshot.path(found));

@@ -7,8 +7,8 @@ use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::{
-    ask, bash, data, done, edit, gemini, glob, list, memory, modify, patch, search, think, todo, trae, view,
-    write,
+    ask, bash, code, data, done, edit, gemini, glob, list, memory, modify, patch, search, think, todo, trae,
+    view, write,
 };
 
 /// Arguments as the tool wants them, with the canonical name of the tool they are for.
@@ -76,7 +76,7 @@ pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
     }
 }
 
-static LATHE: [Face; 12] = [
+static LATHE: [Face; 13] = [
     Face {
         name: "bash",
         display: "Shell",
@@ -124,6 +124,18 @@ static LATHE: [Face; 12] = [
         adapt: |arguments| Ok((glob::ID, arguments)),
         modify: None,
         voice: Voice::lathe(16_000),
+    },
+    Face {
+        name: "code",
+        display: "Code",
+        aliases: &[],
+        kind: Kind::Search,
+        description: include_str!("code/lathe.md"),
+        schema: crate::schema::schema_of::<code::Arguments>,
+        checks: Checks::Own,
+        adapt: |arguments| Ok((code::ID, arguments)),
+        modify: None,
+        voice: Voice::lathe(48_000),
     },
     Face {
         name: "edit",
@@ -252,6 +264,7 @@ pub(crate) fn words(outcome: &Data, cap: usize) -> String {
         Data::Remembered(remembered) => format!("Remembered in {}.", remembered.path),
         Data::Answers(answers) => answers.join("\n"),
         Data::Values(values) => data::words(values),
+        Data::Code(text) => marked("code", text, cap),
         Data::Patched(patched) => patch::words(patched),
     }
 }

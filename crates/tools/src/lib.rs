@@ -10,6 +10,8 @@ mod ask;
 mod bash;
 mod caller;
 mod check;
+mod ckg;
+mod code;
 mod commit;
 mod data;
 mod done;

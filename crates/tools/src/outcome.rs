@@ -76,6 +76,8 @@ pub(crate) enum Data {
     /// In the order of the questions.
     Answers(Vec<String>),
     Values(DataData),
+    /// What the code graph answered, in words and within its budget.
+    Code(String),
     Patched(PatchedData),
 }
 
@@ -266,7 +268,7 @@ impl Data {
         };
         match self {
             Data::File(file) => clean(&mut file.text),
-            Data::Text(text) => clean(text),
+            Data::Text(text) | Data::Code(text) => clean(text),
             Data::Document(document) => document.parts.iter_mut().for_each(clean),
             Data::Found(data) => {
                 let lines = data.found.files.iter_mut().flat_map(|file| &mut file.lines);
@@ -322,7 +324,7 @@ impl Data {
                 json!({ "thought_number": thought.number, "total_thoughts": thought.total })
             }
             Data::Done { summary } => json!({ "summary": summary }),
-            Data::Text(text) => json!({ "bytes": text.len() }),
+            Data::Text(text) | Data::Code(text) => json!({ "bytes": text.len() }),
             Data::Found(data) => {
                 json!({ "matches": data.found.matches, "files": data.found.matching_files, "left_out": data.found.left_out })
             }

@@ -41,6 +41,8 @@ pub struct Services {
     pub checks: Checks,
     /// Trees of files that were changed lately.
     pub(crate) syntax: Arc<Mutex<SyntaxCache>>,
+    /// The code graph that was asked last; opened when it is first asked.
+    pub(crate) graph: Arc<Mutex<Option<lathe_graph::Graph>>>,
     shell: Mutex<Option<Shell>>,
 }
 
@@ -63,6 +65,7 @@ impl Services {
             tracking: Tracking::off(),
             checks: Checks::default(),
             syntax: Arc::default(),
+            graph: Arc::default(),
             shell: Mutex::new(None),
         }
     }

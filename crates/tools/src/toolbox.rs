@@ -22,8 +22,8 @@ use crate::selection::{Known, Selection};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, Tool};
 use crate::{
-    ask, bash, caller, data, done, edit, glob, list, many, memory, patch, search, think, todo, trae, view,
-    write,
+    ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, patch, search, think, todo,
+    trae, view, write,
 };
 use crate::{placeholder, validate};
 
@@ -110,7 +110,7 @@ impl Toolbox {
         outside: Vec<OutsideTool>,
     ) -> Self {
         let selection = Selection(choice);
-        let all: [Box<dyn Tool>; 16] = [
+        let all: [Box<dyn Tool>; 18] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
             Box::new(edit::EditTool),
@@ -127,6 +127,8 @@ impl Toolbox {
             Box::new(ask::AskTool),
             Box::new(data::DataTool),
             Box::new(patch::PatchTool),
+            Box::new(code::CodeTool),
+            Box::new(ckg::CkgTool),
         ];
         let entries = entries(toolset, &selection, outside);
         let tools = all.into_iter().map(|tool| (tool.id(), tool)).collect();

@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 21] = [
+const MAY_USE: [(&str, &[&str]); 22] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -24,7 +24,22 @@ const MAY_USE: [(&str, &[&str]); 21] = [
     ("search", &["protocol", "workspace"]),
     ("extend", &["protocol", "workspace"]),
     ("edit", &["protocol", "grammars"]),
-    ("tools", &["protocol", "blobs", "redact", "policy", "workspace", "shell", "edit", "changes", "search"]),
+    ("graph", &["grammars"]),
+    (
+        "tools",
+        &[
+            "protocol",
+            "blobs",
+            "redact",
+            "policy",
+            "workspace",
+            "shell",
+            "edit",
+            "graph",
+            "changes",
+            "search",
+        ],
+    ),
     ("agent", &["protocol", "blobs", "redact", "journal", "model", "policy", "workspace", "tools"]),
     (
         "host",
@@ -38,6 +53,7 @@ const MAY_USE: [(&str, &[&str]); 21] = [
             "workspace",
             "shell",
             "edit",
+            "graph",
             "changes",
             "search",
             "extend",

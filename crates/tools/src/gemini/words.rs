@@ -52,6 +52,7 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         Data::ShellRestarted
         | Data::Values(_)
         | Data::Patched(_)
+        | Data::Code(_)
         | Data::Folder(_)
         | Data::Document(_)
         | Data::Thought(_)

@@ -22,7 +22,7 @@ pub(crate) const EDIT_TOOL: &str = "str_replace_based_edit_tool";
 
 const VOICE: Voice = Voice { render: words::data, words: words::problem, cap: CLIP };
 
-pub(crate) static FACES: [Face; 5] = [
+pub(crate) static FACES: [Face; 6] = [
     Face {
         name: "bash",
         display: "Bash",
@@ -68,6 +68,18 @@ pub(crate) static FACES: [Face; 5] = [
         schema: schema_of::<arguments::Thinking>,
         checks: Checks::Own,
         adapt: arguments::adapt_thinking,
+        modify: None,
+        voice: VOICE,
+    },
+    Face {
+        name: "ckg",
+        display: "Code graph",
+        aliases: &[],
+        kind: Kind::Search,
+        description: include_str!("../ckg/trae.md"),
+        schema: schema_of::<crate::ckg::TraeArguments>,
+        checks: Checks::Own,
+        adapt: crate::ckg::adapt_trae,
         modify: None,
         voice: VOICE,
     },

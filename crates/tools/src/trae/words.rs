@@ -28,6 +28,8 @@ pub(super) fn data(outcome: &Data, cap: usize) -> String {
         Data::Thought(thought) => thought_words(thought),
         Data::Done { .. } => "Task done.".to_owned(),
         Data::Text(text) => clipped(text, cap),
+        // Clipped by the search itself, with Trae's count.
+        Data::Code(text) => text.clone(),
         Data::Found(_)
         | Data::Files(_)
         | Data::Listing(_)

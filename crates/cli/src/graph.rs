@@ -1,0 +1,149 @@
+//! `graph`: the code graph of a folder.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use lathe_host::{Export, Host};
+
+use crate::exit::Exit;
+use crate::term;
+
+#[derive(Debug, Args)]
+pub(crate) struct GraphArgs {
+    #[command(subcommand)]
+    pub(crate) command: GraphCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GraphCommand {
+    /// Read what changed and count what is there
+    Build(FolderArgs),
+    /// Ask: find, def, refs, callers, callees, implements, imports, tests-of, outline, map or impact
+    #[command(
+        after_help = "Examples:\n  lathe graph query callers Session.run\n  lathe graph query outline src/main.rs\n  lathe graph query map parser errors --budget 1000\n  lathe graph query impact              what the changes of the work tree can reach"
+    )]
+    Query(QueryArgs),
+    /// Count what is there
+    Stats(FolderArgs),
+    /// Write out every definition, all calls, or a picture of one symbol
+    #[command(
+        after_help = "Examples:\n  lathe graph export | jq -r .name\n  lathe graph export --dot | dot -Tsvg > calls.svg\n  lathe graph export --picture Session.run > picture.html"
+    )]
+    Export(ExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FolderArgs {
+    /// The folder; this one if left out
+    folder: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct QueryArgs {
+    /// The question
+    question: String,
+    /// A name, a file, or words, as the question wants it
+    target: Vec<String>,
+    /// The folder to ask about
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// About how many tokens the answer may have
+    #[arg(long, default_value_t = 2000)]
+    budget: usize,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The folder; this one if left out
+    folder: Option<PathBuf>,
+    /// One JSON object per line, which is what it does anyway
+    #[arg(long)]
+    json: bool,
+    /// All calls, for Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+    /// A page about this symbol
+    #[arg(long, value_name = "SYMBOL", conflicts_with_all = ["json", "dot"])]
+    picture: Option<String>,
+}
+
+fn here(folder: Option<&PathBuf>) -> PathBuf {
+    folder.cloned().unwrap_or_else(|| PathBuf::from("."))
+}
+
+pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
+    match &args.command {
+        GraphCommand::Build(args) | GraphCommand::Stats(args) => counted(host, args),
+        GraphCommand::Query(args) => {
+            let target = args.target.join(" ");
+            match host.graph_query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
+                Ok(asked) if args.json => term::out(&format!("{}\n", asked.json)),
+                Ok(asked) => term::out(&asked.text),
+                Err(error) => return Exit::host(&error),
+            }
+            Exit::Done
+        }
+        GraphCommand::Export(args) => {
+            let form = match (&args.picture, args.dot) {
+                (Some(symbol), _) => Export::Picture(symbol.clone()),
+                (None, true) => Export::Dot,
+                (None, false) => Export::Lines,
+            };
+            match host.graph_export(&here(args.folder.as_ref()), &form) {
+                Ok(text) => term::out(&text),
+                Err(error) => return Exit::host(&error),
+            }
+            Exit::Done
+        }
+    }
+}
+
+fn counted(host: &Host, args: &FolderArgs) -> Exit {
+    let started = Instant::now();
+    let progress = |done: usize, all: usize| {
+        // Only for what takes long enough to wonder.
+        if started.elapsed().as_millis() > 700 && term::is_terminal() {
+            let filled = if all == 0 { 30 } else { done * 30 / all };
+            let end = if done == all { "\n" } else { "" };
+            term::err(&format!("\r[{:<30}] {done} of {all} files{end}", "#".repeat(filled)));
+        }
+    };
+    let counted = match host.graph_build(&here(args.folder.as_ref()), &progress) {
+        Ok(counted) => counted,
+        Err(error) => return Exit::host(&error),
+    };
+    if args.json {
+        term::out(&format!("{counted}\n"));
+        return Exit::Done;
+    }
+    let number = |key: &str| counted[key].as_u64().unwrap_or(0);
+    term::out(&format!(
+        "{} files, {} lines, {} definitions, {} uses\n{} files parsed, {} known, {} gone; {:.0} ms, {:.0} ms of them looking at the files\n{}, {} KiB\n",
+        number("files"),
+        number("lines"),
+        number("definitions"),
+        number("uses"),
+        number("parsed"),
+        number("reused"),
+        number("removed"),
+        counted["total_ms"].as_f64().unwrap_or(0.0),
+        counted["walk_ms"].as_f64().unwrap_or(0.0),
+        term::clean(counted["database"].as_str().unwrap_or("")),
+        number("bytes") / 1024,
+    ));
+    for out in counted["left_out"].as_array().into_iter().flatten() {
+        let (path, why) = (out["path"].as_str().unwrap_or(""), out["why"].as_str().unwrap_or(""));
+        term::out(&format!("left out: {} ({why})\n", term::clean(path)));
+    }
+    for note in counted["notes"].as_array().into_iter().flatten() {
+        term::out(&format!("note: {}\n", term::clean(note.as_str().unwrap_or(""))));
+    }
+    Exit::Done
+}

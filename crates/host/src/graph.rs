@@ -1,0 +1,130 @@
+//! The code graph for people: build it, ask it, count it, write it out.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use lathe_graph::{Graph, GraphError, Kind, Limits, Query, expire_databases};
+use serde_json::{Value, json};
+
+use crate::error::HostError;
+use crate::session::Host;
+
+pub use lathe_graph::{Asked, QUESTIONS};
+
+/// A graph nobody asked for this long is forgotten.
+const UNUSED: Duration = Duration::from_secs(30 * 86_400);
+
+/// In which form the definitions are written out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Export {
+    /// One JSON object per definition and line.
+    Lines,
+    Dot,
+    /// A page about one symbol.
+    Picture(String),
+}
+
+impl Host {
+    fn graph(&self, folder: &Path) -> Result<Graph, HostError> {
+        let home = self.home().path().join("graph");
+        expire_databases(&home, UNUSED);
+        Graph::open(folder, &home, Limits::default()).map_err(|error| wrong(folder, &error))
+    }
+
+    /// Brings the graph up to date and counts what is in it.
+    pub fn graph_build(
+        &self,
+        folder: &Path,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Value, HostError> {
+        let mut graph = self.graph(folder)?;
+        let (snapshot, refreshed) = graph.fresh(progress).map_err(|error| wrong(folder, &error))?;
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        for symbol in snapshot.symbols() {
+            *kinds.entry(snapshot.def(symbol).kind.name()).or_default() += 1;
+        }
+        let uses: usize = snapshot.files.iter().map(|file| file.facts.sites.len()).sum();
+        let left_out: Vec<Value> = (snapshot.left_out.iter())
+            .map(|(path, gap)| json!({ "path": path, "why": gap.words() }))
+            .collect();
+        Ok(json!({
+            "root": snapshot.root.display().to_string(),
+            "database": graph.database().display().to_string(),
+            "bytes": graph.size(),
+            "files": snapshot.files.len(),
+            "lines": snapshot.lines(),
+            "definitions": kinds.values().sum::<usize>(),
+            "uses": uses,
+            "kinds": kinds,
+            "left_out": left_out,
+            "parsed": refreshed.parsed,
+            "reused": refreshed.reused,
+            "removed": refreshed.removed,
+            "walk_ms": refreshed.walk.as_secs_f64() * 1000.0,
+            "total_ms": refreshed.total.as_secs_f64() * 1000.0,
+            "notes": graph.take_words(),
+        }))
+    }
+
+    pub fn graph_query(
+        &self,
+        folder: &Path,
+        question: &str,
+        target: &str,
+        budget: usize,
+    ) -> Result<Asked, HostError> {
+        let mut graph = self.graph(folder)?;
+        let diff = if question == "impact" && target.trim().is_empty() { git_diff(folder) } else { None };
+        let target = diff.as_deref().unwrap_or(target);
+        lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))
+    }
+
+    pub fn graph_export(&self, folder: &Path, form: &Export) -> Result<String, HostError> {
+        let mut graph = self.graph(folder)?;
+        let (snapshot, _) = graph.fresh(&|_, _| ()).map_err(|error| wrong(folder, &error))?;
+        let query = Query::new(&snapshot);
+        match form {
+            Export::Dot => Ok(query.dot()),
+            Export::Picture(symbol) => query.picture(symbol).ok_or_else(|| HostError::Folder {
+                path: folder.to_owned(),
+                reason: format!("nothing in it is named `{symbol}`: try `lathe graph query find {symbol}`"),
+            }),
+            Export::Lines => {
+                let mut out = String::new();
+                for symbol in snapshot.symbols() {
+                    let (facts, def) = (snapshot.facts(symbol.file), snapshot.def(symbol));
+                    if def.kind == Kind::Impl {
+                        continue;
+                    }
+                    let container = facts.container(def);
+                    let line = json!({
+                        "name": facts.name(def),
+                        "kind": def.kind,
+                        "path": snapshot.path(symbol.file),
+                        "start_line": def.start_line,
+                        "end_line": def.end_line,
+                        "parent": if container.is_empty() { Value::Null } else { json!(container) },
+                        "signature": facts.str(def.signature),
+                    });
+                    out.push_str(&format!("{line}\n"));
+                }
+                Ok(out)
+            }
+        }
+    }
+}
+
+fn wrong(folder: &Path, error: &GraphError) -> HostError {
+    HostError::Folder { path: folder.to_owned(), reason: error.to_string() }
+}
+
+/// What is changed in the work tree, as git sees it.
+fn git_diff(folder: &Path) -> Option<String> {
+    let done = std::process::Command::new("git")
+        .current_dir(folder)
+        .args(["diff", "--no-ext-diff", "--no-color", "HEAD", "--"])
+        .output()
+        .ok()?;
+    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
+}

@@ -1,0 +1,138 @@
+//! Questions to the code graph of the workspace.
+//!
+//! The graph reads files of this machine: in a workspace that is elsewhere there is none, and the tool says so.
+
+use std::path::{Path, PathBuf};
+
+use lathe_graph::{Graph, GraphError, Limits, ask};
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Effects};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::outcome::{Data, Outcome};
+use crate::problem::Problem;
+use crate::tool::{Invocation, RunContext, Tool, arguments};
+
+pub(crate) const ID: &str = "code";
+
+const BUDGET: usize = 2000;
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Command {
+    Find,
+    Def,
+    Refs,
+    Callers,
+    Callees,
+    Implements,
+    Imports,
+    TestsOf,
+    Outline,
+    Map,
+    Impact,
+}
+
+impl Command {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Find => "find",
+            Self::Def => "def",
+            Self::Refs => "refs",
+            Self::Callers => "callers",
+            Self::Callees => "callees",
+            Self::Implements => "implements",
+            Self::Imports => "imports",
+            Self::TestsOf => "tests-of",
+            Self::Outline => "outline",
+            Self::Map => "map",
+            Self::Impact => "impact",
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// What to ask.
+    command: Command,
+    /// A name, a file, words or a diff, as the command wants it.
+    #[serde(default)]
+    target: String,
+    /// At most about so many tokens of answer; 2000 if left out.
+    budget: Option<usize>,
+}
+
+pub(crate) struct CodeTool;
+
+impl Tool for CodeTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments { command, target, budget } = arguments(value)?;
+        if target.trim().is_empty() && !matches!(command, Command::Map) {
+            return Err(Problem::Arguments(format!("target: `{}` needs one", command.name())));
+        }
+        let budget = budget.unwrap_or(BUDGET).clamp(100, 12_000);
+        Ok(Box::new(Code { root: root.to_owned(), command, target, budget }))
+    }
+}
+
+struct Code {
+    root: PathBuf,
+    command: Command,
+    target: String,
+    budget: usize,
+}
+
+impl Invocation for Code {
+    fn describe(&self) -> String {
+        let target = self.target.lines().next().unwrap_or("");
+        format!("code {} {target}", self.command.name()).trim_end().to_owned()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::reading(self.root.display().to_string())
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let root = self.root.clone();
+            let asked = with_graph(&context, root, move |graph| {
+                ask(graph, self.command.name(), &self.target, self.budget)
+            });
+            asked.await.map(|asked| Data::Code(asked.text)).into()
+        })
+    }
+}
+
+/// The graph of a folder, for as long as a question takes. The session keeps the one of its own root.
+pub(crate) async fn with_graph<T: Send + 'static>(
+    context: &RunContext,
+    folder: PathBuf,
+    ask: impl FnOnce(&mut Graph) -> Result<T, GraphError> + Send + 'static,
+) -> Result<T, Problem> {
+    if context.services.files.local_root().is_none() {
+        return Err(Problem::Search("the code graph needs the files on this machine".to_owned()));
+    }
+    let home = context.services.plan.home.join("graph");
+    let kept = context.services.graph.clone();
+    let done = tokio::task::spawn_blocking(move || {
+        let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut graph = match kept.take().filter(|graph| graph.root() == folder) {
+            Some(graph) => graph,
+            None => Graph::open(&folder, &home, Limits::default())?,
+        };
+        let answer = ask(&mut graph);
+        *kept = Some(graph);
+        answer
+    });
+    match done.await {
+        Ok(answer) => answer.map_err(|error| Problem::Search(error.to_string())),
+        Err(error) => Err(Problem::Search(error.to_string())),
+    }
+}
