@@ -66,6 +66,9 @@ pub(crate) struct ExportArgs {
     /// One JSON object per line, which is what it does anyway
     #[arg(long)]
     json: bool,
+    /// Every call and what it means, one JSON object per line
+    #[arg(long, conflicts_with = "dot")]
+    calls: bool,
     /// All calls, for Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
@@ -94,6 +97,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
             let form = match (&args.picture, args.dot) {
                 (Some(symbol), _) => Export::Picture(symbol.clone()),
                 (None, true) => Export::Dot,
+                (None, false) if args.calls => Export::Calls,
                 (None, false) => Export::Lines,
             };
             match host.graph_export(&here(args.folder.as_ref()), &form) {

@@ -213,6 +213,7 @@ impl Graph {
                 };
                 store.put_file(&FileRow { path: file.path.clone(), content, gap, stamp, settled })?;
             }
+            store.make_indexes()?;
             store.commit()?;
             progress(changed.len(), changed.len());
             Ok(())

@@ -164,7 +164,8 @@ impl Modules {
         }
         // The root itself is the package.
         if let Some(own) = snapshot.root.file_name().and_then(std::ffi::OsStr::to_str)
-            && let Some(inside) = rest.strip_prefix(own).filter(|inside| inside.is_empty() || inside.starts_with('/'))
+            && let Some(inside) =
+                rest.strip_prefix(own).filter(|inside| inside.is_empty() || inside.starts_with('/'))
             && snapshot.file("__init__.py").is_some()
             && let Some(file) = self.exact(snapshot, inside.trim_start_matches('/'))
         {

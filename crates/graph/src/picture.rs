@@ -130,6 +130,31 @@ impl Query<'_> {
         Some(out)
     }
 
+    /// Every call and what it means, one JSON object per line.
+    pub fn calls(&self) -> String {
+        let mut out = String::new();
+        for file in 0..self.snapshot.files.len() as u32 {
+            let facts = self.snapshot.facts(file);
+            for site in facts.sites.iter().filter(|site| site.used == Use::Call) {
+                let (targets, confidence) = self.resolver.site(file, site);
+                let to: Vec<serde_json::Value> = targets
+                    .iter()
+                    .map(|to| {
+                        let line = self.snapshot.def(*to).line;
+                        serde_json::json!({ "path": self.snapshot.path(to.file), "line": line, "name": self.snapshot.name(*to) })
+                    })
+                    .collect();
+                let confidence = (!to.is_empty()).then(|| confidence.name());
+                let line = serde_json::json!({
+                    "path": self.snapshot.path(file), "line": site.line, "name": facts.str(site.name),
+                    "confidence": confidence, "to": to,
+                });
+                out.push_str(&format!("{line}\n"));
+            }
+        }
+        out
+    }
+
     /// All calls that are exact or likely, for Graphviz.
     pub fn dot(&self) -> String {
         let mut lines = Vec::new();

@@ -37,7 +37,6 @@ CREATE TABLE definitions(
     id INTEGER PRIMARY KEY, content INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
     start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, start_byte INTEGER NOT NULL, end_byte INTEGER NOT NULL,
     parent INTEGER, parent_function TEXT, parent_class TEXT, signature TEXT NOT NULL, doc TEXT NOT NULL);
-CREATE INDEX definitions_by_name ON definitions(name);
 CREATE VIEW functions AS SELECT d.id AS id, d.name AS name,
     (SELECT value FROM meta WHERE key = 'root') || '/' || f.path AS file_path,
     CAST(substr(c.source, d.start_byte + 1, d.end_byte - d.start_byte) AS TEXT) AS body,
@@ -55,7 +54,12 @@ CREATE VIEW classes AS SELECT d.id AS id, d.name AS name,
     d.start_line AS start_line, d.end_line AS end_line
   FROM definitions d JOIN files f ON f.content = d.content JOIN contents c ON c.id = d.content
   WHERE d.kind IN ('class', 'struct', 'interface', 'trait', 'enum');
-CREATE INDEX definitions_by_parent ON definitions(parent) WHERE parent IS NOT NULL;
+";
+
+/// Made after a first build rather than during it: filling them row by row costs as much as the parse.
+const INDEXES: &str = "
+CREATE INDEX IF NOT EXISTS definitions_by_name ON definitions(name);
+CREATE INDEX IF NOT EXISTS definitions_by_parent ON definitions(parent) WHERE parent IS NOT NULL;
 ";
 
 /// Definitions of one content are numbered from here.
@@ -248,6 +252,10 @@ impl Store {
 
     pub fn commit(&self) -> Result<(), rusqlite::Error> {
         self.db.execute_batch("COMMIT")
+    }
+
+    pub fn make_indexes(&self) -> Result<(), rusqlite::Error> {
+        self.db.execute_batch(INDEXES)
     }
 
     pub fn rollback(&self) {

@@ -20,6 +20,8 @@ const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 pub enum Export {
     /// One JSON object per definition and line.
     Lines,
+    /// One JSON object per call and line, with what it means.
+    Calls,
     Dot,
     /// A page about one symbol.
     Picture(String),
@@ -86,6 +88,7 @@ impl Host {
         let query = Query::new(&snapshot);
         match form {
             Export::Dot => Ok(query.dot()),
+            Export::Calls => Ok(query.calls()),
             Export::Picture(symbol) => query.picture(symbol).ok_or_else(|| HostError::Folder {
                 path: folder.to_owned(),
                 reason: format!("nothing in it is named `{symbol}`: try `lathe graph query find {symbol}`"),
