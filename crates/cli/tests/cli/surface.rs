@@ -69,7 +69,7 @@ fn tools_are_listed_for_people_and_as_the_model_sees_them() {
         listed.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["bash", "str_replace_based_edit_tool", "json_edit_tool", "sequentialthinking", "task_done"]
+        ["bash", "str_replace_based_edit_tool", "json_edit_tool", "sequentialthinking", "ckg", "task_done"]
     );
 }
 
@@ -88,7 +88,7 @@ fn the_tools_are_those_that_a_run_with_the_same_configuration_would_have() {
             .collect::<Vec<_>>()
     };
     assert_eq!(names(&["--config-file", "conf/trae.yaml"]), ["bash", "task_done"]);
-    assert_eq!(names(&["--toolset", "trae"]).len(), 5);
+    assert_eq!(names(&["--toolset", "trae"]).len(), 6);
     let ran = lathe().args(["tools", "--config-file", "none.yaml"]).run().expect_code(2);
     assert!(ran.stderr.contains("Config file not found"), "{}", ran.stderr);
 }

@@ -111,7 +111,11 @@ impl Ckg {
         let Some(search) = CkgSearch::parse(&self.command) else {
             return Err(Problem::Arguments(format!("Invalid command: {}", self.command)));
         };
-        let folder = self.folder.clone();
+        // Where the path leads, so that the graph is not made of another folder than was looked at.
+        let folder = files
+            .real(&self.folder)
+            .await
+            .map_err(|_| Problem::Arguments(format!("Codebase path {} does not exist", self.path)))?;
         with_graph(&context, folder, move |graph| {
             let (snapshot, _) = graph.fresh(&|_, _| ())?;
             Ok(ckg(graph, &snapshot, search, &self.identifier, self.print_body))

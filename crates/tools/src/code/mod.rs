@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     command: Command,
     /// A name, a file, words or a diff, as the command wants it.
     #[serde(default)]
-    target: String,
+    target: Option<String>,
     /// At most about so many tokens of answer; 2000 if left out.
     budget: Option<usize>,
 }
@@ -74,6 +74,7 @@ impl Tool for CodeTool {
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments { command, target, budget } = arguments(value)?;
+        let target = target.unwrap_or_default();
         if target.trim().is_empty() && !matches!(command, Command::Map) {
             return Err(Problem::Arguments(format!("target: `{}` needs one", command.name())));
         }

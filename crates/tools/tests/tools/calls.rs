@@ -26,7 +26,7 @@ fn trae_lists_all_tools_when_a_name_is_unknown() {
         CallFinished::failed(
             "grep",
             ToolErrorKind::ToolNotRegistered,
-            "Tool 'grep' not found. Available tools: ['bash', 'str_replace_based_edit_tool', 'json_edit_tool', 'sequentialthinking', 'task_done']"
+            "Tool 'grep' not found. Available tools: ['bash', 'str_replace_based_edit_tool', 'json_edit_tool', 'sequentialthinking', 'ckg', 'task_done']"
         )
     );
 }

@@ -141,6 +141,14 @@ fn calls(toolset: Toolset, tool: &str) -> Vec<(Does, Arguments)> {
                 |path| json!({ "patch": format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n") }),
             ),
         ],
+        (Toolset::Lathe, "code") => vec![
+            (Does::Look, |path| json!({ "command": "outline", "target": path })),
+            (Does::Look, |path| json!({ "command": "imports", "target": path })),
+        ],
+        (Toolset::Trae, "ckg") => vec![(
+            Does::Look,
+            |path| json!({ "command": "search_function", "path": path, "identifier": "inside" }),
+        )],
         // The files hold no JSON.
         (Toolset::Trae, "json_edit_tool") => vec![
             (Does::Look, |path| json!({ "operation": "view", "file_path": path })),

@@ -91,6 +91,7 @@ fn only_what_a_call_cannot_do_without_is_required() {
             ("view", &["path"]),
             ("search", &["pattern"]),
             ("glob", &["pattern"]),
+            ("code", &["command"]),
             ("edit", &["path", "new_str"]),
             ("write", &["path", "content"]),
             ("apply_patch", &["patch"]),
@@ -108,15 +109,16 @@ fn only_what_a_call_cannot_do_without_is_required() {
             ("str_replace_based_edit_tool", &["command", "path"]),
             ("json_edit_tool", &["operation", "file_path"]),
             ("sequentialthinking", &["thought", "next_thought_needed", "thought_number", "total_thoughts"]),
+            ("ckg", &["command", "path", "identifier"]),
             ("task_done", &[]),
         ])
     );
 }
 
 #[test]
-fn lathes_own_tools_cost_under_2000_tokens() {
+fn lathes_own_tools_cost_under_2400_tokens() {
     let specs = Toolbox::specs(Toolset::Lathe);
     let chars: usize =
         specs.iter().map(|spec| spec.name.len() + spec.description.len() + spec.schema.get().len()).sum();
-    assert!(chars / 4 < 2000, "about {} tokens", chars / 4);
+    assert!(chars / 4 < 2400, "about {} tokens", chars / 4);
 }
