@@ -29,8 +29,16 @@ pub fn dotted(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.trim_matches('.').to_owned())
 }
 
+fn is_operator(text: &str) -> bool {
+    (1..=4).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_punctuation() && byte != b'_' && byte != b'$')
+}
+
 /// What stands before the last separator, and after it.
 pub fn split_path(text: &str) -> (&str, &str) {
+    if is_operator(text) {
+        return ("", text);
+    }
     let cut = text
         .rmatch_indices(['.', ':', '>', '\\'])
         .map(|(at, _)| at)
@@ -41,6 +49,10 @@ pub fn split_path(text: &str) -> (&str, &str) {
 
 /// A name as it is looked for: without quotes, sigils and type arguments.
 pub fn clean_name(text: &str) -> Option<Cow<'_, str>> {
+    // Ruby's operators are methods.
+    if is_operator(text) {
+        return Some(Cow::Borrowed(text));
+    }
     let text = text.trim().trim_start_matches(['$', '@', '&', '*']).trim_matches(['"', '\'', '`']);
     if text.is_empty() || text.len() > 200 || text.contains('\n') {
         return None;

@@ -149,6 +149,13 @@ fn what_trae_gets_wrong_is_right() {
         ("reference result", "a.cpp", "K &ref(int q) { return k; }", "ref", Kind::Function),
         ("nested function", "a.py", "def f():\n    def g(): pass\n", "f.g", Kind::Function),
         ("field", "a.js", "class K { x = 1 }", "K.x", Kind::Field),
+        (
+            "operator",
+            "a.rb",
+            "class K\n  def <=>(o); end\n  def *(o); end\n  def [](i); end\nend\n",
+            "K.*",
+            Kind::Method,
+        ),
         ("private field", "a.js", "class K { #x = 1 }", "K.#x", Kind::Field),
     ] {
         assert_eq!(kind_of(path, source, name), Some(kind), "{what} in {path}");
