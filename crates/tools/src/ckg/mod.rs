@@ -111,11 +111,11 @@ impl Ckg {
         let Some(search) = CkgSearch::parse(&self.command) else {
             return Err(Problem::Arguments(format!("Invalid command: {}", self.command)));
         };
-        // Where the path leads, so that the graph is not made of another folder than was looked at.
-        let folder = files
-            .real(&self.folder)
-            .await
-            .map_err(|_| Problem::Arguments(format!("Codebase path {} does not exist", self.path)))?;
+        // The graph reads by itself, so it is only given a folder that is really inside.
+        let folder = files.real(&self.folder).await.map_err(|_| Problem::Outside(self.folder.clone()))?;
+        if !files.local_root().is_some_and(|root| folder.starts_with(root)) {
+            return Err(Problem::Outside(self.folder.clone()));
+        }
         with_graph(&context, folder, move |graph| {
             let (snapshot, _) = graph.fresh(&|_, _| ())?;
             Ok(ckg(graph, &snapshot, search, &self.identifier, self.print_body))
