@@ -305,14 +305,19 @@ impl Console {
         }
         (self.shown, self.hidden) = (0, 0);
         out.push_str(&self.diff_lines(diff));
+        for lost in &finished.not_undoable {
+            let words = format!("    {}: {}", self.say(Say::NotUndoable), clean(lost));
+            out.push_str(&format!("{}\n", self.paint.yellow(&words)));
+        }
         let started = event.place.call.as_ref().is_some_and(|call| self.started.contains(call));
         out.push_str(&self.verdict(decided.as_ref(), finished, started));
         format!("{}{out}", self.close_line())
     }
 
     fn diff_lines(&self, diff: &str) -> String {
-        let body: Vec<&str> =
-            diff.lines().filter(|line| !line.starts_with("---") && !line.starts_with("+++")).collect();
+        // One file is named by the call; of several each must be.
+        let several = diff.lines().filter(|line| line.starts_with("+++ ")).count() > 1;
+        let body: Vec<&str> = diff.lines().filter(|line| several || !is_name(line)).collect();
         let mut out = String::new();
         for line in body.iter().take(DIFF_LINES) {
             out.push_str(&format!("    {}", self.paint.diff(line)));
@@ -369,4 +374,9 @@ fn clipped(command: &str) -> String {
 /// The tags around foreign text in a result, which people need not see.
 fn is_tag(line: &str) -> bool {
     matches!(line, "<stdout>" | "</stdout>" | "<stderr>" | "</stderr>")
+}
+
+/// A line of a diff that names its file.
+fn is_name(line: &str) -> bool {
+    line.starts_with("---") || line.starts_with("+++")
 }

@@ -78,6 +78,7 @@ impl Exit {
             | HostError::Home { .. }
             | HostError::NoSessions
             | HostError::NoSuchSession(_)
+            | HostError::NoSessionHere(_)
             | HostError::ManySessions { .. }
             | HostError::NoSuchTool { .. }
             | HostError::NoSuchStep { .. }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lathe_host::{Host, HostError, PathAct, Really, Undone, What};
-use lathe_protocol::StepNo;
+use lathe_protocol::{SessionId, StepNo};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::words::{Language, Say};
 
 #[derive(Args)]
 pub(crate) struct RewindArgs {
-    /// Session: its id or the beginning of it; the newest if left out
+    /// Session: its id or the beginning of it; the newest in this folder if left out
     id: Option<String>,
     /// The state after this step; 0 is the beginning
     #[arg(long)]
@@ -64,18 +64,30 @@ pub(crate) fn rewind(host: &Host, args: &RewindArgs) -> Exit {
         (_, true) => What::Conversation,
         (false, false) => What::Both,
     };
-    let id = host.find(args.id.as_deref());
-    let undone = id.and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview)));
-    tell(undone, args.preview, args.json)
+    let undone = here(host, args.id.as_deref())
+        .and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview)));
+    tell(undone, args.preview, args.json, WayBack::Undo)
+}
+
+/// Files are only changed where the user stands, unless a session is named.
+fn here(host: &Host, id: Option<&str>) -> Result<SessionId, HostError> {
+    host.find_here(id, &std::env::current_dir().unwrap_or_default())
+}
+
+/// How what was done is taken back in its turn.
+#[derive(Clone, Copy)]
+enum WayBack {
+    Undo,
+    Rewind,
 }
 
 pub(crate) fn undo(host: &Host, args: &UndoArgs) -> Exit {
-    let undone = host.find(args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview)));
-    tell(undone, args.preview, args.json)
+    let undone = here(host, args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview)));
+    tell(undone, args.preview, args.json, WayBack::Rewind)
 }
 
 /// What was left alone makes the whole a failure, so that a script notices.
-fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool) -> Exit {
+fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: WayBack) -> Exit {
     let undone = match undone {
         Ok(undone) => undone,
         Err(error) => return Exit::host(&error),
@@ -83,17 +95,18 @@ fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool) -> Exit
     if as_json {
         term::out(&format!("{}\n", json!({ "preview": preview, "undone": undone })));
     } else {
-        term::out(&words(&undone, preview));
+        term::out(&words(&undone, preview, back));
     }
     if undone.conflicts.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
-fn words(undone: &Undone, preview: bool) -> String {
+fn words(undone: &Undone, preview: bool, back: WayBack) -> String {
     let language = Language::find();
     let paint = Paint::new(term::is_terminal());
     let say = |say: Say| say.text(language);
     let head = if preview { say(Say::WouldTakeBack) } else { say(Say::TookBack) };
-    let mut out = format!("{head}: {}\n", undone.about);
+    let place = format!("({} {}, {})", say(Say::InSession), undone.session, term::clean(&undone.folder));
+    let mut out = format!("{head}: {} {}\n", undone.about, paint.dim(&place));
     let row =
         |act: &PathAct| format!("  {}  {}\n", term::clean(&act.path), paint.dim(&term::clean(&act.act)));
     undone.restored.iter().for_each(|act| out.push_str(&row(act)));
@@ -107,8 +120,18 @@ fn words(undone: &Undone, preview: bool) -> String {
         out.push_str(&format!("{}\n", paint.yellow(say(Say::LeftAlone))));
         undone.conflicts.iter().for_each(|act| out.push_str(&row(act)));
     }
+    for lost in &undone.not_undoable {
+        let words = format!("{}: {}", say(Say::NotUndoable), term::clean(lost));
+        out.push_str(&format!("{}\n", paint.yellow(&words)));
+    }
     if !preview && (!undone.restored.is_empty() || undone.steps > 0) {
-        out.push_str(&format!("{}\n", paint.dim(say(Say::UndoHint))));
+        let hint = match back {
+            WayBack::Undo => say(Say::UndoHint).to_owned(),
+            WayBack::Rewind => {
+                format!("`lathe rewind --to {} --files` {}", undone.last, say(Say::RedoHint))
+            }
+        };
+        out.push_str(&format!("{}\n", paint.dim(&hint)));
     }
     out
 }

@@ -96,6 +96,9 @@ messages! {
     StateCancelled: "cancelled", "已取消";
     StateInterrupted: "interrupted", "已中断";
     AskTask: "Task", "任务";
+    NotUndoable: "cannot be taken back", "无法撤回";
+    InSession: "session", "会话";
+    RedoHint: "brings it back.", "可以恢复。";
     TookBack: "Taken back", "已撤回";
     WouldTakeBack: "Would take back", "将会撤回";
     NoFiles: "no file is changed", "没有文件变动";

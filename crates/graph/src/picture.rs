@@ -35,10 +35,10 @@ fn boxed(out: &mut String, x: i32, y: i32, item: &Item, class: &str) {
     } else {
         place
     };
-    let _ = write!(
+    let _ = writeln!(
         out,
         "<g class=\"{class}\"><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{WIDE}\" height=\"{HIGH}\" rx=\"7\"/>\
-         <text x=\"{}\" y=\"{}\" class=\"name\">{}</text><text x=\"{}\" y=\"{}\">{}</text></g>\n",
+         <text x=\"{}\" y=\"{}\" class=\"name\">{}</text><text x=\"{}\" y=\"{}\">{}</text></g>",
         escape(&item.signature),
         x + 10,
         y + 19,
@@ -85,9 +85,9 @@ impl Query<'_> {
             callees.len(),
             if hidden > 0 { format!(" {hidden} more are not drawn.") } else { String::new() }
         );
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<svg role=\"img\" aria-label=\"neighbours of {name}\" viewBox=\"0 0 {} {height}\" width=\"{}\">\n",
+            "<svg role=\"img\" aria-label=\"neighbours of {name}\" viewBox=\"0 0 {} {height}\" width=\"{}\">",
             right + WIDE + 10,
             right + WIDE + 10
         );

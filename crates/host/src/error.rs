@@ -35,6 +35,8 @@ pub enum HostError {
     Home { path: PathBuf, reason: String },
     #[error("there is no session yet: give a task with `lathe run`")]
     NoSessions,
+    #[error("no session worked in {}: give its id (see `lathe sessions`)", .0.display())]
+    NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
@@ -89,6 +91,7 @@ impl HostError {
             Self::Cassette(_) => "cassette",
             Self::Home { .. } => "home",
             Self::NoSessions => "no-sessions",
+            Self::NoSessionHere(_) => "no-session-here",
             Self::NoSuchSession(_) => "no-such-session",
             Self::ManySessions { .. } => "many-sessions",
             Self::NoSuchTool { .. } => "no-such-tool",

@@ -54,6 +54,13 @@ pub struct Undone {
     pub steps: u32,
     /// What was taken back, for people.
     pub about: String,
+    /// What changed in that time and cannot be taken back, with the reason.
+    pub not_undoable: Vec<String>,
+    pub session: String,
+    /// The folder whose files these are.
+    pub folder: String,
+    /// The last step there is, for the way back.
+    pub last: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -90,7 +97,10 @@ impl Host {
             return Err(HostError::NoSuchStep { at: to, last });
         }
         let end = end_of(&story, to);
-        let mut undone = Undone { about: format!("to the end of step {to}"), ..Undone::default() };
+        let mut undone = Undone {
+            not_undoable: lost_after(&story.all, end),
+            ..story.undone(id, format!("to the end of step {to}"))
+        };
         if what.files() {
             let changes = changes_after(&story.all, end);
             let done = self.put_back(&story, &changes, really, &mut undone)?;
@@ -123,16 +133,17 @@ impl Host {
         let Some(act) = newest_act(&story.all) else {
             return Err(HostError::NothingToUndo);
         };
-        let mut undone = Undone { about: act.about.clone(), ..Undone::default() };
+        let mut undone = story.undone(id, act.about.clone());
         let done = self.put_back(&story, &act.changes, really, &mut undone)?;
         if let Some(journal) = &mut held {
+            // First the branch is what it was, then the files are: the restoring belongs to that branch.
+            if let Some(rewind) = act.rewind {
+                append(journal, story.last_run, RewindUndone { rewind })?;
+            }
             if let Some(changes) = done {
                 let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
                 let restored = FilesRestored { to: None, undoes: Some(act.seq), changes, conflicts };
                 append(journal, story.last_run, restored)?;
-            }
-            if let Some(rewind) = act.rewind {
-                append(journal, story.last_run, RewindUndone { rewind })?;
             }
         }
         if let Some(journal) = held {
@@ -181,6 +192,30 @@ impl Host {
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
         Ok(Story { opened: opened.clone(), last_run, all })
     }
+}
+
+impl Story {
+    fn undone(&self, id: &SessionId, about: String) -> Undone {
+        Undone {
+            about,
+            session: id.to_string(),
+            folder: self.opened.workspace.clone(),
+            last: last_step(&self.all).0,
+            ..Undone::default()
+        }
+    }
+}
+
+/// What calls after an event changed for good.
+fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
+    let later = events.iter().filter(|event| event.seq > end);
+    later
+        .flat_map(|event| match &event.fact {
+            Fact::CallFinished(finished) => finished.not_undoable.as_slice(),
+            _ => &[],
+        })
+        .cloned()
+        .collect()
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {

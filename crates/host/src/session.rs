@@ -428,6 +428,17 @@ impl Host {
         }
     }
 
+    /// The session a user means whose files are in `folder`: by id, or the newest that worked there.
+    pub fn find_here(&self, prefix: Option<&str>, folder: &Path) -> Result<SessionId, HostError> {
+        if prefix.is_some() {
+            return self.find(prefix);
+        }
+        let here = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let mut sessions = self.sessions()?.into_iter();
+        let found = sessions.find(|summary| here.starts_with(&summary.workspace));
+        found.map(|summary| summary.id).ok_or_else(|| HostError::NoSessionHere(here))
+    }
+
     /// The opening and the last run of a session.
     pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last_run()?)

@@ -77,18 +77,19 @@ fn a_line_that_wrecks_the_tree_is_taken_back_and_the_taking_back_too() {
         assert!(finished["changes"].as_array().unwrap().len() > 20, "{finished}");
         assert_eq!(finished["not_undoable"], Value::Null);
 
-        let preview = at_home(&run).args(["rewind", "--to", "0", "--preview"]).run().expect_code(0);
+        let preview =
+            at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0", "--preview"]).run().expect_code(0);
         assert!(preview.stdout.contains("d0/f0.txt  brought back"), "{}", preview.stdout);
         assert_eq!(tree(repo.path()), wrecked, "a preview changes nothing");
 
-        at_home(&run).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
+        at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
         assert_eq!(tree(repo.path()), before, "git: {git}");
-        at_home(&run).arg("undo").run().expect_code(0);
+        at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
         assert_eq!(tree(repo.path()), wrecked, "git: {git}");
         // What is undone stays undone; the next act is the step itself.
-        at_home(&run).arg("undo").run().expect_code(0);
+        at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
         assert_eq!(tree(repo.path()), before, "git: {git}");
-        let ran = at_home(&run).arg("undo").run().expect_code(2);
+        let ran = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(2);
         assert!(ran.stderr.contains("error[nothing-to-undo]"), "{}", ran.stderr);
     }
 }
@@ -102,7 +103,11 @@ fn what_the_user_changed_meanwhile_is_a_shown_conflict() {
     run.run().expect_code(0);
     repo.write("b.txt", "mine\n");
     repo.write("c.txt", "mine too\n");
-    let ran = at_home(&run).args(["rewind", "--to", "0", "--files", "--json"]).run().expect_code(1);
+    let ran = at_home(&run)
+        .in_dir(repo.path())
+        .args(["rewind", "--to", "0", "--files", "--json"])
+        .run()
+        .expect_code(1);
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
     let paths = |key: &str| -> Vec<String> {
         let acts = told["undone"][key].as_array().unwrap();
@@ -129,12 +134,13 @@ fn a_rewind_of_both_goes_on_from_the_step_and_can_be_undone() {
     let model = FakeModel::serving(script);
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
-    let ran = at_home(&run).args(["rewind", "--to", "1"]).run().expect_code(0);
+    let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "1"]).run().expect_code(0);
     assert!(ran.stdout.contains("Steps of the conversation left behind: 3"), "{}", ran.stdout);
     assert_eq!(repo.read("a.txt"), "1\n");
     assert!(!repo.exists("deep"), "a folder made for a file goes with it");
     // The next task continues from step 1.
     at_home(&run)
+        .in_dir(repo.path())
         .in_dir(repo.path())
         .args(["resume", "--output", "stream-json"])
         .with_model(&model)
@@ -158,15 +164,18 @@ fn undoing_a_rewind_of_both_brings_the_conversation_back() {
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
     let steps = || -> u64 {
-        let listed = at_home(&run).args(["sessions", "--json"]).run().expect_code(0);
+        let listed = at_home(&run).in_dir(repo.path()).args(["sessions", "--json"]).run().expect_code(0);
         serde_json::from_str::<Value>(&listed.stdout).unwrap()[0]["steps"].as_u64().unwrap()
     };
     assert_eq!(steps(), 3);
-    at_home(&run).args(["rewind", "--to", "1"]).run().expect_code(0);
+    at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "1"]).run().expect_code(0);
     assert_eq!((steps(), repo.read("a.txt")), (1, "1\n".into()));
-    at_home(&run).arg("undo").run().expect_code(0);
+    let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
+    assert!(undone.stdout.contains("`lathe rewind --to 3 --files` brings it back."), "{}", undone.stdout);
     assert_eq!((steps(), repo.read("a.txt")), (3, "2\n".into()));
-    let replayed = at_home(&run).arg("replay").run().expect_code(0);
+    let shown = at_home(&run).in_dir(repo.path()).arg("show").run().expect_code(0);
+    assert!(shown.stdout.contains("a.txt  +1 -1"), "{}", shown.stdout);
+    let replayed = at_home(&run).in_dir(repo.path()).arg("replay").run().expect_code(0);
     assert!(replayed.stdout.ends_with("0 divergences\n"), "{}", replayed.stdout);
 }
 
@@ -176,9 +185,9 @@ fn diff_shows_what_shell_lines_changed_too() {
     let model = FakeModel::serving(Script::new().answer(bash("c1", "echo two >> a.txt")).answer(done("ok")));
     let run = run_in(repo.path(), &model);
     run.run().expect_code(0);
-    let diff = at_home(&run).arg("diff").run().expect_code(0);
+    let diff = at_home(&run).in_dir(repo.path()).arg("diff").run().expect_code(0);
     assert!(diff.stdout.contains("--- a/a.txt") && diff.stdout.contains("+two"), "{}", diff.stdout);
-    let ran = at_home(&run).args(["rewind", "--to", "9"]).run().expect_code(2);
+    let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "9"]).run().expect_code(2);
     assert!(ran.stderr.contains("error[no-such-step]"), "{}", ran.stderr);
 }
 
@@ -273,9 +282,30 @@ fn after_any_sequence_of_calls_a_rewind_gives_the_first_tree() {
         let run = run_in(repo.path(), &model);
         run.run().expect_code(0);
         let after = tree(repo.path());
-        at_home(&run).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
+        at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0", "--files"]).run().expect_code(0);
         assert_eq!(tree(repo.path()), before, "seed {seed}");
-        at_home(&run).arg("undo").run().expect_code(0);
+        at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
         assert_eq!(tree(repo.path()), after, "seed {seed}");
     }
+}
+
+#[test]
+fn without_an_id_only_files_of_this_folder_go_back_and_what_is_lost_is_told() {
+    let (repo, elsewhere) = (TempRepo::new(&[("a.txt", "0\n")]), TempRepo::new(&[]));
+    let model =
+        FakeModel::serving(Script::new().answer(bash("c1", "echo 1 > a.txt; mkfifo pipe")).answer(done("x")));
+    let run = run_in(repo.path(), &model);
+    run.run().expect_code(0);
+    let ran = at_home(&run).in_dir(elsewhere.path()).args(["rewind", "--to", "0"]).run().expect_code(2);
+    assert!(ran.stderr.contains("error[no-session-here]"), "{}", ran.stderr);
+    assert_eq!(repo.read("a.txt"), "1\n");
+    let shown = at_home(&run).arg("show").run().expect_code(0);
+    assert!(
+        shown.stdout.contains("cannot be taken back:") && shown.stdout.contains("pipe"),
+        "{}",
+        shown.stdout
+    );
+    let ran = at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "0"]).run();
+    assert!(ran.stdout.contains("cannot be taken back:") && ran.stdout.contains("pipe"), "{}", ran.stdout);
+    assert_eq!(repo.read("a.txt"), "0\n");
 }

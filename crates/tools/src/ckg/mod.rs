@@ -20,7 +20,8 @@ pub(crate) const ID: &str = "ckg";
 // Only read for its schema: Trae's checks come with Trae's words, below.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
-#[allow(dead_code)]
+// The names are Trae's.
+#[allow(dead_code, clippy::enum_variant_names)]
 pub(crate) enum TraeCommand {
     SearchFunction,
     SearchClass,
