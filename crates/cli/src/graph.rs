@@ -114,7 +114,7 @@ fn counted(host: &Host, args: &FolderArgs) -> Exit {
     let progress = |done: usize, all: usize| {
         // Only for what takes long enough to wonder.
         if started.elapsed().as_millis() > 700 && term::is_terminal() {
-            let filled = if all == 0 { 30 } else { done * 30 / all };
+            let filled = (done * 30).checked_div(all).unwrap_or(30);
             let end = if done == all { "\n" } else { "" };
             term::err(&format!("\r[{:<30}] {done} of {all} files{end}", "#".repeat(filled)));
         }

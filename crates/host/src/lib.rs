@@ -11,6 +11,7 @@ mod graph;
 mod guarded;
 mod home;
 mod local;
+mod lookup;
 mod models;
 mod patch;
 mod probe;

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, system_prompt};
 use lathe_changes::{TrackerOptions, Watch};
-use lathe_journal::{Index, Journal, Reader, SessionState, Summary, is_held, session_ids};
+use lathe_journal::{Journal, Reader};
 use lathe_model::{
     Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
     Strictness, Variables, Wire,
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
-    AgentId, Budget, Digest, Draft, EndingRule, Event, Fact, Limits, Message, Mode, ModelChoice, PatchRule,
-    Place, RunNo, Sandbox, Seq, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
-    ToolSpec, Toolset,
+    AgentId, Budget, Digest, Draft, EndingRule, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
+    RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice, ToolSpec,
+    Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{OutsideTool, Services, ShellPlan, Toolbox, Tracking};
@@ -353,123 +353,11 @@ impl Host {
             tools_chars,
         })
     }
-
-    /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
-    pub fn sessions(&self) -> Result<Vec<Summary>, HostError> {
-        let folder = self.home.sessions();
-        if !folder.exists() {
-            return Ok(Vec::new());
-        }
-        let ids = session_ids(&folder)?;
-        let index = Index::open(self.home.path()).ok();
-        let known = index.as_ref().and_then(|index| index.list(None).ok()).unwrap_or_default();
-        let mut found: Vec<Summary> = Vec::with_capacity(ids.len());
-        for id in ids {
-            let settled =
-                known.iter().find(|summary| summary.id == id).filter(|summary| is_settled(summary.state));
-            let summary = match settled {
-                Some(summary) => Some(summary.clone()),
-                None => self.summary(&id),
-            };
-            found.extend(summary);
-        }
-        if let Some(index) = &index {
-            for summary in found.iter().filter(|summary| !known.contains(summary)) {
-                let _ = index.upsert(summary);
-            }
-        }
-        found.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
-        Ok(found)
-    }
-
-    /// A session's line, from its journal. One that cannot be read is left out: `show` says why.
-    fn summary(&self, id: &SessionId) -> Option<Summary> {
-        let reader = Reader::open(&self.home.sessions(), id, self.home.blobs().ok()?).ok()?;
-        let mut summary = reader.summary().ok().flatten()?;
-        if summary.state == SessionState::Running && !is_held(&self.home.sessions(), id) {
-            summary.state = SessionState::Interrupted;
-        }
-        Some(summary)
-    }
-
-    /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
-    pub fn note(&self, id: &SessionId) {
-        if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home.path())) {
-            let _ = index.upsert(&summary);
-        }
-    }
-
-    /// Whether a living process works on a session.
-    pub fn is_running(&self, id: &SessionId) -> bool {
-        is_held(&self.home.sessions(), id)
-    }
-
-    /// The session a user means: by id, by its beginning, or the newest.
-    pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
-        let sessions = self.sessions()?;
-        let Some(prefix) = prefix else {
-            return sessions.first().map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
-        };
-        // A journal that cannot be summed up can still be named.
-        let all = session_ids(&self.home.sessions()).unwrap_or_default();
-        let mut found: Vec<SessionId> =
-            all.into_iter().filter(|id| id.as_str().starts_with(prefix)).collect();
-        if let Some(exact) = found.iter().find(|id| id.as_str() == prefix) {
-            return Ok(exact.clone());
-        }
-        match (found.pop(), found.is_empty()) {
-            (None, _) => Err(HostError::NoSuchSession(prefix.to_owned())),
-            (Some(id), true) => Ok(id),
-            (Some(id), false) => {
-                let mut found: Vec<String> = found.into_iter().chain([id]).map(|id| id.to_string()).collect();
-                found.sort();
-                Err(HostError::ManySessions { prefix: prefix.to_owned(), found })
-            }
-        }
-    }
-
-    /// The session a user means whose files are in `folder`: by id, or the newest that worked there.
-    pub fn find_here(&self, prefix: Option<&str>, folder: &Path) -> Result<SessionId, HostError> {
-        if prefix.is_some() {
-            return self.find(prefix);
-        }
-        let here = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let mut sessions = self.sessions()?.into_iter();
-        let found = sessions.find(|summary| here.starts_with(&summary.workspace));
-        found.map(|summary| summary.id).ok_or_else(|| HostError::NoSessionHere(here))
-    }
-
-    /// The opening and the last run of a session.
-    pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
-        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last_run()?)
-    }
-
-    /// The text of every task a session was ever given.
-    pub fn tasks(&self, id: &SessionId) -> Result<Vec<String>, HostError> {
-        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.tasks()?)
-    }
-
-    /// Number of the last event of a session.
-    pub fn last_seq(&self, id: &SessionId) -> Result<Seq, HostError> {
-        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.last()?)
-    }
-
-    /// The live branch of a session, also while another process writes it.
-    pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
-        Ok(Reader::open(&self.home.sessions(), id, self.home.blobs()?)?.live()?)
-    }
 }
 
 /// The time, for whoever writes into a journal without an actor.
 pub(crate) fn now() -> lathe_protocol::Timestamp {
     SystemClock.now()
-}
-
-fn is_settled(state: SessionState) -> bool {
-    match state {
-        SessionState::Completed | SessionState::Error | SessionState::Cancelled => true,
-        SessionState::New | SessionState::Running | SessionState::Interrupted => false,
-    }
 }
 
 /// What was masked when the session began; digests are comparable only with the same.
