@@ -5,6 +5,7 @@
 
 mod allocations;
 mod asking;
+#[cfg(feature = "real-server")]
 mod real;
 
 use std::sync::Arc;

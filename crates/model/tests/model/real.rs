@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{ask, options, text_of};
 
 #[tokio::test]
-#[ignore = "needs a real server: scripts/real-model"]
 async fn a_real_server_is_understood_on_three_wires_streamed_and_whole() {
     let url = std::env::var("LATHE_REAL_MODEL_URL").expect("scripts/real-model sets LATHE_REAL_MODEL_URL");
     for wire in [Wire::Chat, Wire::Messages, Wire::Responses] {
