@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 
 use lathe_host::{Host, Session, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{InteractiveArgs, OutputArg};
 use crate::drive::{Performed, close, finish_trajectory, perform};
@@ -74,10 +75,12 @@ async fn talk(
     // asks anew, and a second with nothing in between leaves.
     let mut may_leave = !std::io::stdin().is_terminal();
     loop {
+        // Listening before the prompt is seen, so that no Ctrl-C at it can end the process.
+        let interrupted = interrupts();
         term::out(&format!("\n{}: ", Say::AskTask.text(language)));
         let line = tokio::select! {
             line = lines.next() => line,
-            _ = tokio::signal::ctrl_c() => {
+            () = interrupted => {
                 if !may_leave {
                     may_leave = true;
                     term::out(&format!("\n{}\n", Say::OnceMoreToLeave.text(language)));
@@ -116,6 +119,19 @@ async fn talk(
                     Performed::Lost => return Exit::Failed,
                 }
             }
+        }
+    }
+}
+
+/// Listens from this moment on for one Ctrl-C; where that cannot be heard, it never comes.
+fn interrupts() -> impl Future<Output = ()> {
+    let heard = signal(SignalKind::interrupt()).ok();
+    async move {
+        match heard {
+            Some(mut heard) => {
+                heard.recv().await;
+            }
+            None => std::future::pending().await,
         }
     }
 }

@@ -345,7 +345,7 @@ fn interactive_in_a_real_terminal_shows_the_steps_of_each_task() {
     let model = FakeModel::serving(script);
     let home = tempfile::tempdir().unwrap();
     let line = format!(
-        "{} interactive --mode full-auto --model-base-url {} --model fake --api-key {}",
+        "exec {} interactive --mode full-auto --model-base-url {} --model fake --api-key {}",
         env!("CARGO_BIN_EXE_lathe"),
         model.base_url(),
         model.key()
@@ -386,8 +386,9 @@ fn ctrl_c_clears_a_half_typed_line_and_twice_leaves() {
     let repo = TempRepo::new(&[]);
     let model = FakeModel::serving(Script::new());
     let home = tempfile::tempdir().unwrap();
+    // `exec`: a shell that stays in between would die of the Ctrl-C that Lathe takes.
     let line = format!(
-        "{} interactive --model-base-url {} --model fake --api-key {}",
+        "exec {} interactive --model-base-url {} --model fake --api-key {}",
         env!("CARGO_BIN_EXE_lathe"),
         model.base_url(),
         model.key()
