@@ -12,7 +12,10 @@
 //! * Output of a line's background children after its end is read and dropped: it never appears in a
 //!   later line, and never blocks its writer.
 
+mod clock;
+mod command;
 mod error;
+mod jobs;
 mod line;
 mod link;
 mod place;
@@ -21,7 +24,10 @@ mod spool;
 mod sweep;
 mod wire;
 
+pub use clock::{ClockHold, LineClock};
+pub use command::{CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, Input, Output, Said};
 pub use error::ShellError;
+pub use jobs::Job;
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};
 pub use place::place_ax;
 pub use shell::{Shell, ShellOptions};
