@@ -18,7 +18,7 @@ use lathe_protocol::{
     TaskGiven, Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, LiveOutput, Prepared, RunContext, Toolbox};
+use lathe_tools::{Asker, Judge, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ use crate::history::History;
 use crate::next::{Action, next};
 use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
-use crate::running::{InboxAsker, Running};
+use crate::running::{InboxAsker, InboxLedger, Running};
 use crate::state::{DONE_TOOL, Phase, State};
 
 /// Events between two snapshots of the state.
@@ -257,6 +257,24 @@ impl Actor {
                 self.running.asked(call.clone(), reply);
                 self.append(self.at_call(call), QuestionAsked { questions })
             }
+            Inbox::Recall { tool, paths, reply } => {
+                let _ = reply.send(self.recall(&tool, paths));
+                Ok(())
+            }
+            Inbox::Ran { call, ran, written } => {
+                self.append(self.at_call(call), *ran)?;
+                let _ = written.send(());
+                Ok(())
+            }
+            Inbox::MayEnd(reply) => {
+                if self.state.must_patch() {
+                    let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+                    self.tasks.spawn(effects::may_end(patcher, look, reply));
+                } else {
+                    let _ = reply.send(Ok(()));
+                }
+                Ok(())
+            }
             Inbox::Baseline(tree) => {
                 self.looking = false;
                 self.append(self.in_run(), BaselineTaken { tree })
@@ -448,19 +466,24 @@ impl Actor {
             return Ok(());
         };
         self.append(self.at_call(id.clone()), CallStarted {})?;
-        let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes);
-        let seen = paths.filter_map(|path| {
-            self.state.seen.get(path).map(|hash| SeenFile { path: path.clone(), hash: hash.clone() })
-        });
+        let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes).cloned().collect();
+        let recalled = self.recall(prepared.tool, paths);
+        let judge = Judge {
+            gate: self.setup.gate.clone(),
+            actor: Who::Model,
+            mode: self.state.options.mode,
+        };
         let context = RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
             live: self.live(id.clone()),
             cancel: self.running.begin(id.clone(), &self.cancel),
             call: id,
-            seen: seen.collect(),
-            memory: self.state.memory.get(prepared.tool).cloned(),
+            seen: recalled.seen,
+            memory: recalled.memory,
             line_seconds: self.state.options.limits.line_seconds,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
+            judge,
+            ledger: Arc::new(InboxLedger(self.answers.clone())),
         };
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
@@ -472,6 +495,15 @@ impl Actor {
         }
         self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
         Ok(())
+    }
+
+    /// What is known of these files, and what a tool asked to be given again.
+    fn recall(&self, tool: &str, paths: Vec<String>) -> Recalled {
+        let seen = paths.into_iter().filter_map(|path| {
+            let hash = self.state.seen.get(&path)?.clone();
+            Some(SeenFile { path, hash })
+        });
+        Recalled { seen: seen.collect(), memory: self.state.memory.get(tool).cloned() }
     }
 
     fn look(&self) -> Look {

@@ -7,10 +7,10 @@ use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
-    CallFinished, CallId, Command, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo, ToolErrorKind,
+    CallFinished, CallId, Command, CommandRan, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo, ToolErrorKind,
     Update,
 };
-use lathe_tools::{Prepared, RunContext, Toolbox};
+use lathe_tools::{Prepared, Recalled, RunContext, Toolbox};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,20 @@ pub(crate) enum Inbox {
         questions: Vec<Question>,
         reply: Reply,
     },
+    /// A command of a running line wants to know what the session knows.
+    Recall {
+        tool: String,
+        paths: Vec<String>,
+        reply: oneshot::Sender<Recalled>,
+    },
+    /// A command of a running line has ended.
+    Ran {
+        call: CallId,
+        ran: Box<CommandRan>,
+        written: oneshot::Sender<()>,
+    },
+    /// A command says that the task is done; may it?
+    MayEnd(oneshot::Sender<Result<(), String>>),
     Baseline(Option<String>),
     /// How a run that ended in text has ended, after a look at its patch.
     Judged(Ending, String),
@@ -170,6 +184,15 @@ pub(crate) async fn judged_call(
             let _ = inbox.send(Inbox::Finished { call, result: Box::new(result) }).await;
         }
     }
+}
+
+/// Whether a command may say that the task is done.
+pub(crate) async fn may_end(
+    patcher: Arc<dyn Patcher>,
+    look: Look,
+    reply: oneshot::Sender<Result<(), String>>,
+) {
+    let _ = reply.send(look.has_patch(&*patcher).await);
 }
 
 /// Makes what was appended durable against loss of power, while the model thinks.

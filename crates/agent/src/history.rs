@@ -97,6 +97,7 @@ impl History {
             | Fact::RewindUndone(_)
             | Fact::FilesRestored(_)
             | Fact::QuestionAsked(_)
+            | Fact::CommandRan(_)
             | Fact::Unknown(_) => {}
         }
     }
@@ -128,7 +129,7 @@ impl History {
 
     fn task_text(&self, task: &str) -> String {
         match self.toolset {
-            Toolset::Lathe | Toolset::Gemini => task.to_owned(),
+            Toolset::Lathe | Toolset::Gemini | Toolset::Bash => task.to_owned(),
             Toolset::Trae => format!(
                 "[Project root path]:\n{}\n\n[Problem statement]: We're currently solving the following issue within our repository. Here's the issue text:\n{task}\n",
                 self.workspace

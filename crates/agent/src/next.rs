@@ -190,7 +190,7 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
 /// Whether the toolset has a call that ends the task. Where it has none, text ends it.
 fn ends_by_call(toolset: Toolset) -> bool {
     match toolset {
-        Toolset::Lathe | Toolset::Trae => true,
+        Toolset::Lathe | Toolset::Trae | Toolset::Bash => true,
         Toolset::Gemini => false,
     }
 }
@@ -199,11 +199,14 @@ fn reminder(toolset: Toolset, empty: bool, cut: bool) -> &'static str {
     match (toolset, empty, cut) {
         (Toolset::Trae, _, false) => "It seems that you have not completed the task.",
         (_, _, true) => "Your last answer was cut off at the length limit. Go on in smaller pieces.",
-        (Toolset::Gemini, _, false) | (Toolset::Lathe, true, false) => {
+        (Toolset::Gemini, _, false) | (Toolset::Lathe | Toolset::Bash, true, false) => {
             "Your last answer was empty. Go on with the task."
         }
         (Toolset::Lathe, false, false) => {
             "It seems that you have not completed the task. If it is complete, call `task_done` with a summary; if not, go on."
+        }
+        (Toolset::Bash, false, false) => {
+            "It seems that you have not completed the task. If it is complete, run `task_done 'summary'` with Bash; if not, go on."
         }
     }
 }

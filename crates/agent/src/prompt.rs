@@ -20,9 +20,11 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
         Toolset::Lathe => include_str!("prompts/tools-lathe.md"),
         Toolset::Trae => include_str!("prompts/tools-trae.md"),
         Toolset::Gemini => include_str!("prompts/tools-gemini.md"),
+        Toolset::Bash => include_str!("prompts/tools-bash.md"),
     };
     let finish = match toolset {
         Toolset::Lathe | Toolset::Trae => include_str!("prompts/finish.md"),
+        Toolset::Bash => include_str!("prompts/finish-bash.md"),
         Toolset::Gemini => include_str!("prompts/finish-gemini.md"),
     };
     let parts = [

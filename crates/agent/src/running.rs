@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use lathe_protocol::{Boxed, CallId, Question};
-use lathe_tools::Asker;
+use lathe_protocol::{Boxed, CallId, CommandRan, Question};
+use lathe_tools::{Asker, Ledger, Recalled};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +57,36 @@ impl Asker for InboxAsker {
             let asked = Inbox::Question { call: call.clone(), questions, reply };
             self.0.send(asked).await.ok()?;
             answers.await.ok().flatten()
+        })
+    }
+}
+
+/// What commands of a shell line know of the session, and tell it.
+pub(crate) struct InboxLedger(pub(crate) mpsc::Sender<Inbox>);
+
+impl Ledger for InboxLedger {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+        Box::pin(async move {
+            let (reply, recalled) = oneshot::channel();
+            // A session that has closed knows nothing any more.
+            let _ = self.0.send(Inbox::Recall { tool: tool.to_owned(), paths, reply }).await;
+            recalled.await.unwrap_or_default()
+        })
+    }
+
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            let (written, done) = oneshot::channel();
+            let _ = self.0.send(Inbox::Ran { call: call.clone(), ran: Box::new(ran), written }).await;
+            let _ = done.await;
+        })
+    }
+
+    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let _ = self.0.send(Inbox::MayEnd(reply)).await;
+            answer.await.unwrap_or_else(|_| Err("the session is closing".to_owned()))
         })
     }
 }

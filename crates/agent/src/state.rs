@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
-    AgentState, CallDecided, CallFinished, CallId, CommandId, Digest, Ending, EndingRule, Event, Fact, Lane,
+    AgentState, CallDecided, CallFinished, CallId, CommandId, CommandRan, Digest, Ending, EndingRule, Event, Fact, Lane,
     ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StepState, StopReason,
     TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
 };
@@ -92,6 +92,9 @@ pub struct State {
     /// Commands that were taken, with the event they led to: a repeat gets the first receipt.
     pub taken: BTreeMap<CommandId, Seq>,
     pub ending: Option<TaskFinished>,
+    /// What a command of a shell line said to be done: the run ends when the calls beside it have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_done: Option<String>,
 }
 
 /// What the work tree is compared with.
@@ -142,6 +145,7 @@ impl State {
             memory: BTreeMap::new(),
             taken: BTreeMap::new(),
             ending: None,
+            said_done: None,
         })
     }
 
@@ -199,6 +203,7 @@ impl State {
                 // What the model has seen of these files is no longer what they are; the hash tells.
                 self.changed.extend(restored.changes.iter().map(|change| change.path.clone()));
             }
+            Fact::CommandRan(ran) => self.ran(ran),
             Fact::SessionOpened(_)
             | Fact::ReplayDrifted(_)
             | Fact::Rewound(_)
@@ -218,6 +223,7 @@ impl State {
         self.denied_steps = 0;
         self.disk_full = None;
         self.ending = None;
+        self.said_done = None;
     }
 
     fn begin_run(&mut self, run: RunNo) {
@@ -234,6 +240,7 @@ impl State {
         self.baseline = None;
         self.changed.clear();
         self.last_text.clear();
+        self.said_done = None;
         self.ending = None;
     }
 
@@ -317,6 +324,21 @@ impl State {
         }
     }
 
+    /// A command of a shell line: the tool behind it counts as if it had been called.
+    fn ran(&mut self, ran: &CommandRan) {
+        self.changed.extend(ran.changes.iter().map(|change| change.path.clone()));
+        for seen in &ran.seen {
+            self.seen.insert(seen.path.clone(), seen.hash.clone());
+        }
+        if let (Some(tool), Some(memory)) = (&ran.tool, &ran.memory) {
+            self.memory.insert(tool.clone(), memory.clone());
+        }
+        if let Some(summary) = &ran.summary {
+            let text = if summary.is_empty() { &self.last_text } else { summary };
+            self.said_done = Some(text.clone());
+        }
+    }
+
     /// All calls of the answer have their result.
     fn settle(&mut self) {
         let mut stages = self.calls.iter().map(|call| &call.stage);
@@ -324,6 +346,9 @@ impl State {
         self.denied_steps = if all_denied { self.denied_steps + 1 } else { 0 };
         let failed =
             self.calls.iter().any(|call| matches!(call.stage, CallStage::Finished { failed: true, .. }));
+        if let Some(summary) = self.said_done.take() {
+            self.phase = Phase::Done { summary };
+        }
         match self.phase {
             // `task_done` is judged last, and its acceptance ends the run whatever failed beside it.
             Phase::Done { .. } => {}

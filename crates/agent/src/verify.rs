@@ -143,6 +143,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::RewindUndone(_)
         | Fact::FilesRestored(_)
         | Fact::QuestionAsked(_)
+        | Fact::CommandRan(_)
         | Fact::Unknown(_) => None,
     }
 }

@@ -442,6 +442,7 @@ pub(crate) enum ToolsetArg {
     Lathe,
     Trae,
     Gemini,
+    Bash,
 }
 
 impl From<ToolsetArg> for Toolset {
@@ -450,6 +451,7 @@ impl From<ToolsetArg> for Toolset {
             ToolsetArg::Lathe => Toolset::Lathe,
             ToolsetArg::Trae => Toolset::Trae,
             ToolsetArg::Gemini => Toolset::Gemini,
+            ToolsetArg::Bash => Toolset::Bash,
         }
     }
 }

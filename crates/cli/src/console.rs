@@ -198,6 +198,7 @@ impl Console {
             | Fact::RewindUndone(_)
             | Fact::FilesRestored(_)
             | Fact::QuestionAsked(_)
+            | Fact::CommandRan(_)
             | Fact::Unknown(_) => String::new(),
         }
     }

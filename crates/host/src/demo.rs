@@ -17,6 +17,7 @@ fn cassette(toolset: Toolset) -> &'static str {
         Toolset::Lathe => include_str!("../demo.cassette"),
         Toolset::Trae => include_str!("../demo-trae.cassette"),
         Toolset::Gemini => include_str!("../demo-gemini.cassette"),
+        Toolset::Bash => include_str!("../demo-bash.cassette"),
     }
 }
 

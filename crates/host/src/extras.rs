@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lathe_extend::Program;
 use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{CheckRule, Checks, OutsideTool, Provider, ToolAbout, Toolbox};
+use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ToolAbout, Toolbox};
 use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +63,7 @@ impl Extras {
             kind: Kind::Other,
             failure: ToolErrorKind::DiscoveredToolExecutionError,
             provider: Arc::clone(&provider),
+            domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
         };
         Ok(found.into_iter().map(tool).collect())
     }

@@ -10,7 +10,7 @@ use lathe_protocol::{
     ToolErrorKind, Toolset, Verdict,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Prepared, Preview, RunContext, Services, Toolbox};
+use lathe_tools::{Judge, Notebook, Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
@@ -129,14 +129,18 @@ impl Bench {
             Ok(prepared) => prepared,
             Err(finished) => return *finished,
         };
-        let actor = if self.mode.is_some() { Actor::Model } else { Actor::Person };
-        let decision = self.gate.decide(actor, self.mode.unwrap_or(Mode::Default), &prepared.effects);
+        let decision = self.gate.decide(self.actor(), self.mode.unwrap_or(Mode::Default), &prepared.effects);
         let Some(permit) = self.gate.permit(&decision, &prepared.effects) else {
             debug_assert_ne!(decision.verdict, Verdict::Allow);
             let message = format!("Tool execution denied by policy. {}", decision.reason);
             return CallFinished::failed(&call.name, ToolErrorKind::PolicyViolation, message);
         };
         self.toolbox.run(prepared, permit, self.context(seen)).await
+    }
+
+    /// A person's own call, unless it is to be judged as a model's.
+    fn actor(&self) -> Actor {
+        if self.mode.is_some() { Actor::Model } else { Actor::Person }
     }
 
     fn context(&self, seen: Vec<SeenFile>) -> RunContext {
@@ -149,6 +153,12 @@ impl Bench {
             memory: None,
             line_seconds: Limits::default().line_seconds,
             asker: None,
+            judge: Judge {
+                gate: self.gate.clone(),
+                actor: self.actor(),
+                mode: self.mode.unwrap_or(Mode::Default),
+            },
+            ledger: Arc::new(Notebook::default()),
         }
     }
 

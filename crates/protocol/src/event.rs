@@ -139,6 +139,7 @@ facts! {
     RewindUndone = "rewind_undone" v 1;
     FilesRestored = "files_restored" v 1;
     QuestionAsked = "question_asked" v 1;
+    CommandRan = "command_ran" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

@@ -348,6 +348,30 @@ pub struct QuestionAsked {
     pub questions: Vec<Question>,
 }
 
+/// A command of the agent, inside the shell line of a call, has ended. Its changes are a part of those of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandRan {
+    /// Its words as bash expanded them; long ones are cut.
+    pub argv: Vec<String>,
+    pub cwd: String,
+    pub decision: Decision,
+    pub exit: u8,
+    pub took_ms: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// The canonical name of the tool behind it, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub seen: Vec<SeenFile>,
+    /// What the tool wants to be given at its next use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Raw>,
+    /// What was said to be done, where this was the word that the task is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
 /// A kind or version this program does not know. It is kept and skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownFact {

@@ -26,7 +26,7 @@ pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending,
-    EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
+    CommandRan, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
     ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound,
     RunResumed, SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact,
     interrupted,

@@ -82,16 +82,28 @@ pub enum Toolset {
     Lathe,
     Trae,
     Gemini,
+    /// One tool, and all the others as commands in its shell.
+    Bash,
 }
 
 impl Toolset {
-    pub const ALL: [Toolset; 3] = [Toolset::Lathe, Toolset::Trae, Toolset::Gemini];
+    pub const ALL: [Toolset; 4] = [Toolset::Lathe, Toolset::Trae, Toolset::Gemini, Toolset::Bash];
+
+    /// Whether the tools are also commands in the session's shell. Trae's and Gemini's models know nothing of that, and
+    /// their shells stay as they know them.
+    pub fn has_commands(self) -> bool {
+        match self {
+            Toolset::Lathe | Toolset::Bash => true,
+            Toolset::Trae | Toolset::Gemini => false,
+        }
+    }
 
     pub fn as_str(self) -> &'static str {
         match self {
             Toolset::Lathe => "lathe",
             Toolset::Trae => "trae",
             Toolset::Gemini => "gemini",
+            Toolset::Bash => "bash",
         }
     }
 }

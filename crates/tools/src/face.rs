@@ -73,6 +73,7 @@ pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
         Toolset::Lathe => &LATHE,
         Toolset::Trae => &trae::FACES,
         Toolset::Gemini => &gemini::FACES,
+        Toolset::Bash => &bash::ONE,
     }
 }
 
@@ -260,6 +261,7 @@ pub(crate) fn words(outcome: &Data, cap: usize) -> String {
                 many.files.iter().map(|file| format!("--- {} ---\n\n{}", file.path, file.text)).collect();
             marked("files", &files.join("\n"), cap)
         }
+        Data::Todos(todos) if todos.is_empty() => "The list is empty.".to_owned(),
         Data::Todos(todos) => format!("The list is now:\n{}", todo::rows(todos)),
         Data::Remembered(remembered) => format!("Remembered in {}.", remembered.path),
         Data::Answers(answers) => answers.join("\n"),

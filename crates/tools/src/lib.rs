@@ -12,6 +12,7 @@ mod caller;
 mod check;
 mod ckg;
 mod code;
+mod commands;
 mod commit;
 mod data;
 mod done;
@@ -47,7 +48,8 @@ mod view;
 mod write;
 
 pub use check::{CheckRule, Checks};
-pub use outside::{OutsideTool, Provider};
+pub use commands::{Judge, Ledger, Notebook, Recalled};
+pub use outside::{Domain, Layer, OutsideTool, Provider};
 pub use preview::Preview;
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};

@@ -12,7 +12,7 @@ use lathe_shell::LineExit;
 use lathe_workspace::Applied;
 use serde_json::{Value, json};
 
-use crate::bash::Printed;
+use crate::bash::{Printed, category};
 use crate::problem::Problem;
 use crate::todo::Todo;
 
@@ -168,6 +168,8 @@ pub(crate) struct ShellData {
     pub(crate) respawned: bool,
     pub(crate) jobs: usize,
     pub(crate) seconds: u32,
+    /// Commands of the agent in the line that were not written down one by one.
+    pub(crate) untraced: usize,
 }
 
 pub(crate) struct FileData {
@@ -307,7 +309,21 @@ impl Data {
                     LineExit::TimedOut { .. } => "timed_out",
                     LineExit::Cancelled { .. } => "cancelled",
                 };
-                json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total, "stderr_bytes": shell.stderr.total })
+                let mut summary = json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total, "stderr_bytes": shell.stderr.total });
+                if shell.exit.code() != 0
+                    && let Value::Object(summary) = &mut summary
+                {
+                    let stderr = String::from_utf8_lossy(&shell.stderr.bytes);
+                    let (category, base) = category(&shell.command, shell.exit.code(), &stderr);
+                    summary.insert("failure_category".to_owned(), Value::from(category.as_str()));
+                    summary.insert("base_command".to_owned(), Value::from(base));
+                }
+                if shell.untraced > 0
+                    && let Value::Object(summary) = &mut summary
+                {
+                    summary.insert("commands_not_traced".to_owned(), Value::from(shell.untraced));
+                }
+                summary
             }
             Data::ShellRestarted => json!({ "restarted": true }),
             Data::File(file) => json!({ "path": file.path, "lines": file.lines }),

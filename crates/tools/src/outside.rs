@@ -40,6 +40,44 @@ pub struct OutsideTool {
     /// What a failure is called.
     pub failure: ToolErrorKind,
     pub provider: Arc<dyn Provider>,
+    /// Where it stands among the commands of the shell.
+    pub domain: Domain,
+}
+
+/// A group of tools that belong together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    pub layer: Layer,
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+}
+
+/// Where the tools of a domain come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layer {
+    /// Configured, or found by a program.
+    Field,
+    /// Offered by a server.
+    Mcp,
+    Skill,
+}
+
+impl Layer {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Field => "field",
+            Self::Mcp => "mcp",
+            Self::Skill => "skill",
+        }
+    }
+}
+
+impl OutsideTool {
+    /// Its name in the shell.
+    pub(crate) fn command(&self) -> String {
+        format!("{}:{}:{}", self.domain.layer.as_str(), self.domain.name, self.original)
+    }
 }
 
 impl Tool for OutsideTool {

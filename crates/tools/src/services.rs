@@ -2,16 +2,18 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lathe_blobs::Blobs;
 use lathe_edit::syntax::SyntaxCache;
 use lathe_protocol::OutputStream;
 use lathe_redact::Redactor;
-use lathe_shell::{Shell, ShellError, ShellOptions, place_ax};
+use lathe_shell::{CommandHost, Shell, ShellError, ShellOptions, place_ax};
 use lathe_workspace::{Files, Processes};
 
 use crate::check::Checks;
+use crate::commands::{AgentCommands, LineContext};
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -44,6 +46,12 @@ pub struct Services {
     /// The code graph that was asked last; opened when it is first asked.
     pub(crate) graph: Arc<Mutex<Option<lathe_graph::Graph>>>,
     shell: Mutex<Option<Shell>>,
+    /// What the shell's own commands are; set once, before it starts.
+    commands: OnceLock<AgentCommands>,
+    /// Whether a line may have changed what the names of commands mean.
+    renamed: AtomicBool,
+    /// The call whose line ran last, or runs.
+    line: Mutex<Option<Arc<LineContext>>>,
 }
 
 impl Services {
@@ -67,6 +75,9 @@ impl Services {
             syntax: Arc::default(),
             graph: Arc::default(),
             shell: Mutex::new(None),
+            commands: OnceLock::new(),
+            renamed: AtomicBool::new(false),
+            line: Mutex::default(),
         }
     }
 
@@ -78,6 +89,38 @@ impl Services {
     /// Lets files be looked at after they were changed.
     pub fn checked(self, checks: Checks) -> Self {
         Self { checks, ..self }
+    }
+
+    /// Lets the tools be commands of the shell. The first offer counts.
+    pub(crate) fn offer(&self, commands: AgentCommands) {
+        let _ = self.commands.set(commands);
+    }
+
+    pub(crate) fn commands(&self) -> Option<&AgentCommands> {
+        self.commands.get()
+    }
+
+    /// The call whose line runs, or ran last: what it left in the background may still ask.
+    pub(crate) fn line(&self) -> Option<Arc<LineContext>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn begin_line(&self, line: Arc<LineContext>) {
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+    }
+
+    /// Whether the names of commands mean in bash what they mean to us.
+    pub(crate) fn names_are_plain(&self) -> bool {
+        !self.renamed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn names_changed(&self) {
+        self.renamed.store(true, Ordering::Relaxed);
+    }
+
+    /// The shell, if it is running. The caller puts it back.
+    pub(crate) fn held_shell(&self) -> Option<Shell> {
+        self.held()
     }
 
     /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it
@@ -96,6 +139,7 @@ impl Services {
             env: self.plan.env.clone(),
             ax,
             shell: self.plan.shell.clone(),
+            commands: self.commands.get().map(|commands| Arc::new(commands.clone()) as Arc<dyn CommandHost>),
         };
         Shell::start(Arc::clone(&self.processes), options).await
     }
@@ -114,6 +158,7 @@ impl Services {
             None => self.start_shell().await?,
         };
         self.put_shell(shell);
+        self.renamed.store(false, Ordering::Relaxed);
         Ok(())
     }
 

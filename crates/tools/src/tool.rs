@@ -8,6 +8,7 @@ use lathe_protocol::{Boxed, CallId, Effects, Lane, Question, Raw, SeenFile};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::{Judge, Ledger};
 use crate::outcome::Outcome;
 use crate::preview::Preview;
 use crate::problem::Problem;
@@ -55,6 +56,10 @@ pub struct RunContext {
     pub line_seconds: u32,
     /// Whoever can put a question to the user; none where nobody is there.
     pub asker: Option<Arc<dyn Asker>>,
+    /// Decides about the commands of a shell line.
+    pub judge: Judge,
+    /// What those commands know of the session, and tell it.
+    pub ledger: Arc<dyn Ledger>,
 }
 
 /// Puts questions to the user and waits for the answers; none if they were dismissed.

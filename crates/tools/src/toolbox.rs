@@ -1,6 +1,7 @@
 //! The toolbox of a session: finds the face a call names, prepares it for the gate, runs it, and words its result.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use lathe_protocol::{
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
 use crate::face::{Checks, Face, Voice, faces};
 use crate::finish::finish;
 use crate::outside::OutsideTool;
@@ -32,12 +34,53 @@ const OUTSIDE_CAP: usize = 40_000;
 
 pub struct Toolbox {
     toolset: Toolset,
-    tools: HashMap<&'static str, Box<dyn Tool>>,
+    tools: Arc<Tools>,
     entries: Vec<Entry>,
     /// Tools that came after the model was told of the list, for the tool that calls others.
     later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
     services: Arc<Services>,
+}
+
+/// The built-in tools by their canonical names.
+pub(crate) struct Tools(HashMap<&'static str, Box<dyn Tool>>);
+
+impl Tools {
+    fn built_in(services: &Services) -> Self {
+        let all: [Box<dyn Tool>; 18] = [
+            Box::new(bash::BashTool),
+            Box::new(view::ViewTool),
+            Box::new(edit::EditTool),
+            Box::new(write::WriteTool),
+            Box::new(think::ThinkTool),
+            Box::new(done::DoneTool),
+            Box::new(trae::CheckTool),
+            Box::new(search::SearchTool),
+            Box::new(glob::GlobTool),
+            Box::new(list::ListTool),
+            Box::new(many::ManyTool),
+            Box::new(todo::TodoTool),
+            Box::new(memory::MemoryTool { user: services.plan.memory.clone() }),
+            Box::new(ask::AskTool),
+            Box::new(data::DataTool),
+            Box::new(patch::PatchTool),
+            Box::new(code::CodeTool),
+            Box::new(ckg::CkgTool),
+        ];
+        Self(all.into_iter().map(|tool| (tool.id(), tool)).collect())
+    }
+
+    pub(crate) fn build(
+        &self,
+        id: &str,
+        arguments: Value,
+        root: &Path,
+    ) -> Result<Box<dyn Invocation>, Problem> {
+        match self.0.get(id) {
+            Some(tool) => tool.build(arguments, root),
+            None => Err(Problem::Arguments(format!("there is no tool {id}"))),
+        }
+    }
 }
 
 /// A tool the model is told of.
@@ -110,28 +153,11 @@ impl Toolbox {
         outside: Vec<OutsideTool>,
     ) -> Self {
         let selection = Selection(choice);
-        let all: [Box<dyn Tool>; 18] = [
-            Box::new(bash::BashTool),
-            Box::new(view::ViewTool),
-            Box::new(edit::EditTool),
-            Box::new(write::WriteTool),
-            Box::new(think::ThinkTool),
-            Box::new(done::DoneTool),
-            Box::new(trae::CheckTool),
-            Box::new(search::SearchTool),
-            Box::new(glob::GlobTool),
-            Box::new(list::ListTool),
-            Box::new(many::ManyTool),
-            Box::new(todo::TodoTool),
-            Box::new(memory::MemoryTool { user: services.plan.memory.clone() }),
-            Box::new(ask::AskTool),
-            Box::new(data::DataTool),
-            Box::new(patch::PatchTool),
-            Box::new(code::CodeTool),
-            Box::new(ckg::CkgTool),
-        ];
+        let tools = Arc::new(Tools::built_in(&services));
+        if toolset.has_commands() {
+            services.offer(commands(&tools, &services, &selection, outside.clone()));
+        }
         let entries = entries(toolset, &selection, outside);
-        let tools = all.into_iter().map(|tool| (tool.id(), tool)).collect();
         Self { toolset, tools, entries, later: RwLock::default(), selection, services }
     }
 
@@ -156,6 +182,9 @@ impl Toolbox {
 
     /// A tool that came later: the list the model was told of stays as it is, and `call_tool` reaches it.
     pub fn join(&self, tool: OutsideTool) {
+        if let Some(commands) = self.services.commands() {
+            commands.field.join(tool.clone());
+        }
         self.later.write().unwrap_or_else(PoisonError::into_inner).push(tool);
     }
 
@@ -172,7 +201,13 @@ impl Toolbox {
             return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&call.name)));
         };
         let mut value = object(&call.arguments).map_err(|reason| {
-            failed(ToolErrorKind::InvalidToolParams, format!("The arguments of {} {reason}.", call.name))
+            let words = match self.toolset {
+                Toolset::Bash => bash::not_json(&reason),
+                Toolset::Lathe | Toolset::Trae | Toolset::Gemini => {
+                    format!("The arguments of {} {reason}.", call.name)
+                }
+            };
+            failed(ToolErrorKind::InvalidToolParams, words)
         })?;
         let voice = entry.voice();
         let problem = |problem: Problem| failed(problem.kind(), (voice.words)(&problem));
@@ -221,10 +256,7 @@ impl Toolbox {
             Source::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
             Source::BuiltIn(face) => {
                 let (id, arguments) = (face.adapt)(value)?;
-                match self.tools.get(id) {
-                    Some(tool) => Ok((id, tool.build(arguments, root)?)),
-                    None => Err(Problem::Arguments(format!("there is no tool {id}"))),
-                }
+                Ok((id, self.tools.build(id, arguments, root)?))
             }
         }
     }
@@ -294,7 +326,7 @@ impl Toolbox {
     fn entry(&self, name: &str) -> Option<&Entry> {
         let exact = self.entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name));
         match self.toolset {
-            Toolset::Lathe | Toolset::Gemini => exact,
+            Toolset::Lathe | Toolset::Gemini | Toolset::Bash => exact,
             // Trae compares names without case and underscores.
             Toolset::Trae => {
                 exact.or_else(|| self.entries.iter().find(|entry| folded(&entry.name) == folded(name)))
@@ -309,6 +341,7 @@ impl Toolbox {
                 let known: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
                 format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
             }
+            Toolset::Bash => bash::unknown_tool(name),
             Toolset::Lathe | Toolset::Gemini => {
                 names.sort_by_key(|known| edit_distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();
@@ -323,8 +356,30 @@ impl Toolbox {
     }
 }
 
-/// The built-in tools in their order, then the others in theirs, then, if there are others, the tool that calls them.
-fn entries(toolset: Toolset, selection: &Selection, outside: Vec<OutsideTool>) -> Vec<Entry> {
+/// The tools as commands of the session's shell.
+fn commands(
+    tools: &Arc<Tools>,
+    services: &Arc<Services>,
+    selection: &Selection,
+    outside: Vec<OutsideTool>,
+) -> AgentCommands {
+    let hidden = |command: &&Command| {
+        !selection.has(&Known { name: command.name, aliases: command.aliases, kind: command.kind })
+    };
+    AgentCommands {
+        tools: Arc::clone(tools),
+        field: Arc::new(FieldTools::new(outside)),
+        services: Arc::downgrade(services),
+        without: COMMANDS.iter().filter(hidden).map(|command| command.name).collect(),
+    }
+}
+
+/// The built-in tools in their order, then the others in theirs, then, if there are others, the tool that calls them. With
+/// one tool for everything, the others are commands in its shell.
+fn entries(toolset: Toolset, selection: &Selection, mut outside: Vec<OutsideTool>) -> Vec<Entry> {
+    if toolset == Toolset::Bash {
+        outside.clear();
+    }
     let others = !outside.is_empty();
     let built_in = faces(toolset).iter().map(Entry::built_in);
     let joined = outside.into_iter().map(Entry::outside);

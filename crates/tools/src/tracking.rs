@@ -45,6 +45,11 @@ impl Tracking {
         }
     }
 
+    /// Whether anything is looked at: what is being secured counts.
+    pub(crate) fn is_on(&self) -> bool {
+        self.state.try_lock().map_or(true, |state| !matches!(*state, State::Off))
+    }
+
     fn begun(&self) -> Option<JoinHandle<State>> {
         self.securing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,25 +1,35 @@
 //! One real bash for the whole session.
 
+mod fast;
 mod live;
+mod one;
 mod printed;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use lathe_changes::TreeChange;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
-use lathe_shell::{LineEnd, LineExit, LineLimits, LiveChunk, Shell, ShellError};
+use lathe_shell::{
+    CommandCall, CommandHost as _, CommandIo, Input, LineClock, LineEnd, LineExit, LineLimits, LiveChunk,
+    Output, Said, Shell, ShellError,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::commands::{AgentCommands, LineContext};
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext, Tool, arguments};
 
+pub(crate) use one::{ONE, category, not_json, unknown_tool};
 pub(crate) use printed::{Printed, shares};
 
 pub(crate) const ID: &str = "bash";
@@ -115,8 +125,15 @@ impl Invocation for Line {
         Box::pin(async move { Preview::Exec { command: self.command.clone() } })
     }
 
-    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.tracked(&context).await })
+    fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let line = Arc::new(LineContext::new(context.clone(), permit.granted().clone()));
+            context.services.begin_line(Arc::clone(&line));
+            match self.direct(&context).await {
+                Some(data) => Outcome { changes: line.take_changes(), ..data.map(Data::Shell).into() },
+                None => self.tracked(&context, &line).await,
+            }
+        })
     }
 }
 
@@ -125,14 +142,24 @@ const NAMED: usize = 20;
 
 impl Line {
     /// The line, with what it changed in the tree.
-    async fn tracked(&self, context: &RunContext) -> Outcome {
+    async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
         tracking.before().await;
-        let data = self.line(context).await.map(Data::Shell);
+        let data = self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
+        let own = line.take_changes();
         match tracking.after().await {
-            Ok(compared) => {
+            Ok(mut compared) => {
+                // What the look at the tree cannot take back, or did not look for, the commands themselves can.
+                let known = |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
+                let lost = |change: &TreeChange| compared.not_undoable.iter().any(|lost| lost.path == change.path);
+                let added: Vec<TreeChange> = own
+                    .into_iter()
+                    .filter(|change| !known(change) && (lost(change) || !tracking.is_on()))
+                    .collect();
+                compared.not_undoable.retain(|lost| added.iter().all(|change| change.path != lost.path));
                 outcome.changes = compared.changes;
+                outcome.changes.extend(added);
                 let lost = compared.not_undoable;
                 let named =
                     lost.iter().take(NAMED).map(|lost| format!("{}: {}", lost.path.display(), lost.why));
@@ -141,9 +168,54 @@ impl Line {
                     outcome.not_undoable.push(format!("and {} more", lost.len() - NAMED));
                 }
             }
-            Err(reason) => outcome.not_undoable.push(reason),
+            Err(reason) => {
+                outcome.changes = own;
+                outcome.not_undoable.push(reason);
+            }
         }
         outcome
+    }
+
+    /// One literal agent command, run without bash.
+    async fn direct(&self, context: &RunContext) -> Option<Result<ShellData, Problem>> {
+        let services = &context.services;
+        let commands = services.commands()?;
+        let plain = services.names_are_plain();
+        if !fast::leaves_names(&self.line) {
+            services.names_changed();
+        }
+        let words = fast::literal(&self.line).filter(|_| plain)?;
+        let name = words.first()?;
+        // Bash has these names too, or reads them as grammar.
+        if matches!(name.as_str(), "read" | "jobs" | "done") || !commands.names().contains(name) {
+            return None;
+        }
+        let mut shell = services.held_shell();
+        let cwd = shell.as_ref().map_or_else(|| services.root.clone(), |shell| shell.cwd().to_owned());
+        let seconds = self.timeout.unwrap_or(context.line_seconds);
+        let ran = run_direct(commands, words, &cwd, context, Duration::from_secs(seconds.into())).await;
+        if let (Some(shell), Ok(ran)) = (&mut shell, &ran) {
+            shell.set_code(ran.exit.code());
+        }
+        let jobs = shell.as_ref().map_or(0, Shell::job_count);
+        if let Some(shell) = shell {
+            services.put_shell(shell);
+        }
+        Some(ran.map(|ran| {
+            let clean = |bytes: Vec<u8>| Printed::of(bytes, &services.redactor);
+            ShellData {
+                command: self.command.clone(),
+                moved: false,
+                cwd: cwd.display().to_string(),
+                exit: ran.exit,
+                stdout: clean(ran.out),
+                stderr: clean(ran.err),
+                respawned: false,
+                jobs,
+                seconds,
+                untraced: 0,
+            }
+        }))
     }
 
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
@@ -172,6 +244,7 @@ impl Line {
             respawned: end.respawned,
             jobs: end.jobs,
             seconds,
+            untraced: 0,
         })
     }
 
@@ -186,6 +259,84 @@ impl Line {
         let limits = LineLimits { timeout: Duration::from_secs(seconds.into()), keep: KEEP };
         let ended = shell.run(self.line.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
+    }
+}
+
+/// What a command came to that ran without bash.
+struct Direct {
+    exit: LineExit,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+/// The command, as bash would run it: nothing on its input, the session reading its output.
+async fn run_direct(
+    commands: &AgentCommands,
+    words: Vec<String>,
+    cwd: &Path,
+    context: &RunContext,
+    limit: Duration,
+) -> Result<Direct, Problem> {
+    let (clock, cancel) = (LineClock::default(), context.cancel.child_token());
+    let call = CommandCall {
+        argv: words.into_iter().map(OsString::from).collect(),
+        cwd: cwd.to_owned(),
+        umask: 0o022,
+        output: Output::Session,
+        input: Input::Nothing,
+        line: Some(0),
+        clock: clock.clone(),
+        cancel: cancel.clone(),
+    };
+    let (io, mut end) = CommandIo::pair();
+    let listening = async {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        while let Some(said) = end.hear().await {
+            match said {
+                Said::Out(bytes) => out.extend(bytes),
+                Said::Err(bytes) => err.extend(bytes),
+                Said::WantsInput => end.give(Vec::new()).await,
+            }
+        }
+        (out, err)
+    };
+    let running = std::panic::AssertUnwindSafe(commands.run(call, io)).catch_unwind();
+    let both = async { tokio::join!(running, listening) };
+    tokio::pin!(both);
+    let ((code, (out, err)), timed_out) = tokio::select! {
+        done = &mut both => (done, false),
+        () = run_out(&clock, limit) => {
+            cancel.cancel();
+            (both.await, true)
+        }
+    };
+    let code = i32::from(code.map_err(|_| Problem::Shell("the command broke down".to_owned()))?);
+    let exit = match (timed_out, context.cancel.is_cancelled()) {
+        (true, _) => LineExit::TimedOut { code },
+        (false, true) => LineExit::Cancelled { code },
+        (false, false) => LineExit::Code(code),
+    };
+    Ok(Direct { exit, out, err })
+}
+
+/// Returns when the clock has run for this long, not counting the time it was held.
+async fn run_out(clock: &LineClock, limit: Duration) {
+    let mut holds = clock.watch();
+    let mut left = limit;
+    loop {
+        let began = tokio::time::Instant::now();
+        let running = *holds.borrow_and_update() == 0;
+        tokio::select! {
+            () = tokio::time::sleep(left), if running => return,
+            changed = holds.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+        if running {
+            left = left.saturating_sub(began.elapsed());
+        }
     }
 }
 

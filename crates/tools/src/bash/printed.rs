@@ -30,6 +30,12 @@ impl Printed {
         Self { total: spool.omitted() + bytes.len() as u64, bytes }
     }
 
+    /// What was never in a file.
+    pub(crate) fn of(bytes: Vec<u8>, redactor: &Redactor) -> Self {
+        let bytes = redactor.bytes(&bytes).into_owned();
+        Self { total: bytes.len() as u64, bytes }
+    }
+
     /// Both ends, at most `cap` bytes of them together, with a word about what is missing between.
     pub(crate) fn cut(&self, cap: usize) -> Cut {
         let kept = self.bytes.len();

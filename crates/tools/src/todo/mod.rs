@@ -6,7 +6,7 @@ use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects, Raw};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
@@ -60,6 +60,9 @@ impl Tool for TodoTool {
     }
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        if value.get("show").is_some() {
+            return Ok(Box::new(Show));
+        }
         let Arguments { todos } = arguments(value)?;
         if todos.iter().any(|todo| todo.description.trim().is_empty()) {
             return Err(Problem::Arguments("Each todo must have a non-empty description string".to_owned()));
@@ -93,6 +96,68 @@ impl Invocation for Write {
             Outcome { memory, ..Ok(Data::Todos(self.todos)).into() }
         })
     }
+}
+
+/// The list as it is.
+struct Show;
+
+impl Invocation for Show {
+    fn describe(&self) -> String {
+        "todo list".to_owned()
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let todos = context.memory.and_then(|memory| memory.to_value().ok());
+            let todos = todos.and_then(|todos| serde_json::from_value(todos).ok()).unwrap_or_default();
+            Ok(Data::Todos(todos)).into()
+        })
+    }
+}
+
+/// The words of the command: a JSON list, or one step a line with its mark.
+pub(crate) fn adapt_words(given: &Map<String, Value>) -> Result<Value, Problem> {
+    let lines: Vec<&str> = match given.get("todos") {
+        None => return Ok(json!({ "show": true })),
+        Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => return Ok(json!({ "todos": todos })),
+        Some(Value::Array(todos)) => todos.iter().filter_map(Value::as_str).flat_map(str::lines).collect(),
+        Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
+            return match serde_json::from_str(text) {
+                Ok(Value::Object(object)) => Ok(Value::Object(object)),
+                Ok(list @ Value::Array(_)) => Ok(json!({ "todos": list })),
+                Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
+                Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),
+            };
+        }
+        Some(Value::String(text)) => text.lines().collect(),
+        Some(_) => return Err(Problem::Arguments("todos: a list is wanted".to_owned())),
+    };
+    let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
+    let todos: Result<Vec<Value>, Problem> = lines.map(step).collect();
+    Ok(json!({ "todos": todos? }))
+}
+
+/// `[x] text`, with or without a dash or a number before it.
+fn step(line: &str) -> Result<Value, Problem> {
+    let bare = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '*' | ' '));
+    let marked = bare.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (status, text) = match marked {
+        Some((" " | "" | "pending", text)) => ("pending", text),
+        Some(("x" | "X" | "completed", text)) => ("completed", text),
+        Some((">" | "~" | "in_progress", text)) => ("in_progress", text),
+        Some(("-" | "cancelled", text)) => ("cancelled", text),
+        Some(("!" | "blocked", text)) => ("blocked", text),
+        Some((mark, _)) => {
+            let words = format!("todos: `[{mark}]` is none of `[ ]`, `[x]`, `[>]`, `[-]`, `[!]`");
+            return Err(Problem::Arguments(words));
+        }
+        None => ("pending", line),
+    };
+    Ok(json!({ "description": text.trim(), "status": status }))
 }
 
 /// `1. [status] text`, one line each.

@@ -37,8 +37,28 @@ pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
 #[derive(Deserialize)]
 struct Arguments {
     path: String,
-    content: String,
+    content: Content,
     overwrite: Overwrite,
+    /// Byte for byte, whatever encoding and line endings the file has.
+    #[serde(default)]
+    as_is: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    /// What is no text, one character a byte.
+    Bytes { bytes: String },
+}
+
+impl Content {
+    fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Bytes { bytes } => bytes.chars().map(|byte| u8::try_from(u32::from(byte)).unwrap_or(b'?')).collect(),
+        }
+    }
 }
 
 /// Which existing files may be replaced.
@@ -60,8 +80,12 @@ impl Tool for WriteTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, content, overwrite } = arguments(value)?;
+        let Arguments { path, content, overwrite, as_is } = arguments(value)?;
         let path = absolute(root, &path);
+        let content = match content {
+            Content::Text(text) if !as_is => Wanted::Text(text),
+            content @ (Content::Text(_) | Content::Bytes { .. }) => Wanted::Bytes(content.into_bytes()),
+        };
         Ok(Box::new(Write { shown: shown(root, &path), path, content, overwrite }))
     }
 }
@@ -70,8 +94,24 @@ struct Write {
     path: PathBuf,
     /// The path for people.
     shown: String,
-    content: String,
+    content: Wanted,
     overwrite: Overwrite,
+}
+
+/// The content as it was given.
+enum Wanted {
+    /// To be written in the manner of the file that is there.
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Wanted {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
 }
 
 impl Invocation for Write {
@@ -103,10 +143,14 @@ impl Invocation for Write {
 impl Write {
     /// The new text in the encoding and with the line endings the file has. What was binary becomes plain UTF-8.
     fn in_the_manner_of(&self, now: &[u8]) -> Result<Vec<u8>, Problem> {
-        match rewrite(now, &self.content) {
+        let text = match &self.content {
+            Wanted::Text(text) => text,
+            Wanted::Bytes(bytes) => return Ok(bytes.clone()),
+        };
+        match rewrite(now, text) {
             Ok(edited) => Ok(edited.content),
             Err(EditError::NoChange) => Ok(now.to_vec()),
-            Err(EditError::Binary) => Ok(self.content.clone().into_bytes()),
+            Err(EditError::Binary) => Ok(text.clone().into_bytes()),
             Err(error) => Err(Problem::Prepare { path: self.path.clone(), reason: error.to_string() }),
         }
     }
@@ -137,9 +181,9 @@ impl Write {
             },
         };
         let existed = now.is_some();
-        let lines = self.content.lines().count();
+        let lines = line_count(self.content.as_bytes());
         let (content, expect) = match now {
-            None => (self.content.clone().into_bytes(), Expect::Absent),
+            None => (self.content.as_bytes().to_vec(), Expect::Absent),
             Some((now, hash)) => (self.in_the_manner_of(&now)?, Expect::Hash(hash)),
         };
         let op = FileOp::Write { path: self.path.clone(), expect, content };
@@ -147,6 +191,12 @@ impl Write {
         let data = Data::Written(WrittenData { path, existed, lines });
         Ok(done.into_outcome(data))
     }
+}
+
+/// Lines as people count them: a last one without its end is one too.
+fn line_count(content: &[u8]) -> usize {
+    let ends = content.iter().filter(|byte| **byte == b'\n').count();
+    ends + usize::from(!content.is_empty() && !content.ends_with(b"\n"))
 }
 
 pub(crate) fn words(written: &WrittenData) -> String {

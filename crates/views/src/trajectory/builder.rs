@@ -268,7 +268,7 @@ impl TrajectoryBuilder {
                 "[Project root path]:\n{}\n\n[Problem statement]: We're currently solving the following issue within our repository. Here's the issue text:\n{task}\n",
                 self.workspace
             ),
-            Some(Toolset::Lathe | Toolset::Gemini) | None => task.to_owned(),
+            Some(Toolset::Lathe | Toolset::Gemini | Toolset::Bash) | None => task.to_owned(),
         }
     }
 

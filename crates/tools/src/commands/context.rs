@@ -1,0 +1,134 @@
+//! What the commands of a line share with the call whose line it is.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lathe_changes::TreeChange;
+use lathe_policy::Gate;
+use lathe_protocol::{Actor, Boxed, CallId, CommandRan, Decision, Effects, Mode, Raw, SeenFile, Verdict};
+
+use crate::tool::RunContext;
+
+/// Commands of one call that are written down one by one.
+pub(crate) const TRACED: usize = 200;
+
+/// Decides about what happens inside a call.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    pub gate: Gate,
+    pub actor: Actor,
+    pub mode: Mode,
+}
+
+impl Judge {
+    /// A command of a line that was allowed with `granted`: within that nothing is asked again.
+    pub(crate) fn decide(&self, effects: &Effects, granted: &Effects) -> Decision {
+        let decision = self.gate.decide(self.actor, self.mode, effects);
+        match decision.verdict {
+            Verdict::Ask if granted.opaque => Decision {
+                verdict: Verdict::Allow,
+                rule: "line".to_owned(),
+                reason: "the line it is in was allowed".to_owned(),
+            },
+            Verdict::Allow | Verdict::Ask | Verdict::Deny => decision,
+        }
+    }
+}
+
+/// What a session knows, and is told, while a call runs.
+pub trait Ledger: Send + Sync {
+    /// What the model has seen of these files, and what a tool asked to be given again.
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled>;
+
+    /// Writes down what a command came to.
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()>;
+
+    /// Whether the task may end now; else the reason why not.
+    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>>;
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Recalled {
+    pub seen: Vec<SeenFile>,
+    pub memory: Option<Raw>,
+}
+
+/// A ledger for lines that belong to no session.
+#[derive(Default)]
+pub struct Notebook(Mutex<Notes>);
+
+#[derive(Default)]
+struct Notes {
+    seen: std::collections::BTreeMap<String, lathe_protocol::Digest>,
+    memory: std::collections::BTreeMap<String, Raw>,
+}
+
+impl Ledger for Notebook {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+        Box::pin(async move {
+            let notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = paths.into_iter().filter_map(|path| {
+                let hash = notes.seen.get(&path)?.clone();
+                Some(SeenFile { path, hash })
+            });
+            Recalled { seen: seen.collect(), memory: notes.memory.get(tool).cloned() }
+        })
+    }
+
+    fn record<'a>(&'a self, _: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.seen.extend(ran.seen.into_iter().map(|seen| (seen.path, seen.hash)));
+            if let (Some(tool), Some(memory)) = (ran.tool, ran.memory) {
+                notes.memory.insert(tool, memory);
+            }
+        })
+    }
+
+    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// The call whose line is running, as its commands see it.
+pub(crate) struct LineContext {
+    pub(crate) context: RunContext,
+    pub(crate) granted: Effects,
+    changes: Mutex<Vec<TreeChange>>,
+    ran: AtomicUsize,
+}
+
+impl LineContext {
+    pub(crate) fn new(context: RunContext, granted: Effects) -> Self {
+        Self { context, granted, changes: Mutex::default(), ran: AtomicUsize::new(0) }
+    }
+
+    /// Counts one more command; whether it is still to be written down by itself.
+    pub(crate) fn count(&self) -> bool {
+        self.ran.fetch_add(1, Ordering::Relaxed) < TRACED
+    }
+
+    /// Commands that were not written down.
+    pub(crate) fn untraced(&self) -> usize {
+        self.ran.load(Ordering::Relaxed).saturating_sub(TRACED)
+    }
+
+    pub(crate) fn changed(&self, changes: &[TreeChange]) {
+        let mut all = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in changes {
+            match all.iter_mut().find(|known| known.path == change.path) {
+                // Twice changed is once changed: from what was there first to what is there now.
+                Some(known) => {
+                    known.after.clone_from(&change.after);
+                    known.mode = change.mode;
+                }
+                None => all.push(change.clone()),
+            }
+        }
+    }
+
+    /// What the line's commands changed, by their own account.
+    pub(crate) fn take_changes(&self) -> Vec<TreeChange> {
+        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,217 @@
+//! Field commands: the tools of domains, servers and skills, named `layer:domain:tool`, and what finds a command.
+
+use std::sync::{PoisonError, RwLock};
+
+use lathe_protocol::{Kind, edit_distance};
+use regex::RegexBuilder;
+use serde_json::Value;
+
+use super::typed::{Grammar, Request};
+use super::{AgentCommands, Running, code, help};
+use crate::outside::OutsideTool;
+use crate::tool::Tool;
+
+/// Names of the layers a field command can belong to.
+const LAYERS: [&str; 3] = ["field", "mcp", "skill"];
+
+/// The field commands of a session. More may join while it runs.
+#[derive(Default)]
+pub(crate) struct FieldTools(RwLock<Vec<OutsideTool>>);
+
+impl FieldTools {
+    pub(crate) fn new(tools: Vec<OutsideTool>) -> Self {
+        Self(RwLock::new(tools))
+    }
+
+    pub(crate) fn join(&self, tool: OutsideTool) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).push(tool);
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.all().iter().map(OutsideTool::command).collect()
+    }
+
+    fn all(&self) -> Vec<OutsideTool> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// By its whole name; `field:` stands for every layer.
+    fn find(&self, name: &str) -> Option<OutsideTool> {
+        let all = self.all();
+        let exact = all.iter().find(|tool| tool.command() == name);
+        let rest = name.strip_prefix("field:");
+        let in_any = |tool: &&OutsideTool| rest == tool.command().split_once(':').map(|(_, rest)| rest);
+        exact.or_else(|| all.iter().find(in_any)).cloned()
+    }
+}
+
+impl AgentCommands {
+    /// A command with a colon in its name.
+    pub(super) async fn field_command(&self, running: &mut Running) -> u8 {
+        let name = running.name.clone();
+        let parts: Vec<&str> = name.split(':').collect();
+        if !parts.first().is_some_and(|layer| LAYERS.contains(layer)) {
+            return running.complain("command not found", code::UNKNOWN).await;
+        }
+        if let [_, domain] = parts.as_slice() {
+            return self.domain(running, domain).await;
+        }
+        if parts.len() != 3 || parts.iter().any(|part| part.is_empty()) {
+            let words = format!("Invalid field command: {name}\nExpected format: field:domain:tool");
+            return running.complain(&words, code::USAGE).await;
+        }
+        let Some(found) = self.field.find(&name) else {
+            let mut known = self.field.names();
+            known.sort_by_key(|known| edit_distance(known, &name));
+            let near = known.first().map_or(String::new(), |near| format!(" Did you mean {near}?"));
+            let words = format!("Unknown tool: {name}.{near} Try: commands {}", parts.last().unwrap_or(&""));
+            return running.complain(&words, code::UNKNOWN).await;
+        };
+        let schema = found.schema.to_value().unwrap_or_default();
+        let grammar = Grammar::of(&schema, &[], None);
+        let description = found.description.trim();
+        let mut given = match grammar.read(&running.words) {
+            Err(wrong) => return running.misused(&wrong, &grammar).await,
+            Ok(Request::Help { whole: false }) => {
+                let line = description.lines().next().unwrap_or_default();
+                return running.print(help::brief(&name, line)).await;
+            }
+            Ok(Request::Help { whole: true }) => {
+                return running.print(help::whole(&name, description, &grammar, "")).await;
+            }
+            Ok(Request::Run(given)) => given,
+        };
+        if given.from_input {
+            let read = running.input().await.and_then(|bytes| {
+                let text = String::from_utf8(bytes).map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
+                super::typed::object(&text)
+            });
+            match read {
+                Ok(object) => given.arguments.extend(object),
+                Err(wrong) => return running.misused(&wrong, &grammar).await,
+            }
+        }
+        let arguments = Value::Object(given.arguments);
+        let missing: Vec<String> = given
+            .missing
+            .iter()
+            .filter(|name| arguments.get(name.as_str()).is_none())
+            .map(|name| format!("Missing required parameter: {name}"))
+            .collect();
+        if !missing.is_empty() {
+            let wrong = format!("Validation errors:\n{}", missing.join("\n"));
+            return running.misused(&wrong, &grammar).await;
+        }
+        if let Err(wrong) = crate::validate::check(&schema, &arguments) {
+            return running.misused(&format!("Validation errors:\n{wrong}"), &grammar).await;
+        }
+        let invocation = match found.build(arguments, &running.call.cwd) {
+            Ok(invocation) => invocation,
+            Err(problem) => return running.problem(&problem).await,
+        };
+        match running.allowed("outside", invocation, Kind::Other).await {
+            Ok(outcome) => running.told(outcome).await,
+            Err(code) => code,
+        }
+    }
+
+    /// `field`: the domains there are.
+    pub(super) async fn domains(&self, running: &mut Running) -> u8 {
+        let all = self.field.all();
+        let mut names: Vec<String> = all.iter().map(|tool| tool.domain.name.clone()).collect();
+        names.sort();
+        names.dedup();
+        if names.is_empty() {
+            return running.print("There are no field domains. `[field.NAME]` in config.toml adds one.\n".to_owned()).await;
+        }
+        let rows = names.iter().map(|domain| {
+            let count = all.iter().filter(|tool| tool.domain.name == *domain).count();
+            let tools = if count == 1 { "1 tool".to_owned() } else { format!("{count} tools") };
+            let about = all.iter().find(|tool| tool.domain.name == *domain && !tool.domain.about.is_empty());
+            let about = about.map_or(String::new(), |tool| format!(": {}", tool.domain.about));
+            format!("field:{domain} ({tools}){about}\n")
+        });
+        running.print(rows.collect()).await
+    }
+
+    async fn domain(&self, running: &mut Running, domain: &str) -> u8 {
+        let tools: Vec<OutsideTool> =
+            self.field.all().into_iter().filter(|tool| tool.domain.name == domain).collect();
+        if tools.is_empty() {
+            let words = format!("there is no domain {domain}; try: field -h");
+            return running.complain(&words, code::UNKNOWN).await;
+        }
+        running.print(tools.iter().map(row_of).collect()).await
+    }
+
+    /// `commands [PATTERN]`: what there is in all layers.
+    pub(super) async fn list(&self, running: &mut Running) -> u8 {
+        if running.words.iter().any(|word| word == "-h" || word == "--help") {
+            let text = "commands [PATTERN]: names every command of the agent and field layers; PATTERN is a part of a name or description, a glob, or a regular expression.\n";
+            return running.print(text.to_owned()).await;
+        }
+        let mut rows: Vec<(String, String)> = self
+            .offered()
+            .map(|command| (command.name.to_owned(), format!("{}: {}\n", command.name, command.summary)))
+            .collect();
+        let own = [
+            ("commands", "List the commands of all layers, or those that match a pattern."),
+            ("jobs", "List what runs in the background; `jobs read N`, `jobs kill N`."),
+            ("field", "List the domains of field commands."),
+        ];
+        rows.extend(own.map(|(name, about)| (name.to_owned(), format!("{name}: {about}\n"))));
+        rows.extend(self.field.all().iter().map(|tool| (tool.command(), row_of(tool))));
+        let pattern = running.words.join(" ");
+        let found: String = rows
+            .into_iter()
+            .filter(|(name, row)| matches(&pattern, name, row))
+            .map(|(_, row)| row)
+            .collect();
+        if found.is_empty() {
+            return running.complain(&format!("no command matches {pattern:?}"), code::FAILED).await;
+        }
+        running.print(found).await
+    }
+}
+
+fn row_of(tool: &OutsideTool) -> String {
+    help::brief(&tool.command(), tool.description.trim().lines().next().unwrap_or_default())
+}
+
+/// A part of the name or description, a glob of the name, or a regular expression; never told apart by case.
+fn matches(pattern: &str, name: &str, row: &str) -> bool {
+    let (folded, row_folded) = (pattern.to_lowercase(), row.to_lowercase());
+    if pattern.is_empty() || row_folded.contains(&folded) {
+        return true;
+    }
+    let glob = globset::GlobBuilder::new(&folded).literal_separator(false).build();
+    if glob.is_ok_and(|glob| glob.compile_matcher().is_match(name.to_lowercase())) {
+        return true;
+    }
+    RegexBuilder::new(pattern).case_insensitive(true).build().is_ok_and(|regex| regex.is_match(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_is_a_part_a_glob_or_a_regular_expression() {
+        let row = "mcp:git:commit: Record changes\n";
+        for (pattern, expected) in [
+            ("", true),
+            ("git", true),
+            ("GIT", true),
+            ("record", true),
+            ("*commit*", true),
+            ("mcp:*", true),
+            ("mcp:.*", true),
+            ("^mcp:git:", true),
+            ("commit$", false),
+            ("push", false),
+            ("(", false),
+        ] {
+            assert_eq!(matches(pattern, "mcp:git:commit", row), expected, "{pattern}");
+        }
+    }
+}

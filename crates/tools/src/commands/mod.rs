@@ -1,0 +1,495 @@
+//! The tools as commands in the session's bash.
+//!
+//! Bash reads the line; what arrives here is one command with its words, its folder and its streams. The command is
+//! checked again at this point, with what its words came to: that is the only place where it is certain which file is
+//! meant. What it did is written down as a child of the call whose line it stands in.
+
+mod blocks;
+mod bytes;
+mod context;
+mod field;
+mod help;
+mod jobs;
+mod render;
+mod table;
+mod typed;
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use lathe_protocol::{Boxed, CommandRan, Decision, Effects, Kind, Raw, Verdict};
+use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
+use serde_json::{Map, Value};
+
+use crate::face::Adapted;
+use crate::outcome::Outcome;
+use crate::problem::Problem;
+use crate::services::Services;
+use crate::syntax;
+use crate::tool::{Invocation, RunContext};
+use crate::toolbox::Tools;
+use table::Base;
+use typed::{Given, Grammar, Request};
+
+pub(crate) use context::LineContext;
+pub use context::{Judge, Ledger, Notebook, Recalled};
+pub(crate) use field::FieldTools;
+pub(crate) use table::{COMMANDS, Command};
+
+/// Bytes of standard input a command takes.
+const INPUT: usize = 64 << 20;
+
+/// Exit codes, as every shell has them.
+mod code {
+    pub(super) const FAILED: u8 = 1;
+    pub(super) const USAGE: u8 = 2;
+    pub(super) const NO_LINE: u8 = 125;
+    pub(super) const DENIED: u8 = 126;
+    pub(super) const UNKNOWN: u8 = 127;
+    pub(super) const CANCELLED: u8 = 130;
+}
+
+/// The commands of one session.
+#[derive(Clone)]
+pub(crate) struct AgentCommands {
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) field: Arc<FieldTools>,
+    pub(crate) services: Weak<Services>,
+    /// Commands whose tool the session does not have.
+    pub(crate) without: Vec<&'static str>,
+}
+
+impl CommandHost for AgentCommands {
+    fn names(&self) -> Vec<String> {
+        let built_in = self.offered().flat_map(|command| [command.name].into_iter().chain(command.aliases.iter().copied()));
+        let own = ["commands", "jobs", "field"].into_iter();
+        built_in.chain(own).map(str::to_owned).chain(self.field.names()).collect()
+    }
+
+    fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8> {
+        let this = self.clone();
+        Box::pin(async move { this.answer(call, io).await })
+    }
+}
+
+/// One command while it runs.
+struct Running {
+    name: String,
+    words: Vec<String>,
+    call: CommandCall,
+    io: CommandIo,
+    line: Arc<LineContext>,
+    decision: Decision,
+    began: Instant,
+    /// What it leaves behind, for the ledger.
+    left: Left,
+}
+
+#[derive(Default)]
+struct Left {
+    tool: Option<&'static str>,
+    changes: Vec<lathe_changes::TreeChange>,
+    seen: Vec<lathe_protocol::SeenFile>,
+    memory: Option<Raw>,
+    summary: Option<String>,
+}
+
+impl AgentCommands {
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &'static Command> {
+        table::COMMANDS.iter().filter(|command| !self.without.contains(&command.name))
+    }
+
+    async fn answer(&self, call: CommandCall, mut io: CommandIo) -> u8 {
+        let mut words = call.argv.iter().map(|word| word.to_str().map(str::to_owned));
+        let name = words.next().flatten().unwrap_or_default();
+        let name = name.rsplit('/').next().unwrap_or_default().to_owned();
+        let Some(words) = words.collect::<Option<Vec<String>>>() else {
+            return complain(&mut io, &name, "a word is not UTF-8; use a program for it", code::USAGE).await;
+        };
+        let Some(line) = self.services.upgrade().and_then(|services| services.line()) else {
+            return complain(&mut io, &name, "no line of this session is running", code::NO_LINE).await;
+        };
+        let decision = Decision {
+            verdict: Verdict::Allow,
+            rule: "builtin.reads".to_owned(),
+            reason: "it only reads".to_owned(),
+        };
+        let left = Left::default();
+        let mut running =
+            Running { name, words, call, io, line, decision, began: Instant::now(), left };
+        let code = self.dispatch(&mut running).await;
+        running.finish(code).await
+    }
+
+    async fn dispatch(&self, running: &mut Running) -> u8 {
+        let name = running.name.clone();
+        match name.as_str() {
+            "commands" => return self.list(running).await,
+            "jobs" => return self.jobs(running).await,
+            "field" => return self.domains(running).await,
+            _ if name.contains(':') => return self.field_command(running).await,
+            _ => {}
+        }
+        let Some(command) = table::find(&name).filter(|command| !self.without.contains(&command.name)) else {
+            let words = format!("unknown command; try: commands {name}");
+            return running.complain(&words, code::UNKNOWN).await;
+        };
+        let schema = (command.schema)().to_value().unwrap_or_default();
+        let grammar = Grammar::of(&schema, command.short, command.rest);
+        let given = match grammar.read(&running.words) {
+            Err(wrong) => return running.misused(&wrong, &grammar).await,
+            Ok(Request::Help { whole: false }) => {
+                return running.print(help::brief(&name, command.summary)).await;
+            }
+            Ok(Request::Help { whole: true }) => {
+                return running.print(help::whole(&name, command.summary, &grammar, command.notes)).await;
+            }
+            Ok(Request::Run(given)) => given,
+        };
+        let mut given = match running.filled(given, command).await {
+            Ok(given) => given,
+            Err(wrong) => return running.misused(&wrong, &grammar).await,
+        };
+        if !given.missing.is_empty() {
+            let missing = given.missing.iter().map(|name| format!("Missing required parameter: {name}"));
+            let wrong = format!("Validation errors:\n{}", missing.collect::<Vec<_>>().join("\n"));
+            return running.misused(&wrong, &grammar).await;
+        }
+        running.expand_home(&mut given.arguments, command.paths);
+        if command.name == "view" && bytes::wanted(&given.arguments, running.call.output) {
+            return bytes::view(running, &given.arguments).await;
+        }
+        if running.call.output == Output::Elsewhere {
+            without_limit(command, &mut given.arguments);
+        }
+        self.work(running, command, given.arguments).await
+    }
+
+    /// Runs the tool behind a command, for each file of several.
+    async fn work(&self, running: &mut Running, command: &Command, arguments: Map<String, Value>) -> u8 {
+        let adapted = match (command.adapt)(arguments) {
+            Ok(adapted) => adapted,
+            Err(problem) => return running.problem(&problem).await,
+        };
+        let several = adapted.len() > 1;
+        let mut worst = 0;
+        for (id, arguments) in adapted {
+            if several && let Some(path) = arguments.get("path").and_then(Value::as_str) {
+                let title = format!("==> {path} <==\n");
+                running.say(title).await;
+            }
+            let code = self.one(running, command, (id, arguments)).await;
+            worst = worst.max(code);
+        }
+        worst
+    }
+
+    async fn one(&self, running: &mut Running, command: &Command, adapted: Adapted) -> u8 {
+        let base = match command.base {
+            Base::Caller => running.call.cwd.clone(),
+            Base::Root => running.line.context.services.root.clone(),
+        };
+        let (id, arguments) = adapted;
+        let invocation = match self.tools.build(id, arguments.clone(), &base) {
+            Ok(invocation) => invocation,
+            Err(problem) => return running.problem(&problem).await,
+        };
+        let outcome = match running.allowed(id, invocation, command.kind).await {
+            Ok(outcome) => outcome,
+            Err(code) => return code,
+        };
+        // What is no regular expression is looked for as it stands.
+        if let Err(Problem::Pattern(_)) = &outcome.data
+            && let Value::Object(mut arguments) = arguments
+            && arguments.insert("literal".to_owned(), Value::Bool(true)) != Some(Value::Bool(true))
+            && let Ok(invocation) = self.tools.build(id, Value::Object(arguments), &base)
+        {
+            return match running.allowed(id, invocation, command.kind).await {
+                Ok(outcome) => running.told(outcome).await,
+                Err(code) => code,
+            };
+        }
+        running.told(outcome).await
+    }
+}
+
+impl Running {
+    /// Runs what the gate lets through; else the exit code of a refusal.
+    async fn allowed(
+        &mut self,
+        tool: &'static str,
+        invocation: Box<dyn Invocation>,
+        kind: Kind,
+    ) -> Result<Outcome, u8> {
+        let effects = invocation.effects();
+        let permit = self.decide(&effects).await?;
+        if tool == crate::done::ID
+            && let Err(reason) = self.line.context.ledger.may_end().await
+        {
+            return Err(self.complain(&reason, code::FAILED).await);
+        }
+        self.left.tool = Some(tool);
+        let context = self.context(tool, &effects).await;
+        let services = Arc::clone(&context.services);
+        let cancel = context.cancel.clone();
+        if kind == Kind::Edit {
+            services.checks.before(&services, &effects.writes, &cancel).await;
+        }
+        // A question is the user's time, not the line's.
+        let hold = (kind == Kind::Communicate).then(|| self.call.clock.hold());
+        let mut outcome = invocation.run(permit, context).await;
+        drop(hold);
+        if kind == Kind::Edit && !outcome.changes.is_empty() {
+            let told = services.checks.after(&services, &effects.writes, &cancel).await;
+            let told = format!("{}{told}", syntax::told(&services, &outcome.files).await);
+            self.note(told.trim_start_matches('\n')).await;
+        }
+        self.line.changed(&outcome.changes);
+        self.left.changes.append(&mut outcome.changes);
+        self.left.seen.append(&mut outcome.seen);
+        self.left.memory = outcome.memory.take().or(self.left.memory.take());
+        Ok(outcome)
+    }
+
+    /// Leave to do this inside the line.
+    async fn decide(&mut self, effects: &Effects) -> Result<lathe_policy::Permit, u8> {
+        let judge = &self.line.context.judge;
+        let late = self.call.line.is_none() && effects.change_something();
+        let decision = if late {
+            Decision {
+                verdict: Verdict::Deny,
+                rule: "line.ended".to_owned(),
+                reason: "its line has ended, so the change would belong to no call".to_owned(),
+            }
+        } else {
+            judge.decide(effects, &self.line.granted)
+        };
+        let permit = judge.gate.permit(&decision, effects);
+        self.decision = decision;
+        match permit {
+            Some(permit) => Ok(permit),
+            None => {
+                let reason = format!("Tool execution denied by policy. {}", self.decision.reason);
+                Err(self.complain(&reason, code::DENIED).await)
+            }
+        }
+    }
+
+    async fn context(&self, tool: &str, effects: &Effects) -> RunContext {
+        let paths = effects.reads.iter().chain(&effects.writes).cloned().collect();
+        let context = &self.line.context;
+        let recalled = context.ledger.recall(tool, paths).await;
+        RunContext {
+            seen: recalled.seen,
+            memory: recalled.memory,
+            cancel: self.call.cancel.clone(),
+            ..context.clone()
+        }
+    }
+
+    /// Prints what a tool came to; its exit code.
+    async fn told(&mut self, outcome: Outcome) -> u8 {
+        if let Some(error) = &outcome.unrecorded {
+            let words = format!("The change was made, but its content could not be recorded (not undoable): {error}\n");
+            self.note(&words).await;
+        }
+        match outcome.data {
+            Err(problem) => self.problem(&problem).await,
+            Ok(mut data) => {
+                if self.call.output == Output::Session {
+                    data.redact(&self.line.context.services.redactor);
+                }
+                if let crate::outcome::Data::Done { summary } = &data {
+                    self.left.summary = Some(summary.clone());
+                }
+                let printed = render::print(&data, self.call.output, &self.call.cwd);
+                self.say(printed.out).await;
+                self.note(&printed.err).await;
+                printed.code
+            }
+        }
+    }
+
+    async fn problem(&mut self, problem: &Problem) -> u8 {
+        let code = match problem {
+            Problem::Arguments(_) | Problem::Schema(_) => code::USAGE,
+            Problem::Cancelled(_) => code::CANCELLED,
+            _ => code::FAILED,
+        };
+        self.complain(&words(problem), code).await
+    }
+
+    /// What stands on standard input, where the words left it to that.
+    async fn filled(&mut self, mut given: Given, command: &Command) -> Result<Given, String> {
+        if given.from_input {
+            let text = String::from_utf8(self.input().await?)
+                .map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
+            given.arguments.extend(typed::object(&text)?);
+            given.missing.retain(|name| !given.arguments.contains_key(name));
+            return Ok(given);
+        }
+        let Some(parameter) = command.input.filter(|name| !given.arguments.contains_key(*name)) else {
+            return Ok(given);
+        };
+        // An edit that was given its texts wants nothing more.
+        let complete = given.arguments.contains_key("new_string")
+            || (command.name == "json_edit" && !wants_value(&given.arguments))
+            || (command.name == "code" && given.arguments.get("command").is_some_and(|what| what == "map"));
+        if self.call.input == Input::Nothing || complete {
+            return Ok(given);
+        }
+        let input = self.input().await?;
+        let value = match String::from_utf8(input) {
+            Ok(text) => Value::String(text),
+            Err(wrong) if command.name == "write" => bytes::encoded(wrong.as_bytes()),
+            Err(_) => return Err(format!("{parameter}: standard input is not UTF-8")),
+        };
+        let value = match (command.name, value) {
+            ("write" | "edit" | "apply_patch" | "todo", value) => value,
+            ("json_edit", Value::String(text)) => serde_json::from_str(&text)
+                .unwrap_or_else(|_| Value::String(text.trim_end_matches('\n').to_owned())),
+            (_, Value::String(text)) => Value::String(text.trim_end_matches('\n').to_owned()),
+            (_, other) => other,
+        };
+        given.arguments.insert(parameter.to_owned(), value);
+        given.missing.retain(|name| name != parameter);
+        Ok(given)
+    }
+
+    async fn input(&mut self) -> Result<Vec<u8>, String> {
+        let mut all = Vec::new();
+        while let Ok(Some(piece)) = self.io.read().await {
+            all.extend_from_slice(&piece);
+            if all.len() > INPUT {
+                return Err(format!("standard input is larger than {} MiB", INPUT >> 20));
+            }
+        }
+        Ok(all)
+    }
+
+    fn expand_home(&self, arguments: &mut Map<String, Value>, paths: &[&str]) {
+        let env = &self.line.context.services.plan.env;
+        let home = env.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| home.to_str());
+        let expand = |text: &mut String| match (home, text.strip_prefix('~')) {
+            (Some(home), Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
+                *text = format!("{home}{rest}");
+            }
+            (Some(_) | None, _) => {}
+        };
+        for name in paths {
+            match arguments.get_mut(*name) {
+                Some(Value::String(text)) => expand(text),
+                Some(Value::Array(all)) => {
+                    for value in all {
+                        if let Value::String(text) = value {
+                            expand(text);
+                        }
+                    }
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    async fn say(&mut self, text: impl Into<Vec<u8>>) {
+        let bytes = text.into();
+        if !bytes.is_empty() {
+            // Who has gone hears nothing; the exit code is dropped with the rest.
+            let _ = self.io.out(bytes).await;
+        }
+    }
+
+    /// Words beside the output, where they disturb no pipe.
+    async fn note(&mut self, text: &str) {
+        if !text.is_empty() {
+            let ended = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
+            let _ = self.io.err(ended).await;
+        }
+    }
+
+    async fn print(&mut self, text: String) -> u8 {
+        self.say(text).await;
+        0
+    }
+
+    async fn complain(&mut self, words: &str, code: u8) -> u8 {
+        complain(&mut self.io, &self.name, words, code).await
+    }
+
+    async fn misused(&mut self, wrong: &str, grammar: &Grammar) -> u8 {
+        let words = format!("{wrong}\nUsage: {}", help::usage(&self.name, grammar));
+        self.complain(&words, code::USAGE).await
+    }
+
+    /// Writes down what it came to.
+    async fn finish(self, code: u8) -> u8 {
+        if !self.line.count() && self.left.memory.is_none() && self.left.summary.is_none() {
+            return code;
+        }
+        let context = &self.line.context;
+        let clean = |text: &str| context.services.redactor.text(text).into_owned();
+        let call = context.call.clone();
+        let changes = self.left.changes.into_iter().map(|change| change.into_change(call.clone())).collect();
+        let argv = std::iter::once(self.name.as_str()).chain(self.words.iter().map(String::as_str));
+        let ran = CommandRan {
+            argv: argv.map(|word| clean(shortened(word))).collect(),
+            cwd: clean(&self.call.cwd.display().to_string()),
+            decision: self.decision,
+            exit: code,
+            took_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            changes,
+            tool: self.left.tool.map(str::to_owned),
+            seen: self.left.seen,
+            memory: self.left.memory,
+            summary: self.left.summary.as_deref().filter(|_| code == 0).map(clean),
+        };
+        context.ledger.record(&call, ran).await;
+        code
+    }
+}
+
+/// Bytes of a word that are written down.
+const WORD: usize = 400;
+
+fn shortened(word: &str) -> &str {
+    crate::view::clip(word, WORD)
+}
+
+async fn complain(io: &mut CommandIo, name: &str, words: &str, code: u8) -> u8 {
+    let words = words.trim_end();
+    let _ = io.err(format!("{name}: {words}\n")).await;
+    code
+}
+
+/// The words of the design document where it has some; else Lathe's own.
+fn words(problem: &Problem) -> String {
+    match problem {
+        Problem::NotFound(path) => format!("File does not exist: {}", path.display()),
+        Problem::Missing { path, near } => {
+            let mut words = format!("File does not exist: {}", path.display());
+            if !near.is_empty() {
+                words.push_str(&format!("\nDid you mean {}?", near.join(", ")));
+            }
+            words
+        }
+        Problem::NoMatch { old, .. } => format!("String not found in file: {old}\n{}", problem.words()),
+        Problem::Ambiguous { lines, .. } => format!(
+            "String appears {} times in file. Use replace_all=true (--replace-all) to replace all of them, or more text around it to name one.\n{}",
+            lines.len(),
+            problem.words()
+        ),
+        other => other.words(),
+    }
+}
+
+/// A setter or an adder without its value.
+fn wants_value(given: &Map<String, Value>) -> bool {
+    given.get("operation").and_then(Value::as_str).is_some_and(|what| matches!(what, "set" | "add"))
+}
+
+/// What another program reads is not cut.
+fn without_limit(command: &Command, given: &mut Map<String, Value>) {
+    if matches!(command.name, "search" | "glob") && !given.contains_key("limit") {
+        given.insert("limit".to_owned(), Value::from(20_000));
+    }
+}

@@ -1,0 +1,402 @@
+//! The words of a command as the arguments of its tool, typed by the tool's schema. Pure.
+//!
+//! Bash has done all quoting and expanding, so a word is a value and nothing in it is read twice: an option that takes a
+//! value takes the next word whatever it looks like, `-h` inside a text is text, and `1` is a number only where the schema
+//! wants a number.
+
+use lathe_protocol::edit_distance;
+use serde_json::{Map, Number, Value};
+
+/// What a command's schema says of one parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) kind: ParameterKind,
+    pub(crate) about: String,
+    pub(crate) required: bool,
+    pub(crate) allowed: Vec<String>,
+    pub(crate) default: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParameterKind {
+    Text,
+    Integer,
+    Number,
+    Flag,
+    /// Of texts, unless a value is written as JSON.
+    List,
+    /// Anything written as JSON; what is no JSON is a text.
+    Json,
+}
+
+impl ParameterKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Flag => "boolean",
+            Self::List => "array",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// How the words of one command are read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Grammar {
+    pub(crate) parameters: Vec<Parameter>,
+    /// One-letter options.
+    pub(crate) short: &'static [(char, &'static str)],
+    /// The parameter that takes every further word.
+    pub(crate) rest: Option<&'static str>,
+}
+
+/// What the words ask for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Request {
+    /// One line of help, or all of it.
+    Help { whole: bool },
+    Run(Given),
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Given {
+    pub(crate) arguments: Map<String, Value>,
+    /// The arguments stand on standard input, as one JSON object.
+    pub(crate) from_input: bool,
+    /// Required parameters nobody gave.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Grammar {
+    pub(crate) fn of(
+        schema: &Value,
+        short: &'static [(char, &'static str)],
+        rest: Option<&'static str>,
+    ) -> Self {
+        let required: Vec<&str> =
+            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let parameters = properties.into_iter().flatten().map(|(name, property)| Parameter {
+            name: name.clone(),
+            kind: kind(property),
+            about: property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            required: required.contains(&name.as_str()),
+            allowed: allowed(property),
+            default: property.get("default").cloned(),
+        });
+        Self { parameters: parameters.collect(), short, rest }
+    }
+
+    /// The parameters a word without a name can mean, in order: the required ones, then the others as they are declared.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = &Parameter> {
+        let rest = move |parameter: &&Parameter| Some(parameter.name.as_str()) != self.rest;
+        let required = self.parameters.iter().filter(|parameter| parameter.required).filter(rest);
+        let others = self.parameters.iter().filter(|parameter| !parameter.required).filter(rest);
+        let surplus = self.rest.is_none();
+        required.chain(others.filter(move |_| surplus))
+    }
+
+    pub(crate) fn read(&self, words: &[String]) -> Result<Request, String> {
+        // `--flag true` is how many a model says it, and how a text that is `true` is given too: the reading in which
+        // nothing required is missing wins.
+        match self.read_as(words, FlagValue::Next)? {
+            Request::Run(given) if !given.missing.is_empty() => self.read_as(words, FlagValue::Never),
+            request => Ok(request),
+        }
+    }
+
+    fn read_as(&self, words: &[String], flags: FlagValue) -> Result<Request, String> {
+        let mut given = Given::default();
+        let mut plain: Vec<&str> = Vec::new();
+        let mut words = words.iter().map(String::as_str).peekable();
+        while let Some(word) = words.next() {
+            match word {
+                "--" => plain.extend(words.by_ref()),
+                "-h" => return Ok(Request::Help { whole: false }),
+                "--help" => return Ok(Request::Help { whole: true }),
+                "--json" | "--json=-" => {
+                    let value = if word == "--json" { words.next() } else { Some("-") };
+                    match value {
+                        Some("-") => given.from_input = true,
+                        Some(text) => given.arguments.extend(object(text)?),
+                        None => return Err("--json needs a JSON object, or - for standard input".to_owned()),
+                    }
+                }
+                _ if word.starts_with("--") => {
+                    let (name, value) = match word.trim_start_matches('-').split_once('=') {
+                        Some((name, value)) => (name, Some(value)),
+                        None => (word.trim_start_matches('-'), None),
+                    };
+                    self.option(name, value, &mut words, flags, &mut given)?;
+                }
+                _ if word.len() > 1 && word.starts_with('-') => {
+                    let name = self.letter(word)?;
+                    self.option(name, None, &mut words, flags, &mut given)?;
+                }
+                _ => plain.push(word),
+            }
+        }
+        self.place(plain, &mut given)?;
+        let missing = self.parameters.iter().filter(|parameter| parameter.required);
+        given.missing = missing
+            .filter(|parameter| !given.arguments.contains_key(&parameter.name))
+            .map(|parameter| parameter.name.clone())
+            .collect();
+        Ok(Request::Run(given))
+    }
+
+    fn letter(&self, word: &str) -> Result<&'static str, String> {
+        let known = self.short.iter().find(|(letter, _)| word.chars().skip(1).eq([*letter]));
+        known.map(|(_, name)| *name).ok_or_else(|| {
+            format!("Unknown option: {word}. A word that begins with - is given after `--`, or by its name")
+        })
+    }
+
+    fn option<'a>(
+        &self,
+        name: &str,
+        value: Option<&'a str>,
+        words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
+        flags: FlagValue,
+        given: &mut Given,
+    ) -> Result<(), String> {
+        let name = name.replace('-', "_");
+        let named = |name: &str| self.parameters.iter().find(|parameter| parameter.name == name);
+        if let Some(flag) = name.strip_prefix("no_").and_then(named)
+            && flag.kind == ParameterKind::Flag
+            && value.is_none()
+        {
+            given.arguments.insert(flag.name.clone(), Value::Bool(false));
+            return Ok(());
+        }
+        let Some(parameter) = named(&name) else { return Err(self.unknown(&name)) };
+        let text = match (value, parameter.kind) {
+            (Some(value), _) => value,
+            (None, ParameterKind::Flag) => {
+                let says = words.peek().copied().filter(|word| matches!(*word, "true" | "false"));
+                match (flags, says) {
+                    (FlagValue::Next, Some(_)) => words.next().unwrap_or("true"),
+                    (FlagValue::Next | FlagValue::Never, _) => "true",
+                }
+            }
+            (None, _) => words.next().ok_or_else(|| format!("--{name} needs a value"))?,
+        };
+        parameter.put(text, given)
+    }
+
+    fn place(&self, plain: Vec<&str>, given: &mut Given) -> Result<(), String> {
+        let rest = self.rest.and_then(|rest| self.parameters.iter().find(|parameter| parameter.name == rest));
+        let named: Vec<String> = given.arguments.keys().cloned().collect();
+        let mut positions = self.positions().filter(|parameter| !named.contains(&parameter.name));
+        for word in plain {
+            match positions.next().or(rest) {
+                Some(parameter) => parameter.put(word, given)?,
+                None => return Err(format!("Unexpected argument: {word}")),
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let near = self.parameters.iter().map(|parameter| parameter.name.as_str());
+        let near = near.map(|known| (edit_distance(known, name), known)).min();
+        match near {
+            Some((distance, known)) if distance <= 3 => {
+                format!("Unknown option: --{name}. Did you mean --{known}?")
+            }
+            Some(_) | None => format!("Unknown option: --{name}"),
+        }
+    }
+}
+
+/// Whether the word after a flag can be its value.
+#[derive(Debug, Clone, Copy)]
+enum FlagValue {
+    Next,
+    Never,
+}
+
+impl Parameter {
+    fn put(&self, text: &str, given: &mut Given) -> Result<(), String> {
+        let name = &self.name;
+        let value = match self.kind {
+            ParameterKind::Text => Value::String(text.to_owned()),
+            ParameterKind::Integer => {
+                let number = text.trim().parse::<i64>();
+                Value::from(number.map_err(|_| format!("--{name}: a whole number is wanted, not {text:?}"))?)
+            }
+            ParameterKind::Number => {
+                let number = text.trim().parse::<f64>().ok().and_then(Number::from_f64);
+                Value::Number(number.ok_or_else(|| format!("--{name}: a number is wanted, not {text:?}"))?)
+            }
+            ParameterKind::Flag => match text.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "1" => Value::Bool(true),
+                "false" | "no" | "0" => Value::Bool(false),
+                _ => return Err(format!("--{name}: true or false is wanted, not {text:?}")),
+            },
+            ParameterKind::Json => {
+                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+            }
+            ParameterKind::List => return self.push(text, given),
+        };
+        if let Value::String(text) = &value
+            && !self.allowed.is_empty()
+            && !self.allowed.contains(text)
+        {
+            return Err(format!("--{name}: {text:?} is none of {}", self.allowed.join(", ")));
+        }
+        given.arguments.insert(name.clone(), value);
+        Ok(())
+    }
+
+    fn push(&self, text: &str, given: &mut Given) -> Result<(), String> {
+        let all = given.arguments.entry(self.name.clone()).or_insert_with(|| Value::Array(Vec::new()));
+        let Value::Array(all) = all else { return Err(format!("--{}: it was given already", self.name)) };
+        let json = text.starts_with('[') || text.starts_with('{');
+        match serde_json::from_str(text) {
+            Ok(Value::Array(values)) if json => all.extend(values),
+            Ok(value) if json => all.push(value),
+            Ok(_) | Err(_) => all.push(Value::String(text.to_owned())),
+        }
+        Ok(())
+    }
+}
+
+/// A whole object of arguments.
+pub(crate) fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("--json: one JSON object is wanted".to_owned()),
+        Err(error) => Err(format!("--json: {error}")),
+    }
+}
+
+fn kind(property: &Value) -> ParameterKind {
+    match property.get("type").and_then(Value::as_str) {
+        Some("string") => ParameterKind::Text,
+        Some("integer") => ParameterKind::Integer,
+        Some("number") => ParameterKind::Number,
+        Some("boolean") => ParameterKind::Flag,
+        Some("array") => ParameterKind::List,
+        None if !allowed(property).is_empty() => ParameterKind::Text,
+        Some(_) | None => ParameterKind::Json,
+    }
+}
+
+/// The values of an enum, also where each has a description of its own.
+fn allowed(property: &Value) -> Vec<String> {
+    let texts = |values: &Value| -> Vec<String> {
+        values.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    if let Some(values) = property.get("enum") {
+        return texts(values);
+    }
+    let variants = property.get("oneOf").or_else(|| property.get("anyOf")).and_then(Value::as_array);
+    let variants = variants.into_iter().flatten();
+    variants.filter_map(|variant| variant.get("const")?.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn grammar() -> Grammar {
+        let schema = json!({
+            "properties": {
+                "file": { "type": "string" },
+                "n": { "type": "integer" },
+                "ratio": { "type": "number" },
+                "deep": { "type": "boolean" },
+                "mode": { "type": "string", "enum": ["a", "b"] },
+                "any": {},
+                "names": { "type": "array", "items": { "type": "string" } },
+            },
+            "required": ["file"],
+        });
+        Grammar::of(&schema, &[('d', "deep"), ('n', "n")], None)
+    }
+
+    fn read(words: &[&str]) -> Result<Value, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        match grammar().read(&words)? {
+            Request::Help { whole } => Ok(json!({ "help": whole })),
+            Request::Run(given) if !given.missing.is_empty() => Err(format!("missing {:?}", given.missing)),
+            Request::Run(given) if given.from_input => Ok(json!("from input")),
+            Request::Run(given) => Ok(Value::Object(given.arguments)),
+        }
+    }
+
+    #[test]
+    fn words_mean_what_the_schema_says() {
+        for (words, expected) in [
+            (&["f"][..], json!({ "file": "f" })),
+            (&["f", "--n", "-5"], json!({ "file": "f", "n": -5 })),
+            (&["f", "--n=-5"], json!({ "file": "f", "n": -5 })),
+            (&["f", "-n", "3"], json!({ "file": "f", "n": 3 })),
+            (&["f", "--n", "1"], json!({ "file": "f", "n": 1 })),
+            (&["--file=a=b"], json!({ "file": "a=b" })),
+            (&["--file", "yes"], json!({ "file": "yes" })),
+            (&["--file", "--x"], json!({ "file": "--x" })),
+            (&["--file", "007"], json!({ "file": "007" })),
+            (&["f", "--ratio", "1.50"], json!({ "file": "f", "ratio": 1.5 })),
+            (&["f", "--deep"], json!({ "file": "f", "deep": true })),
+            (&["f", "-d"], json!({ "file": "f", "deep": true })),
+            (&["f", "--no-deep"], json!({ "file": "f", "deep": false })),
+            (&["f", "--deep=no"], json!({ "file": "f", "deep": false })),
+            (&["--deep", "true", "f"], json!({ "deep": true, "file": "f" })),
+            (&["--deep", "true"], json!({ "deep": true, "file": "true" })),
+            (&["f", "9"], json!({ "file": "f", "n": 9 })),
+            (&["f", "--mode", "b"], json!({ "file": "f", "mode": "b" })),
+            (&["f", "--any", "{\"a\":1}"], json!({ "file": "f", "any": { "a": 1 } })),
+            (&["f", "--any", "plain"], json!({ "file": "f", "any": "plain" })),
+            (&["f", "--names", "a", "--names", "b"], json!({ "file": "f", "names": ["a", "b"] })),
+            (&["f", "--names", "[\"a\",\"b\"]"], json!({ "file": "f", "names": ["a", "b"] })),
+            (&["--", "-h"], json!({ "file": "-h" })),
+            (&["--", "--n"], json!({ "file": "--n" })),
+            (&["a -h b"], json!({ "file": "a -h b" })),
+            (&[""], json!({ "file": "" })),
+            (&["-"], json!({ "file": "-" })),
+            (&["-h"], json!({ "help": false })),
+            (&["f", "--help"], json!({ "help": true })),
+            (&["--json", "{\"file\":\"x\",\"n\":2}"], json!({ "file": "x", "n": 2 })),
+        ] {
+            assert_eq!(read(words), Ok(expected), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        for (words, expected) in [
+            (&[][..], "missing [\"file\"]"),
+            (&["f", "--n", "x"], "--n: a whole number is wanted, not \"x\""),
+            (&["f", "--n"], "--n needs a value"),
+            (&["f", "--mode", "c"], "--mode: \"c\" is none of a, b"),
+            (&["f", "--deeep"], "Unknown option: --deeep. Did you mean --deep?"),
+            (&["f", "--deep=x"], "--deep: true or false is wanted, not \"x\""),
+            (
+                &["-x"],
+                "Unknown option: -x. A word that begins with - is given after `--`, or by its name",
+            ),
+            (&["--json", "[1]"], "--json: one JSON object is wanted"),
+        ] {
+            assert_eq!(read(words), Err(expected.to_owned()), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn a_rest_parameter_takes_every_further_word() {
+        let schema = json!({
+            "properties": { "file_path": { "type": "array" }, "limit": { "type": "integer" } },
+            "required": ["file_path"],
+        });
+        let grammar = Grammar::of(&schema, &[], Some("file_path"));
+        let words = ["a", "b", "--limit", "2", "c"].map(str::to_owned);
+        let Ok(Request::Run(given)) = grammar.read(&words) else { unreachable!("it fits") };
+        assert_eq!(Value::Object(given.arguments), json!({ "file_path": ["a", "b", "c"], "limit": 2 }));
+    }
+}
