@@ -50,8 +50,15 @@ pub struct LineScript<'a> {
 }
 
 impl Bash {
-    /// Starts bash in `cwd`, with our environment or with the state of its predecessor.
-    pub fn start(folder: &mut Folder, shell: &OsStr, cwd: &Path, state: Option<&[u8]>) -> io::Result<Self> {
+    /// Starts bash in `cwd`, with our environment or with the state of its predecessor. The functions in `rc`
+    /// come first, so a line that has made its own of that name keeps them.
+    pub fn start(
+        folder: &mut Folder,
+        shell: &OsStr,
+        cwd: &Path,
+        rc: Option<&Path>,
+        state: Option<&[u8]>,
+    ) -> io::Result<Self> {
         let token = folder.token()?;
         let mut command = Command::new(shell);
         // The script is the FIFO of that name, so `$0` and all messages read `bash`.
@@ -62,7 +69,14 @@ impl Bash {
         // In braces, so that `set -x` shows nothing of it.
         let trap = [b"{ \\builtin . ", folder.quoted(UNWIND).as_slice(), b"; } 2>/dev/null"].concat();
         let number = SIGNAL.to_string();
-        statement(&mut text, &[b"\\builtin trap ", &quote(&trap), b" ", number.as_bytes()]);
+        // All in one line, since messages tell the number of a line counted from here. And by `eval`, since messages
+        // from within functions begin with the name of the file they came from.
+        let rc = rc.map_or(b"\\builtin :".to_vec(), |rc| {
+            let rc = quote(rc.as_os_str().as_bytes());
+            let rest = b"; \\builtin eval \"$__ax\"; \\builtin unset -v __ax";
+            [b"\\builtin read -rd '' __ax <", rc.as_slice(), rest].concat()
+        });
+        statement(&mut text, &[b"\\builtin trap ", &quote(&trap), b" ", number.as_bytes(), b"; ", &rc]);
         let cd = [b"\\builtin cd -- ", quote(cwd.as_os_str().as_bytes()).as_slice()].concat();
         if let Some(state) = state {
             command.env_clear();

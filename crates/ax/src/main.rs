@@ -1,15 +1,21 @@
 //! `ax`: the part of Lathe that runs where the commands run.
 //!
 //! The binary is static, has no dependencies and is embedded in `lathe`, so it can be put into any
-//! folder, jail or container and started there. What it does is chosen by its first argument, the role.
-//! Today there is one: `ax supervise` keeps one bash of one agent session.
+//! folder, jail or container and started there. What it does is chosen by the name it is started under:
+//! every other name than `ax` is an agent command, answered by the host. As `ax` its first argument, the
+//! role, decides: `ax supervise` keeps one bash of one agent session, `ax run NAME ...` is the agent command
+//! of that name.
 
 #[cfg(target_os = "linux")]
 mod bash;
 #[cfg(target_os = "linux")]
+mod client;
+#[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]
 mod line;
+#[cfg(target_os = "linux")]
+mod session;
 #[cfg(target_os = "linux")]
 mod stop;
 #[cfg(target_os = "linux")]
@@ -24,16 +30,29 @@ mod wire;
 use std::io::Write;
 use std::process::ExitCode;
 
+#[cfg(target_os = "linux")]
 fn main() -> ExitCode {
-    let role = std::env::args_os().nth(1);
-    match role.as_deref().and_then(|role| role.to_str()) {
-        #[cfg(target_os = "linux")]
-        Some("supervise") => match supervise::run() {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let path = PathBuf::from(system::exec_path().or(arguments.first().cloned()).unwrap_or_default());
+    let links = path.parent().unwrap_or("".as_ref());
+    let call = |name, arguments| ExitCode::from(client::run(&client::Call { name, arguments, links }));
+    match (path.file_name(), arguments.get(1..).unwrap_or_default()) {
+        (Some(name), arguments) if name != "ax" => call(name, arguments),
+        (_, [role, name, arguments @ ..]) if role == "run" => call(name, arguments),
+        (_, [role]) if role == "supervise" => match supervise::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => complain(&format!("ax: {error}")),
         },
-        _ => complain("ax: usage: ax supervise (Linux only)"),
+        _ => complain("ax: usage: ax supervise | ax run NAME [ARGUMENT ...]"),
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> ExitCode {
+    complain("ax: it works on Linux only")
 }
 
 fn complain(text: &str) -> ExitCode {

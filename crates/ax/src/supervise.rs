@@ -41,6 +41,7 @@ use std::time::{Duration, Instant};
 use crate::bash::{self, Bash, LineScript};
 use crate::folder::Folder;
 use crate::line::{Line, Outputs};
+use crate::session::Session;
 use crate::stop::{GIVE_UP, Step, Stop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
 use crate::tree::{Process, descendants};
@@ -67,6 +68,7 @@ struct Supervisor {
     answer_text: Vec<u8>,
     shell: OsString,
     start_cwd: PathBuf,
+    session: Option<Session>,
     cwd: PathBuf,
     bash: Option<Bash>,
     /// The host waits for bash to be ready.
@@ -104,6 +106,7 @@ pub fn run() -> io::Result<()> {
         answer_text: Vec::new(),
         shell: OsString::new(),
         start_cwd: PathBuf::new(),
+        session: None,
         cwd: PathBuf::new(),
         bash: None,
         is_awaited: false,
@@ -123,6 +126,9 @@ pub fn run() -> io::Result<()> {
     let result = supervisor.serve();
     supervisor.end_tree(&HashSet::new(), END_GRACE);
     supervisor.folder.remove();
+    if let Some(session) = &supervisor.session {
+        session.remove_if_left();
+    }
     match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -191,11 +197,12 @@ impl Supervisor {
         self.input.extend_from_slice(&self.scratch[..count]);
         while let Some(request) = wire::take_request(&mut self.input) {
             match request {
-                Request::Start { shell, cwd } => {
+                Request::Start { shell, cwd, session } => {
                     // The folder we were started in must stay free to be removed.
                     let _ = std::env::set_current_dir("/");
                     self.shell = OsString::from_vec(shell);
                     self.start_cwd = PathBuf::from(OsString::from_vec(cwd));
+                    self.session = (!session.is_empty()).then(|| Session::new(session));
                     self.start_afresh();
                 }
                 Request::Fresh => self.start_afresh(),
@@ -206,7 +213,11 @@ impl Supervisor {
                     }
                 }
                 Request::Stop { id, grace_ms } => self.stop(id, Duration::from_millis(grace_ms.into())),
-                Request::Quit => return Ok(true),
+                Request::Quit => {
+                    // The host is there to remove it.
+                    self.session = None;
+                    return Ok(true);
+                }
             }
         }
         Ok(count == 0)
@@ -225,10 +236,10 @@ impl Supervisor {
 
     fn start_bash(&mut self) {
         self.cwd = existing(std::mem::take(&mut self.cwd));
-        let started = self
-            .folder
-            .mend()
-            .and_then(|()| Bash::start(&mut self.folder, &self.shell, &self.cwd, self.state.as_deref()));
+        let rc = self.session.as_ref().map(Session::rc);
+        let started = self.folder.mend().and_then(|()| {
+            Bash::start(&mut self.folder, &self.shell, &self.cwd, rc.as_deref(), self.state.as_deref())
+        });
         match started {
             Ok(bash) => self.bash = Some(bash),
             Err(error) => self.fail(&format!("cannot start {}: {error}", self.shell.display())),
@@ -306,7 +317,7 @@ impl Supervisor {
             } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
                 bash.has_started();
                 if std::mem::take(&mut self.is_awaited) {
-                    wire::put_ready(&mut self.out, bash.pid);
+                    wire::put_ready(&mut self.out, self.folder.path());
                 }
             }
         }

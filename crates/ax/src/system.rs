@@ -1,8 +1,9 @@
 //! The system calls that std does not offer, as safe functions. All `unsafe` of this program is here.
 
-use std::ffi::{CString, c_char, c_int, c_ulong};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_ulong};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
+use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
@@ -31,6 +32,9 @@ unsafe extern "C" {
     fn setsid() -> c_int;
     fn mkfifo(path: *const c_char, mode: u32) -> c_int;
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+    fn getauxval(kind: c_ulong) -> c_ulong;
+    fn umask(mask: u32) -> u32;
+    fn isatty(fd: c_int) -> c_int;
 }
 
 pub const O_NONBLOCK: c_int = 0o4000;
@@ -42,10 +46,13 @@ const WNOHANG: c_int = 1;
 const PR_SET_PDEATHSIG: c_int = 1;
 const PR_SET_CHILD_SUBREAPER: c_int = 36;
 
+const AT_EXECFN: c_ulong = 31;
+
 const SIGHUP: c_int = 1;
 const SIGINT: c_int = 2;
 const SIGQUIT: c_int = 3;
 pub const SIGKILL: c_int = 9;
+const SIGPIPE: c_int = 13;
 pub const SIGTERM: c_int = 15;
 pub const SIGSTKFLT: c_int = 16;
 const SIGCHLD: c_int = 17;
@@ -163,4 +170,54 @@ pub fn make_fifo(path: &Path) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The path this program was started by, with the name of the link in it.
+pub fn exec_path() -> Option<OsString> {
+    // SAFETY: the kernel puts the address of a terminated string there, which lives as long as the process.
+    let path = unsafe {
+        let path = getauxval(AT_EXECFN) as *const c_char;
+        (!path.is_null()).then(|| CStr::from_ptr(path))
+    };
+    path.map(|path| OsStr::from_bytes(path.to_bytes()).to_owned())
+}
+
+/// A standard descriptor without a buffer.
+pub fn standard(fd: c_int) -> ManuallyDrop<File> {
+    // SAFETY: std opens 0 to 2 at the start where they were closed, and nothing closes them.
+    ManuallyDrop::new(unsafe { File::from_raw_fd(fd) })
+}
+
+pub fn is_terminal(fd: c_int) -> bool {
+    // SAFETY: a system call without pointers.
+    unsafe { isatty(fd) == 1 }
+}
+
+pub fn current_umask() -> u32 {
+    // SAFETY: system calls without pointers; there is no other thread that could make a file meanwhile.
+    unsafe {
+        let mask = umask(0o077);
+        umask(mask);
+        mask
+    }
+}
+
+/// Waits until one can be read; true if it is the second, and only that.
+pub fn wait_for_either(first: c_int, second: c_int) -> io::Result<bool> {
+    let mut fds = [PollFd::reader(first), PollFd::reader(second)];
+    while !fds.iter().any(PollFd::is_ready) {
+        wait(&mut fds, None)?;
+    }
+    Ok(!fds[0].is_ready())
+}
+
+/// Ends this process as SIGPIPE ends others. Rust ignores that signal, so that a lost host is an error.
+pub fn die_of_broken_pipe() -> ! {
+    // SAFETY: system calls without pointers.
+    unsafe {
+        signal(SIGPIPE, 0);
+        kill(std::process::id() as c_int, SIGPIPE);
+    }
+    // It was blocked.
+    std::process::exit(128 + SIGPIPE)
 }

@@ -1,10 +1,24 @@
 //! The frames between host and supervisor: one type byte, a little-endian `u32` length, the payload.
 //! `crates/shell/src/wire.rs` is the other end.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
 pub enum Request {
-    Start { shell: Vec<u8>, cwd: Vec<u8> },
-    Run { id: u64, text: Vec<u8> },
-    Stop { id: u64, grace_ms: u32 },
+    /// `session` is the folder of the agent commands, empty if there are none.
+    Start {
+        shell: Vec<u8>,
+        cwd: Vec<u8>,
+        session: Vec<u8>,
+    },
+    Run {
+        id: u64,
+        text: Vec<u8>,
+    },
+    Stop {
+        id: u64,
+        grace_ms: u32,
+    },
     Fresh,
     Quit,
 }
@@ -30,8 +44,8 @@ fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
     let with_id = || payload.split_first_chunk().map(|(id, rest)| (u64::from_le_bytes(*id), rest));
     match kind {
         b'S' => {
-            let end = payload.iter().position(|byte| *byte == 0)?;
-            Some(Request::Start { shell: payload[..end].to_vec(), cwd: payload[end + 1..].to_vec() })
+            let mut parts = payload.split(|byte| *byte == 0).map(<[u8]>::to_vec);
+            Some(Request::Start { shell: parts.next()?, cwd: parts.next()?, session: parts.next()? })
         }
         b'R' => with_id().map(|(id, text)| Request::Run { id, text: text.to_vec() }),
         b'K' => {
@@ -43,8 +57,9 @@ fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
     }
 }
 
-pub fn put_ready(out: &mut Vec<u8>, pid: i32) {
-    put(out, b'r', &[&pid.to_le_bytes()]);
+/// Says who we are and where our outputs are, for whoever asks whether a process or a pipe is ours.
+pub fn put_ready(out: &mut Vec<u8>, folder: &Path) {
+    put(out, b'r', &[&std::process::id().to_le_bytes(), folder.as_os_str().as_bytes()]);
 }
 
 pub fn put_output(out: &mut Vec<u8>, id: u64, which: usize, bytes: &[u8]) {

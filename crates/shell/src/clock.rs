@@ -1,8 +1,13 @@
 //! The clock of a line, which stands still while somebody is being asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+/// What stands for "never" where a clock cannot reach it.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Shared by a shell and the commands of its line.
 #[derive(Debug, Clone)]
@@ -37,5 +42,83 @@ impl LineClock {
 impl Drop for ClockHold {
     fn drop(&mut self) {
         self.holds.send_modify(|holds| *holds = holds.saturating_sub(1));
+    }
+}
+
+/// A span of a line's clock.
+pub(crate) struct Deadline {
+    left: Duration,
+    /// Since when it runs; none while the clock stands still.
+    running: Option<Instant>,
+    holds: watch::Receiver<usize>,
+}
+
+impl Deadline {
+    pub(crate) fn new(limit: Duration, clock: &LineClock) -> Self {
+        Self { left: limit.min(FOREVER), running: Some(Instant::now()), holds: clock.watch() }
+    }
+
+    /// Waits for its end. It may be dropped and called again.
+    pub(crate) async fn passed(&mut self) {
+        loop {
+            let is_held = *self.holds.borrow_and_update() > 0;
+            match (self.running, is_held) {
+                (Some(since), true) => {
+                    self.left = self.left.saturating_sub(since.elapsed());
+                    self.running = None;
+                }
+                (None, false) => self.running = Some(Instant::now()),
+                _ => {}
+            }
+            let end = self.running.map(|since| since + self.left);
+            tokio::select! {
+                () = until(end) => return,
+                // Without a clock nobody can hold it any more.
+                Ok(()) = self.holds.changed() => {}
+            }
+        }
+    }
+}
+
+async fn until(end: Option<Instant>) {
+    match end {
+        Some(end) => sleep_until(end).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(20);
+
+    #[tokio::test]
+    async fn a_held_clock_stands_still() {
+        let clock = LineClock::default();
+        let mut deadline = Deadline::new(4 * TICK, &clock);
+        let began = Instant::now();
+        let holder = async {
+            tokio::time::sleep(TICK).await;
+            let (one, two) = (clock.hold(), clock.hold());
+            tokio::time::sleep(5 * TICK).await;
+            drop(one);
+            tokio::time::sleep(5 * TICK).await;
+            drop(two);
+        };
+        tokio::join!(deadline.passed(), holder);
+        assert!(began.elapsed() >= 13 * TICK, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_dropped_wait_forgets_nothing() {
+        let mut deadline = Deadline::new(4 * TICK, &LineClock::default());
+        let began = Instant::now();
+        for _ in 0..3 {
+            assert!(tokio::time::timeout(TICK, deadline.passed()).await.is_err());
+        }
+        deadline.passed().await;
+        assert!(began.elapsed() >= 4 * TICK && began.elapsed() < 100 * TICK);
+        Deadline::new(Duration::MAX, &LineClock::default());
     }
 }

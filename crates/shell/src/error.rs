@@ -19,6 +19,8 @@ pub enum ShellError {
     SupervisorGone(String),
     #[error("the shell supervisor does not answer; the shell was ended with it")]
     SupervisorStuck,
+    #[error("cannot make a folder for the agent commands: {0}")]
+    Session(std::io::Error),
     #[error("the shell cannot be started: {0}")]
     Bash(String),
 }

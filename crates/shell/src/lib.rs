@@ -12,13 +12,18 @@
 //! * Output of a line's background children after its end is read and dropped: it never appears in a
 //!   later line, and never blocks its writer.
 
+mod client_wire;
 mod clock;
 mod command;
 mod error;
+mod functions;
 mod jobs;
 mod line;
 mod link;
+mod listener;
+mod peer;
 mod place;
+mod session;
 mod shell;
 mod spool;
 mod sweep;

@@ -1,6 +1,7 @@
 //! The connection to one running supervisor.
 
 use std::mem::ManuallyDrop;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,8 +13,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::session::Session;
 use crate::sweep;
-use crate::wire::{self, Event};
+use crate::wire::{self, Event, Supervisor};
 use crate::{ShellError, ShellOptions};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -38,9 +40,13 @@ pub(crate) struct Link {
 
 impl Link {
     /// Starts a supervisor with its bash.
-    pub(crate) async fn start(processes: &dyn Processes, options: &ShellOptions) -> Result<Self, ShellError> {
+    pub(crate) async fn start(
+        processes: &dyn Processes,
+        options: &ShellOptions,
+        session: Option<&Session>,
+    ) -> Result<Self, ShellError> {
         let mark = sweep::mark();
-        let mut env = options.env.clone();
+        let mut env = session.map_or_else(|| options.env.clone(), |session| session.with_path(&options.env));
         env.push((sweep::VARIABLE.into(), mark.clone().into()));
         let argv = vec![options.ax.clone().into(), "supervise".into()];
         let what = Spawn { argv, cwd: options.cwd.clone(), env };
@@ -54,8 +60,12 @@ impl Link {
         tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted)));
         let mut link =
             Self { stdin: Some(pipes.stdin), events, wanted, child: Some(ManuallyDrop::new(child)), mark };
-        link.send(&wire::start(&options.shell, &options.cwd)).await;
-        link.ready().await?;
+        let folder = session.map_or(Path::new(""), Session::path);
+        link.send(&wire::start(&options.shell, &options.cwd, folder)).await;
+        let supervisor = link.ready().await?;
+        if let Some(session) = session {
+            session.supervised_by(supervisor);
+        }
         Ok(link)
     }
 
@@ -64,12 +74,12 @@ impl Link {
         &self.mark
     }
 
-    /// Waits until bash can take a line.
-    async fn ready(&mut self) -> Result<(), ShellError> {
+    /// Waits until bash can take a line; gives its supervisor.
+    async fn ready(&mut self) -> Result<Supervisor, ShellError> {
         let wait = async {
             loop {
                 match self.next().await {
-                    Event::Ready => return Ok(()),
+                    Event::Ready(supervisor) => return Ok(supervisor),
                     Event::Failed(text) => return Err(ShellError::Bash(text)),
                     Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
                     Event::Output { .. } | Event::Done(_) => {}
@@ -83,7 +93,7 @@ impl Link {
         self.want(0);
         while self.events.try_recv().is_ok() {}
         self.send(&wire::fresh()).await;
-        self.ready().await
+        self.ready().await.map(drop)
     }
 
     /// A failure shows as the end of the events, or as their absence.

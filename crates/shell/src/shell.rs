@@ -2,19 +2,22 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_workspace::Processes;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Deadline;
 use crate::link::Link;
+use crate::session::Session;
 use crate::sweep::sweep;
 use crate::wire::{self, Done, Event, How};
-use crate::{LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream};
+use crate::{CommandHost, LineClock, LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream};
 
 /// Between TERM and KILL for a line that has to end.
 const GRACE_MS: u32 = 300;
@@ -23,11 +26,9 @@ const STUCK_LIMIT: Duration = Duration::from_secs(10);
 /// The code of an interrupted command.
 const CANCELLED: i32 = 130;
 const LINE_MAX: usize = 64 * 1024 * 1024;
-/// What stands for "never" where a clock cannot reach it.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// Where and how a shell runs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ShellOptions {
     pub cwd: PathBuf,
     /// The whole environment of bash.
@@ -35,6 +36,21 @@ pub struct ShellOptions {
     /// The supervisor, see [`place_ax`](crate::place_ax).
     pub ax: PathBuf,
     pub shell: PathBuf,
+    /// Who answers agent commands, if there are any.
+    pub commands: Option<Arc<dyn CommandHost>>,
+}
+
+impl fmt::Debug for ShellOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cwd, env, ax, shell, commands } = self;
+        f.debug_struct("ShellOptions")
+            .field("cwd", cwd)
+            .field("env", env)
+            .field("ax", ax)
+            .field("shell", shell)
+            .field("commands", &commands.as_ref().map(|host| host.names()))
+            .finish()
+    }
 }
 
 /// One live bash. Lines run one after the other.
@@ -43,6 +59,8 @@ pub struct Shell {
     options: ShellOptions,
     /// `None` after the supervisor was lost, until the next line.
     link: Option<Link>,
+    /// After the link, so that the supervisor goes first.
+    session: Option<Session>,
     cwd: PathBuf,
     jobs: usize,
     last_id: u64,
@@ -61,12 +79,14 @@ enum Stop {
 
 impl Shell {
     pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
-        let link = Link::start(&*processes, &options).await?;
+        let session = options.commands.clone().map(|host| Session::make(host, &options.ax)).transpose()?;
+        let link = Link::start(&*processes, &options, session.as_ref()).await?;
         let cwd = options.cwd.clone();
         Ok(Self {
             processes,
             options,
             link: Some(link),
+            session,
             cwd,
             jobs: 0,
             last_id: 0,
@@ -81,7 +101,8 @@ impl Shell {
     }
 
     /// Runs one line, which may be many lines of script. It ends by itself, by its time-out or by `cancel`;
-    /// what it printed until then is in the result. `live` gets a copy of the output as it comes.
+    /// what it printed until then is in the result. `live` gets a copy of the output as it comes. Time in which
+    /// a command of the line holds its clock does not count.
     ///
     /// A text whose line ends are all CR LF is taken as if they were LF.
     ///
@@ -107,6 +128,9 @@ impl Shell {
         let id = self.last_id;
         let mut outputs = [Spool::new(limits.keep), Spool::new(limits.keep)];
         let result = self.run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs).await;
+        if let Some(session) = &self.session {
+            session.shared().line_has_ended();
+        }
         if let Err(error) = &result {
             let mark = self.link.take().map(|link| link.mark().to_owned());
             if let (ShellError::SupervisorGone(_), Some(mark)) = (error, mark) {
@@ -153,11 +177,16 @@ impl Shell {
         outputs: &mut [Spool; 2],
     ) -> Result<(LineExit, Done), ShellError> {
         let unfinished = self.unfinished.replace(id);
+        let clock = LineClock::default();
+        if let Some(session) = &mut self.session {
+            session.mend()?;
+            session.shared().line_begins(id, clock.clone());
+        }
         let link = match &mut self.link {
             Some(link) => link,
             none => {
                 let options = ShellOptions { cwd: nearest(&self.cwd), ..self.options.clone() };
-                none.insert(Link::start(&*self.processes, &options).await?)
+                none.insert(Link::start(&*self.processes, &options, self.session.as_ref()).await?)
             }
         };
         link.want(id);
@@ -167,9 +196,7 @@ impl Shell {
         // An unfinished line ends first: the supervisor keeps the next one until then.
         link.send(&wire::run(id, line)).await;
         let mut stop = None;
-        let begin = Instant::now();
-        let deadline = sleep_until(begin.checked_add(limit).unwrap_or(begin + FOREVER));
-        tokio::pin!(deadline);
+        let mut deadline = Deadline::new(limit, &clock);
         loop {
             let why = tokio::select! {
                 event = link.next() => match event {
@@ -184,16 +211,16 @@ impl Shell {
                     }
                     Event::Failed(text) => return Err(ShellError::Bash(text)),
                     Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    Event::Output { .. } | Event::Done(_) | Event::Ready => continue,
+                    Event::Output { .. } | Event::Done(_) | Event::Ready(_) => continue,
                 },
-                () = &mut deadline => match stop {
+                () = deadline.passed() => match stop {
                     None => Stop::Timeout,
                     Some(_) => return Err(ShellError::SupervisorStuck),
                 },
                 () = cancel.cancelled(), if stop.is_none() => Stop::Cancel,
             };
             stop = Some(why);
-            deadline.as_mut().reset(Instant::now() + STUCK_LIMIT);
+            deadline = Deadline::new(STUCK_LIMIT, &LineClock::default());
             link.send(&wire::stop(id, GRACE_MS)).await;
         }
     }
@@ -205,7 +232,9 @@ impl Shell {
         self.cwd.clone_from(&self.options.cwd);
         let result = match &mut self.link {
             Some(link) => link.restart().await,
-            none => Link::start(&*self.processes, &self.options).await.map(|link| *none = Some(link)),
+            none => Link::start(&*self.processes, &self.options, self.session.as_ref())
+                .await
+                .map(|link| *none = Some(link)),
         };
         if result.is_err() {
             self.link = None;
@@ -217,6 +246,9 @@ impl Shell {
     pub async fn close(mut self) {
         if let Some(link) = self.link.take() {
             link.close().await;
+        }
+        if let Some(session) = self.session.take() {
+            session.close().await;
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::Stream;
 const FRAME_MAX: usize = 1024 * 1024;
 
 pub(crate) enum Event {
-    Ready,
+    /// Bash can take a line.
+    Ready(Supervisor),
     Output {
         id: u64,
         stream: Stream,
@@ -23,6 +24,13 @@ pub(crate) enum Event {
     Failed(String),
     /// No more frames will come, with what the supervisor had to say about it.
     Gone(String),
+}
+
+#[derive(Clone)]
+pub(crate) struct Supervisor {
+    pub(crate) pid: i32,
+    /// Where the outputs of its lines are.
+    pub(crate) folder: PathBuf,
 }
 
 pub(crate) struct Done {
@@ -38,8 +46,10 @@ pub(crate) enum How {
     ShellSignal(i32),
 }
 
-pub(crate) fn start(shell: &Path, cwd: &Path) -> Vec<u8> {
-    frame(b'S', &[shell.as_os_str().as_bytes(), b"\0", cwd.as_os_str().as_bytes()])
+/// `session` is the folder of the agent commands; none if it is empty.
+pub(crate) fn start(shell: &Path, cwd: &Path, session: &Path) -> Vec<u8> {
+    let [shell, cwd, session] = [shell, cwd, session].map(|path| path.as_os_str().as_bytes());
+    frame(b'S', &[shell, b"\0", cwd, b"\0", session])
 }
 
 pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {
@@ -79,13 +89,21 @@ pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<Ev
     let mut payload = vec![0; size];
     from.read_exact(&mut payload).await.ok()?;
     match kind {
-        b'r' => Some(Event::Ready),
+        b'r' => ready(&payload).map(Event::Ready),
         b'o' => output(Stream::Stdout, payload),
         b'e' => output(Stream::Stderr, payload),
         b'd' => done(&payload).map(Event::Done),
         b'f' => Some(Event::Failed(String::from_utf8_lossy(&payload).into_owned())),
         _ => None,
     }
+}
+
+fn ready(payload: &[u8]) -> Option<Supervisor> {
+    let (pid, folder) = payload.split_first_chunk()?;
+    Some(Supervisor {
+        pid: i32::from_le_bytes(*pid),
+        folder: PathBuf::from(OsString::from_vec(folder.to_vec())),
+    })
 }
 
 fn output(stream: Stream, mut bytes: Vec<u8>) -> Option<Event> {

@@ -19,12 +19,13 @@ pub fn options(cwd: &Path) -> ShellOptions {
         env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
         ax: place_ax(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap(),
         shell: "/bin/bash".into(),
+        commands: None,
     }
 }
 
 pub struct TestShell {
     pub shell: Shell,
-    folder: tempfile::TempDir,
+    pub folder: tempfile::TempDir,
 }
 
 impl Deref for TestShell {

@@ -3,10 +3,13 @@
 // clippy knows test functions, not their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod commands;
 mod death;
 mod ending;
 mod harness;
+mod host;
 mod io;
 mod rest;
+mod session;
 mod state;
 mod stopping;

@@ -1,0 +1,190 @@
+//! The frames between an agent command and the host: one type byte, a little-endian `u32` length, the payload.
+//! `crates/ax/src/client.rs` is the other end.
+//!
+//! The command begins with `C`, its request. The host says `O` and `E` for what to print, `R` when it wants the next piece
+//! of standard input, which comes as `I` and is empty at the end, and `X` with the exit code at last.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::{Input, Output};
+
+const VERSION: u8 = 1;
+/// The largest payload of a frame, in both directions, but for the request.
+const PIECE_MAX: usize = 64 * 1024;
+/// More than the kernel lets a program have as arguments (6 MiB), and its folder.
+const REQUEST_MAX: usize = 8 * 1024 * 1024;
+const HEAD: usize = 5;
+
+/// What an agent command is asked to do, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) argv: Vec<OsString>,
+    /// None if its folder was deleted.
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) umask: u32,
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+}
+
+/// The frames of one connection as they come. A `next` that is dropped loses nothing.
+pub(crate) struct Frames<R> {
+    from: R,
+    buffer: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Frames<R> {
+    pub(crate) fn new(from: R) -> Self {
+        Self { from, buffer: Vec::new() }
+    }
+
+    /// None at the end, and for anything but a request.
+    pub(crate) async fn request(&mut self) -> Option<Request> {
+        match self.next(REQUEST_MAX).await? {
+            (b'C', payload) => request(&payload),
+            _ => None,
+        }
+    }
+
+    /// The next piece of standard input; none at the end of the connection.
+    pub(crate) async fn piece(&mut self) -> Option<Vec<u8>> {
+        match self.next(PIECE_MAX).await? {
+            (b'I', payload) => Some(payload),
+            _ => None,
+        }
+    }
+
+    async fn next(&mut self, max: usize) -> Option<(u8, Vec<u8>)> {
+        loop {
+            if let Some(([kind, size @ ..], rest)) = self.buffer.split_first_chunk::<HEAD>() {
+                let size = u32::from_le_bytes(*size) as usize;
+                if size > max {
+                    return None;
+                }
+                if let Some(payload) = rest.get(..size) {
+                    let frame = (*kind, payload.to_vec());
+                    self.buffer.drain(..HEAD + size);
+                    return Some(frame);
+                }
+                self.buffer.reserve(HEAD + size - self.buffer.len());
+            }
+            match self.from.read_buf(&mut self.buffer).await {
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return None,
+            }
+        }
+    }
+}
+
+fn request(payload: &[u8]) -> Option<Request> {
+    let ([version, input, output], rest) = payload.split_first_chunk()?;
+    if *version != VERSION {
+        return None;
+    }
+    let (umask, rest) = number(rest)?;
+    let (count, mut rest) = number(rest)?;
+    let mut argv = Vec::new();
+    for _ in 0..count {
+        let (size, more) = number(rest)?;
+        let (word, more) = more.split_at_checked(size as usize)?;
+        argv.push(OsString::from_vec(word.to_vec()));
+        rest = more;
+    }
+    Some(Request {
+        argv,
+        cwd: (!rest.is_empty()).then(|| PathBuf::from(OsString::from_vec(rest.to_vec()))),
+        umask,
+        input: if *input == 0 { Input::Nothing } else { Input::Stream },
+        output: if *output == 0 { Output::Elsewhere } else { Output::Session },
+    })
+}
+
+fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    bytes.split_first_chunk().map(|(number, rest)| (u32::from_le_bytes(*number), rest))
+}
+
+/// What the host sends.
+pub(crate) enum Reply<'a> {
+    Out(&'a [u8]),
+    Err(&'a [u8]),
+    WantsInput,
+    Exit(u8),
+}
+
+pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), reply: Reply<'_>) -> std::io::Result<()> {
+    match reply {
+        Reply::Out(bytes) => pieces(to, b'O', bytes).await,
+        Reply::Err(bytes) => pieces(to, b'E', bytes).await,
+        Reply::WantsInput => to.write_all(&[b'R', 0, 0, 0, 0]).await,
+        Reply::Exit(code) => to.write_all(&[b'X', 1, 0, 0, 0, code]).await,
+    }
+}
+
+async fn pieces(to: &mut (impl AsyncWrite + Unpin), kind: u8, bytes: &[u8]) -> std::io::Result<()> {
+    for piece in bytes.chunks(PIECE_MAX) {
+        let mut frame = Vec::with_capacity(HEAD + piece.len());
+        frame.push(kind);
+        frame.extend_from_slice(&(piece.len() as u32).to_le_bytes());
+        frame.extend_from_slice(piece);
+        to.write_all(&frame).await?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
+        [&[kind], (payload.len() as u32).to_le_bytes().as_slice(), payload].concat()
+    }
+
+    fn payload() -> Vec<u8> {
+        let mut payload = vec![VERSION, 1, 0];
+        for number in [0o22u32, 2, 1] {
+            payload.extend_from_slice(&number.to_le_bytes());
+        }
+        payload.extend_from_slice(b"\xff\0\0\0\0/tmp");
+        payload
+    }
+
+    #[tokio::test]
+    async fn a_request_may_come_in_any_pieces() {
+        let bytes = [frame(b'C', &payload()), frame(b'I', b"piece"), frame(b'I', b"")].concat();
+        for size in 1..bytes.len() {
+            let mut builder = tokio::io::duplex(size);
+            let mut frames = Frames::new(&mut builder.1);
+            let feed = async {
+                builder.0.write_all(&bytes).await.unwrap();
+                drop(builder.0);
+            };
+            let read = async {
+                let request = frames.request().await.unwrap();
+                assert_eq!(request.argv, [OsString::from_vec(vec![0xff]), OsString::new()]);
+                assert_eq!((request.cwd, request.umask), (Some("/tmp".into()), 0o22));
+                assert_eq!((request.input, request.output), (Input::Stream, Output::Elsewhere));
+                assert_eq!(frames.piece().await.unwrap(), b"piece");
+                assert_eq!(frames.piece().await.unwrap(), b"");
+                assert_eq!(frames.piece().await, None);
+            };
+            tokio::join!(feed, read);
+        }
+    }
+
+    #[tokio::test]
+    async fn nonsense_is_the_end() {
+        let mut other = payload();
+        other[0] = 9;
+        let mut cut = payload();
+        cut.truncate(12);
+        let mut many = payload();
+        many[7..11].copy_from_slice(&u32::MAX.to_le_bytes());
+        let large = [b'C', 0xff, 0xff, 0xff, 0xff].to_vec();
+        for bytes in [frame(b'C', &other), frame(b'C', &cut), frame(b'C', &many), frame(b'I', b"x"), large] {
+            assert_eq!(Frames::new(bytes.as_slice()).request().await, None, "{bytes:?}");
+        }
+    }
+}

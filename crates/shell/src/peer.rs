@@ -1,0 +1,66 @@
+//! Who is at the other end of the socket.
+//!
+//! The folder of the socket keeps other users out. A process of the same user that does not descend from the supervisor is
+//! refused as well: the session's rights are for its own commands. One that sees other files than the host does is told so:
+//! the host acts on files by their names.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use nix::unistd::geteuid;
+use tokio::net::UnixStream;
+
+/// Deeper trees are not looked through.
+const DEPTH_MAX: usize = 256;
+/// A parent may end while we look, and its child has another one then.
+const TRIES: usize = 3;
+
+pub(crate) enum Peer {
+    Ours,
+    Stranger,
+    /// It lives in another mount namespace, or has another root.
+    Elsewhere,
+}
+
+/// Where the names of files mean what they mean to us.
+#[derive(PartialEq, Eq)]
+struct View {
+    mounts: PathBuf,
+    root: (u64, u64),
+}
+
+pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>) -> Peer {
+    let Ok(credentials) = stream.peer_cred() else {
+        return Peer::Stranger;
+    };
+    let Some(pid) = credentials.pid().filter(|_| credentials.uid() == geteuid().as_raw()) else {
+        return Peer::Stranger;
+    };
+    if !supervisor.is_some_and(|supervisor| (0..TRIES).any(|_| descends(pid, supervisor))) {
+        return Peer::Stranger;
+    }
+    match (view(&pid.to_string()), view("self")) {
+        (Some(theirs), Some(ours)) if theirs == ours => Peer::Ours,
+        _ => Peer::Elsewhere,
+    }
+}
+
+fn descends(pid: i32, from: i32) -> bool {
+    let parents = std::iter::successors(Some(pid), |pid| parent(*pid));
+    parents.take(DEPTH_MAX).any(|pid| pid == from)
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold any byte.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
+}
+
+fn view(pid: &str) -> Option<View> {
+    let mounts = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok()?;
+    let root = fs::metadata(format!("/proc/{pid}/root")).ok()?;
+    Some(View { mounts, root: (root.dev(), root.ino()) })
+}

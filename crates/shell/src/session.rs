@@ -1,0 +1,218 @@
+//! What the agent commands of one shell share: a private folder with a link for each name and the socket they talk to.
+//!
+//! The folder is one for the life of a [`Shell`](crate::Shell), whatever happens to bash and its supervisor, since its path
+//! is in the environment of everything they start. It is locked as long as we live. Whoever finds it unlocked may remove
+//! it: the supervisor does when we were killed, the next session in the same place when the supervisor was killed too.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::wire::Supervisor;
+use crate::{CommandHost, LineClock, ShellError, functions, listener};
+
+/// The path of a socket has 108 bytes at most, with its end; clients say `bin/../s`.
+const PATH_MAX: usize = 90;
+/// A younger folder may not have been locked yet.
+const SWEEP_AGE: Duration = Duration::from_secs(60);
+/// What bash takes where no PATH is given.
+const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(crate) struct Session {
+    path: PathBuf,
+    ax: PathBuf,
+    shared: Arc<Shared>,
+    content: Option<Content>,
+}
+
+/// What has to be made again if somebody has cleaned up the folder.
+struct Content {
+    _lock: File,
+    accepting: AbortOnDropHandle<()>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) host: Arc<dyn CommandHost>,
+    pub(crate) ending: CancellationToken,
+    now: Mutex<Now>,
+}
+
+#[derive(Default)]
+struct Now {
+    /// All commands descend from it.
+    supervisor: Option<Supervisor>,
+    line: Option<u64>,
+    clock: LineClock,
+}
+
+impl Session {
+    pub(crate) fn make(host: Arc<dyn CommandHost>, ax: &Path) -> Result<Self, ShellError> {
+        let shared = Arc::new(Shared { host, ending: CancellationToken::new(), now: Mutex::default() });
+        let given = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
+        let [runtime, temporary] = given;
+        let usual = |path: &str| Some(PathBuf::from(path));
+        let name = format!("ax.{:08x}", RandomState::new().hash_one(0) as u32);
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for parent in [runtime, usual("/dev/shm"), temporary, usual("/tmp"), usual("/var/tmp")] {
+            let Some(parent) = parent.filter(|parent| parent.is_absolute()) else { continue };
+            let path = parent.join(&name);
+            if path.as_os_str().len() > PATH_MAX {
+                continue;
+            }
+            match make_content(&path, ax, &shared) {
+                Ok(content) => {
+                    sweep(&parent);
+                    return Ok(Self { path, ax: ax.to_owned(), shared, content: Some(content) });
+                }
+                Err(error) => last = error,
+            }
+        }
+        Err(ShellError::Session(last))
+    }
+
+    /// Somebody may have cleaned up the folder for temporary files.
+    pub(crate) fn mend(&mut self) -> Result<(), ShellError> {
+        if self.path.join("s").exists() && self.path.join("bin/ax").exists() {
+            return Ok(());
+        }
+        self.content = None;
+        let _ = fs::remove_dir_all(&self.path);
+        let content = make_content(&self.path, &self.ax, &self.shared).map_err(ShellError::Session)?;
+        self.content = Some(content);
+        self.link_outputs();
+        Ok(())
+    }
+
+    /// From now on the commands descend from this one.
+    pub(crate) fn supervised_by(&self, supervisor: Supervisor) {
+        self.shared.lock().supervisor = Some(supervisor);
+        self.link_outputs();
+    }
+
+    /// Makes known where the outputs of the lines are: a command that prints to one of them prints to the model.
+    fn link_outputs(&self) {
+        let Some(outputs) = self.shared.lock().supervisor.as_ref().map(|one| one.folder.clone()) else {
+            return;
+        };
+        let link = self.path.join("io");
+        let _ = fs::remove_file(&link);
+        // Without it commands take the session's output for any other, which is right too, if less helpful.
+        let _ = symlink(outputs, link);
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An environment in which the commands are found before all others.
+    pub(crate) fn with_path(&self, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+        let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
+        let old = env.iter().rfind(is_path).map_or(OsStr::new(USUAL_PATH), |(_, path)| path);
+        let mut path = self.path.join("bin").into_os_string();
+        path.push(":");
+        path.push(old);
+        let others = env.iter().filter(|variable| !is_path(variable)).cloned();
+        others.chain([("PATH".into(), path)]).collect()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Ends the commands that still run, and waits for that.
+    pub(crate) async fn close(mut self) {
+        self.shared.ending.cancel();
+        if let Some(mut content) = self.content.take() {
+            let _ = (&mut content.accepting).await;
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.ending.cancel();
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Shared {
+    pub(crate) fn supervisor(&self) -> Option<i32> {
+        self.lock().supervisor.as_ref().map(|supervisor| supervisor.pid)
+    }
+
+    /// The line that runs, and its clock.
+    pub(crate) fn line(&self) -> (Option<u64>, LineClock) {
+        let now = self.lock();
+        (now.line, now.clock.clone())
+    }
+
+    pub(crate) fn line_begins(&self, id: u64, clock: LineClock) {
+        let mut now = self.lock();
+        (now.line, now.clock) = (Some(id), clock);
+    }
+
+    pub(crate) fn line_has_ended(&self) {
+        let mut now = self.lock();
+        (now.line, now.clock) = (None, LineClock::default());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make_content(path: &Path, ax: &Path, shared: &Arc<Shared>) -> io::Result<Content> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fill(path, ax, shared).inspect_err(|_| {
+        let _ = fs::remove_dir_all(path);
+    })
+}
+
+fn fill(path: &Path, ax: &Path, shared: &Arc<Shared>) -> io::Result<Content> {
+    let lock = File::open(path)?;
+    lock.lock()?;
+    let bin = path.join("bin");
+    DirBuilder::new().mode(0o700).create(&bin)?;
+    symlink(ax, bin.join("ax"))?;
+    // A mount may forbid to follow links; that it forbids to execute does not matter, since the target is elsewhere.
+    fs::metadata(bin.join("ax"))?;
+    let mut names = shared.host.names();
+    names.retain(|name| {
+        !name.is_empty() && !name.contains('/') && ![".", "..", "ax"].contains(&name.as_str())
+    });
+    names.sort();
+    names.dedup();
+    for name in &names {
+        symlink(ax, bin.join(name))?;
+    }
+    fs::write(path.join("rc"), functions::text(bin.as_os_str().as_bytes(), &names))?;
+    let socket = path.join("s");
+    let listener = UnixListener::bind(&socket)?;
+    fs::set_permissions(&socket, Permissions::from_mode(0o600))?;
+    let accepting = AbortOnDropHandle::new(tokio::spawn(listener::accept(listener, Arc::clone(shared))));
+    Ok(Content { _lock: lock, accepting })
+}
+
+/// Removes what killed hosts have left in the same place.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|data| data.modified()).map(|time| time.elapsed());
+        if entry.file_name().as_bytes().starts_with(b"ax.")
+            && matches!(age, Ok(Ok(age)) if age > SWEEP_AGE)
+            && File::open(entry.path()).is_ok_and(|folder| folder.try_lock().is_ok())
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
