@@ -205,6 +205,7 @@ impl Supervisor {
                     self.session = (!session.is_empty()).then(|| Session::new(session));
                     self.start_afresh();
                 }
+                Request::Code(code) => self.code = code,
                 Request::Fresh => self.start_afresh(),
                 Request::Run { id, text } => {
                     self.pending = Some((id, text));

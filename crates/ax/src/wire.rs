@@ -19,6 +19,8 @@ pub enum Request {
         id: u64,
         grace_ms: u32,
     },
+    /// What `$?` is for the next line.
+    Code(i32),
     Fresh,
     Quit,
 }
@@ -52,6 +54,7 @@ fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
             let (id, grace) = with_id()?;
             Some(Request::Stop { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
         }
+        b'C' => Some(Request::Code(i32::from_le_bytes(*payload.first_chunk()?))),
         b'F' => Some(Request::Fresh),
         _ => None,
     }

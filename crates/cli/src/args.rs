@@ -98,6 +98,11 @@ pub(crate) enum Command {
     /// Run one tool without a model
     #[command(after_help = "Examples:\n  lathe tool run view --json '{\"path\":\"README.md\"}'")]
     Tool(ToolArgs),
+    /// The three-layer shell without a model: programs, Lathe's commands and field commands in one bash
+    #[command(
+        after_help = "Examples:\n  lathe shell\n  lathe shell -c 'search -l TODO | xargs view'\n  lathe shell -c 'commands'\n  lathe shell --mode plan -c 'view README.md'"
+    )]
+    Shell(crate::shell::ShellArgs),
     /// The code graph of a folder: definitions, uses, calls, tests
     #[command(
         after_help = "Examples:\n  lathe graph build\n  lathe graph query callers Session.run\n  lathe graph stats --json\n  lathe graph export . > definitions.jsonl"

@@ -35,6 +35,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Tool(args) => match args.command {
             ToolCommand::Run(args) => tool_run(&host, args).await,
         },
+        Command::Shell(args) => crate::shell::shell(&host, args).await,
         Command::Graph(args) => crate::graph::graph(&host, &args),
         Command::Cost(args) => upkeep::cost(&host, &args),
         Command::Gc(args) => upkeep::gc(&host, &args),

@@ -11,14 +11,16 @@ use crate::term;
 /// How the program ends. The numbers are fixed: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    Done = 0,
-    Failed = 1,
-    Usage = 2,
-    ModelUnavailable = 3,
-    UsedUp = 4,
-    Denied = 5,
-    DiskFull = 54,
-    Cancelled = 130,
+    Done,
+    Failed,
+    Usage,
+    ModelUnavailable,
+    UsedUp,
+    Denied,
+    DiskFull,
+    Cancelled,
+    /// As the line of a shell did.
+    Line(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -43,7 +45,17 @@ impl From<Ending> for Exit {
 
 impl Exit {
     pub(crate) fn number(self) -> u8 {
-        self as u8
+        match self {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::ModelUnavailable => 3,
+            Exit::UsedUp => 4,
+            Exit::Denied => 5,
+            Exit::DiskFull => 54,
+            Exit::Cancelled => 130,
+            Exit::Line(code) => code,
+        }
     }
 
     pub(crate) fn failed(message: &str) -> Self {
@@ -87,6 +99,7 @@ impl Exit {
             | HostError::Replay(_)
             | HostError::Check(_)
             | HostError::Discovery(_)
+            | HostError::Field { .. }
             | HostError::NotModifiable(_)
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)
@@ -94,6 +107,7 @@ impl Exit {
             | HostError::Rewind(_)
             | HostError::Agent(_)
             | HostError::Demo(_)
+            | HostError::Shell(_)
             | HostError::Crashed(_) => {
                 if error.code() == "session-held" {
                     Exit::Usage

@@ -13,6 +13,7 @@ mod question;
 mod rewind;
 mod run;
 mod settings;
+mod shell;
 mod show;
 mod task;
 mod term;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{Config, Flag, Inputs, Settings, Source, load, trae_show_config};
-use lathe_host::{Discovery, Extras, Host, ModelRequest, ModelSource, Pace, Strictness};
+use lathe_config::{Config, FieldSection, Flag, Inputs, Settings, Source, load, trae_show_config};
+use lathe_host::{Discovery, Extras, FieldDomain, Host, ModelRequest, ModelSource, Pace, Strictness};
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
 
@@ -122,6 +122,17 @@ pub(crate) fn extras(settings: &Settings) -> Extras {
             call_command: settings.tools.call_command.clone(),
             call_seconds: settings.tools.call_seconds,
         }),
+        fields: settings.field.iter().map(field).collect(),
+    }
+}
+
+fn field((name, section): (&String, &FieldSection)) -> FieldDomain {
+    FieldDomain {
+        name: name.clone(),
+        about: section.about.clone(),
+        tools: section.tools.clone(),
+        command: section.command.clone(),
+        seconds: section.seconds,
     }
 }
 

@@ -8,8 +8,13 @@ static LOST: OnceLock<String> = OnceLock::new();
 
 /// Writes to standard output. A reader that went away is no reason to fail: what it wanted, it has.
 pub(crate) fn out(text: &str) {
+    out_bytes(text.as_bytes());
+}
+
+/// Bytes as they are: what a person's own commands print is theirs.
+pub(crate) fn out_bytes(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    if let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
         let _ = LOST.set(error.to_string());
@@ -22,8 +27,13 @@ pub(crate) fn lost_output() -> Option<&'static str> {
 }
 
 pub(crate) fn err(text: &str) {
+    err_bytes(text.as_bytes());
+}
+
+pub(crate) fn err_bytes(bytes: &[u8]) {
+    // Nobody is left to tell if it is closed.
     let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr.write_all(bytes).and_then(|()| stderr.flush());
 }
 
 pub(crate) fn is_terminal() -> bool {

@@ -47,6 +47,30 @@ pub struct Settings {
     /// Commands that look at a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. What a command says now and did not say before is told to the model with the change.
     #[schemars(extend("x-user-only" = PROGRAM))]
     pub check: BTreeMap<String, String>,
+    /// Domains of field commands, by name: `field:NAME:TOOL` in the shell, and tools of the model.
+    #[schemars(extend("x-user-only" = PROGRAM))]
+    pub field: BTreeMap<String, FieldSection>,
+}
+
+/// A domain of field commands: tools declared in a file, run by a program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct FieldSection {
+    /// What the domain is for, in a few words.
+    pub about: String,
+    /// JSON file of function-calling schemas, in the form of any provider. A relative path begins at Lathe's folder.
+    pub tools: PathBuf,
+    /// Program that runs a tool: its name is the last argument, its arguments come as JSON on standard input. It is split into words, and no shell is used.
+    pub command: String,
+    /// Seconds a tool may take.
+    #[schemars(range(min = 1))]
+    pub seconds: u32,
+}
+
+impl Default for FieldSection {
+    fn default() -> Self {
+        Self { about: String::new(), tools: PathBuf::new(), command: String::new(), seconds: 120 }
+    }
 }
 
 /// Which model, where it is, and how it is asked.

@@ -67,6 +67,49 @@ fn tool(declared: &Value, discovery: &str, call: &str) -> Option<DiscoveredTool>
     })
 }
 
+/// Function-calling schemas as a user keeps them in a file: in the form of any provider, alone or in a list.
+pub fn declared(text: &str) -> Result<Vec<DiscoveredTool>, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON ({error})"))?;
+    let items = match value {
+        Value::Array(items) => items,
+        one => vec![one],
+    };
+    let mut tools: Vec<DiscoveredTool> = Vec::new();
+    for item in &items {
+        let inner = ["function_declarations", "functionDeclarations", "tools"];
+        let inner = inner.iter().find_map(|name| item.get(name)?.as_array());
+        for one in inner.map_or(std::slice::from_ref(item), Vec::as_slice) {
+            let tool = declaration(one)?;
+            if tools.iter().any(|known| known.name == tool.name) {
+                return Err(format!("`{}` is declared twice", tool.name));
+            }
+            tools.push(tool);
+        }
+    }
+    if tools.is_empty() { Err("it declares nothing".to_owned()) } else { Ok(tools) }
+}
+
+fn declaration(item: &Value) -> Result<DiscoveredTool, String> {
+    let item = item.get("function").unwrap_or(item);
+    let name = item.get("name").and_then(Value::as_str).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.is_empty() || !name.chars().all(is_plain) {
+        return Err(format!("a function needs a name of letters, digits, `_`, `-` and `.`, not {name:?}"));
+    }
+    let schema = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema"];
+    let schema = schema.iter().find_map(|key| item.get(key)).cloned();
+    let schema = match schema {
+        Some(schema @ Value::Object(_)) => schema,
+        None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
+        Some(_) => return Err(format!("the parameters of `{name}` are no schema")),
+    };
+    Ok(DiscoveredTool {
+        name: name.to_owned(),
+        description: item.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        schema: Raw::from_serialize(&schema).map_err(|error| error.to_string())?,
+    })
+}
+
 fn protocol(name: &str, discovery: &str, call: &str) -> String {
     format!(
         "This tool was found in the project by running `{discovery}`. A call runs `{call} {name}` in the project's folder, with the parameters as JSON on standard input.\nIf that succeeds, what it printed on standard output is returned. If not, these lines are:\n\nStdout: what it printed on standard output; `(empty)` if nothing, perhaps only a part.\nStderr: what it printed on standard error; `(empty)` if nothing, perhaps only a part.\nError: what went wrong with the process; `(none)` if nothing did.\nExit Code: a number; `(none)` if a signal ended it.\nSignal: a number; `(none)` if no signal ended it."
@@ -76,6 +119,32 @@ fn protocol(name: &str, discovery: &str, call: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn declarations_of_every_provider_are_read() {
+        let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+        for text in [
+            format!(r#"[{{"type":"function","function":{{"name":"a","description":"d","parameters":{schema}}}}}]"#),
+            format!(r#"[{{"name":"a","description":"d","input_schema":{schema}}}]"#),
+            format!(r#"{{"name":"a","description":"d","inputSchema":{schema}}}"#),
+            format!(r#"[{{"functionDeclarations":[{{"name":"a","description":"d","parametersJsonSchema":{schema}}}]}}]"#),
+            format!(r#"{{"tools":[{{"name":"a","description":"d","parameters":{schema}}}]}}"#),
+        ] {
+            let [tool] = &declared(&text).unwrap()[..] else { panic!("{text}") };
+            assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.schema.get()), ("a", "d", schema));
+        }
+        for (text, expected) in [
+            ("[", "it is no JSON"),
+            ("[]", "it declares nothing"),
+            ("[{}]", "a function needs a name"),
+            (r#"[{"name":"a b"}]"#, "a function needs a name"),
+            (r#"[{"name":"a"},{"name":"a"}]"#, "`a` is declared twice"),
+            (r#"[{"name":"a","parameters":7}]"#, "the parameters of `a` are no schema"),
+        ] {
+            let wrong = declared(text).unwrap_err();
+            assert!(wrong.starts_with(expected), "{text}: {wrong}");
+        }
+    }
 
     fn names(printed: &str) -> Result<Vec<String>, String> {
         read(printed.as_bytes(), "d", "c").map(|tools| tools.iter().map(DiscoveredTool::model_name).collect())

@@ -20,7 +20,7 @@ use std::time::Duration;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
-pub use declaration::DiscoveredTool;
+pub use declaration::{DiscoveredTool, declared};
 pub use error::ExtendError;
 
 /// How long the discovery may take.

@@ -49,6 +49,10 @@ pub enum HostError {
     NotModifiable(String),
     #[error("the tools of a program cannot be used: {0}")]
     Discovery(String),
+    #[error("`[field.{domain}]` in the configuration is wrong: {reason}")]
+    Field { domain: String, reason: String },
+    #[error("the shell cannot go on: {0}")]
+    Shell(String),
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
     #[error(transparent)]
@@ -98,6 +102,8 @@ impl HostError {
             Self::ToolArguments(_) => "tool-arguments",
             Self::Check(_) => "check",
             Self::Discovery(_) => "discovery",
+            Self::Shell(_) => "shell",
+            Self::Field { .. } => "field",
             Self::NotModifiable(_) => "not-modifiable",
             Self::Journal(JournalError::Held { .. }) => "session-held",
             Self::Journal(JournalError::NoSpace { .. })

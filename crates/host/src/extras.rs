@@ -1,6 +1,6 @@
 //! What the user's own configuration adds to the tools of a session: checks of changed files, and tools of a program.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,18 @@ pub struct Extras {
     pub checks: Vec<(String, String)>,
     pub check_seconds: u32,
     pub discovery: Option<Discovery>,
+    pub fields: Vec<FieldDomain>,
+}
+
+/// Tools of one domain, declared in a file and run by a program.
+#[derive(Debug, Clone)]
+pub struct FieldDomain {
+    pub name: String,
+    pub about: String,
+    /// The file of their schemas; a relative path begins at Lathe's folder.
+    pub tools: PathBuf,
+    pub command: String,
+    pub seconds: u32,
 }
 
 /// A program that offers tools.
@@ -38,8 +50,17 @@ impl Extras {
         Checks::new(self.checks.iter().map(rule).collect(), time).map_err(HostError::Check)
     }
 
+    /// All tools that are not Lathe's own.
+    pub(crate) async fn outside(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+        let mut tools = self.discovered(root).await?;
+        for field in &self.fields {
+            tools.extend(field.read(root, home)?);
+        }
+        Ok(tools)
+    }
+
     /// Starts the program, if there is one, and asks it what it offers.
-    pub(crate) async fn outside(&self, root: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    async fn discovered(&self, root: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
         let wrong = |reason: String| HostError::Discovery(reason);
         let call_command = discovery.call_command.clone();
@@ -66,6 +87,44 @@ impl Extras {
             domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
         };
         Ok(found.into_iter().map(tool).collect())
+    }
+}
+
+impl FieldDomain {
+    fn read(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+        let name = &self.name;
+        let wrong = |reason: String| HostError::Field { domain: name.clone(), reason };
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+            return Err(wrong("a domain is named with letters, digits, `_`, `-` and `.`".to_owned()));
+        }
+        if self.command.trim().is_empty() {
+            return Err(wrong("`command` is missing: the program that runs its tools".to_owned()));
+        }
+        let path = home.join(&self.tools);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?;
+        let declared = lathe_extend::declared(&text)
+            .map_err(|reason| wrong(format!("`tools`: {}: {reason}", path.display())))?;
+        let program = Program {
+            discovery_command: String::new(),
+            call_command: self.command.clone(),
+            call_time: Duration::from_secs(self.seconds.into()),
+            processes: Arc::new(LocalProcesses),
+            folder: root.to_owned(),
+            env: shell_env(),
+        };
+        let provider: Arc<dyn Provider> = Arc::new(Discovered(program));
+        let tool = |declared: lathe_extend::DiscoveredTool| OutsideTool {
+            name: format!("{name}_{}", declared.name).replace('.', "_"),
+            original: declared.name,
+            description: declared.description,
+            schema: declared.schema,
+            kind: Kind::Other,
+            failure: ToolErrorKind::DiscoveredToolExecutionError,
+            provider: Arc::clone(&provider),
+            domain: Domain { layer: Layer::Field, name: name.clone(), about: self.about.clone() },
+        };
+        Ok(declared.into_iter().map(tool).collect())
     }
 }
 
@@ -97,6 +156,6 @@ impl Host {
         extras: &Extras,
     ) -> Result<Vec<ToolAbout>, HostError> {
         let root = crate::session::working_folder(folder)?;
-        Ok(Toolbox::listed(toolset, choice, extras.outside(&root).await?))
+        Ok(Toolbox::listed(toolset, choice, extras.outside(&root, self.home().path()).await?))
     }
 }

@@ -172,7 +172,7 @@ impl Host {
             patch: plan.patch,
             tools: plan.tools,
         };
-        let outside = plan.extras.outside(&root).await?;
+        let outside = plan.extras.outside(&root, self.home.path()).await?;
         self.home.make()?;
         let id = new_id();
         let mut journal = Journal::create(&self.home.sessions(), &id, self.home.blobs()?)?;
@@ -229,7 +229,7 @@ impl Host {
             tools: options.tools.clone(),
             options: Some(options),
             attended: overrides.attended,
-            outside: overrides.extras.outside(&root).await?,
+            outside: overrides.extras.outside(&root, self.home.path()).await?,
             extras: overrides.extras,
         };
         self.open(id.clone(), journal, &root, ready, variables, opening)
@@ -326,7 +326,7 @@ impl Host {
             }
         };
         let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash"), &self.home.memory()));
-        let outside = plan.extras.outside(&root).await?;
+        let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
         let chars = |text: &str| text.chars().count();

@@ -95,7 +95,7 @@ impl Host {
         }
         self.home().make()?;
         // Nobody's program is started for a tool of our own.
-        let outside = if built_in { Vec::new() } else { run.extras.outside(&folder).await? };
+        let outside = if built_in { Vec::new() } else { run.extras.outside(&folder, self.home().path()).await? };
         let services = self.services(&folder, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
@@ -179,7 +179,7 @@ fn find_toolset(run: &ToolRun) -> Result<(Toolset, bool), HostError> {
     if let Some(found) = candidates.iter().copied().find(|toolset| has(*toolset)) {
         return Ok((found, true));
     }
-    if run.extras.discovery.is_some() {
+    if run.extras.discovery.is_some() || !run.extras.fields.is_empty() {
         return Ok((run.toolset.unwrap_or(Toolset::Lathe), false));
     }
     let mut known: Vec<String> =

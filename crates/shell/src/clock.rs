@@ -46,7 +46,7 @@ impl Drop for ClockHold {
 }
 
 /// A span of a line's clock.
-pub(crate) struct Deadline {
+pub struct Deadline {
     left: Duration,
     /// Since when it runs; none while the clock stands still.
     running: Option<Instant>,
@@ -54,12 +54,12 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    pub(crate) fn new(limit: Duration, clock: &LineClock) -> Self {
+    pub fn new(limit: Duration, clock: &LineClock) -> Self {
         Self { left: limit.min(FOREVER), running: Some(Instant::now()), holds: clock.watch() }
     }
 
     /// Waits for its end. It may be dropped and called again.
-    pub(crate) async fn passed(&mut self) {
+    pub async fn passed(&mut self) {
         loop {
             let is_held = *self.holds.borrow_and_update() > 0;
             match (self.running, is_held) {

@@ -29,7 +29,7 @@ mod spool;
 mod sweep;
 mod wire;
 
-pub use clock::{ClockHold, LineClock};
+pub use clock::{ClockHold, Deadline, LineClock};
 pub use command::{CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, Input, Output, Said};
 pub use error::ShellError;
 pub use jobs::Job;

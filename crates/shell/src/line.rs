@@ -30,6 +30,8 @@ pub enum Stream {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveChunk {
     pub stream: Stream,
+    /// Bytes of the stream that came before it, by which one that was missed is noticed.
+    pub at: u64,
     pub bytes: Vec<u8>,
 }
 

@@ -68,6 +68,8 @@ pub struct Shell {
     unfinished: Option<u64>,
     /// The supervisor was replaced since the last line's end.
     replaced: bool,
+    /// What `$?` is for the next line, if something else came to an end since the last one.
+    code: Option<i32>,
 }
 
 /// Why a line was told to end.
@@ -92,7 +94,18 @@ impl Shell {
             last_id: 0,
             unfinished: None,
             replaced: false,
+            code: None,
         })
+    }
+
+    /// Says how something ended that the next line takes for the line before it: `$?` tells of it.
+    pub fn set_code(&mut self, code: i32) {
+        self.code = Some(code);
+    }
+
+    /// Background processes that lived at the end of the last line.
+    pub fn job_count(&self) -> usize {
+        self.jobs
     }
 
     /// The folder bash was in at the end of the last line.
@@ -194,6 +207,9 @@ impl Shell {
             link.send(&wire::stop(old, 0)).await;
         }
         // An unfinished line ends first: the supervisor keeps the next one until then.
+        if let Some(code) = self.code.take() {
+            link.send(&wire::code(code)).await;
+        }
         link.send(&wire::run(id, line)).await;
         let mut stop = None;
         let mut deadline = Deadline::new(limit, &clock);
@@ -228,6 +244,7 @@ impl Shell {
     /// A fresh bash in the folder and with the environment of the start; all old processes are ended.
     pub async fn restart(&mut self) -> Result<(), ShellError> {
         self.unfinished = None;
+        self.code = None;
         self.replaced = false;
         self.cwd.clone_from(&self.options.cwd);
         let result = match &mut self.link {
@@ -260,13 +277,15 @@ fn take_output(
     live: Option<&mpsc::Sender<LiveChunk>>,
 ) {
     let [stdout, stderr] = outputs;
-    match stream {
-        Stream::Stdout => stdout.push(&bytes),
-        Stream::Stderr => stderr.push(&bytes),
-    }
+    let spool = match stream {
+        Stream::Stdout => stdout,
+        Stream::Stderr => stderr,
+    };
+    let at = spool.total();
+    spool.push(&bytes);
     if let Some(live) = live {
         // Best effort: a slow watcher must not slow down the command.
-        let _ = live.try_send(LiveChunk { stream, bytes });
+        let _ = live.try_send(LiveChunk { stream, at, bytes });
     }
 }
 

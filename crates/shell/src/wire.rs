@@ -56,6 +56,11 @@ pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {
     frame(b'R', &[&id.to_le_bytes(), line])
 }
 
+/// What `$?` is for the next line.
+pub(crate) fn code(code: i32) -> Vec<u8> {
+    frame(b'C', &[&code.to_le_bytes()])
+}
+
 pub(crate) fn stop(id: u64, grace_ms: u32) -> Vec<u8> {
     frame(b'K', &[&id.to_le_bytes(), &grace_ms.to_le_bytes()])
 }

@@ -47,6 +47,7 @@ mod validate;
 mod view;
 mod write;
 
+pub use bash::run_line;
 pub use check::{CheckRule, Checks};
 pub use commands::{Judge, Ledger, Notebook, Recalled};
 pub use outside::{Domain, Layer, OutsideTool, Provider};

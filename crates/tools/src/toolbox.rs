@@ -11,6 +11,7 @@ use lathe_protocol::{
     Arguments, CallFinished, Effects, Kind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
     Toolset, edit_distance,
 };
+use lathe_shell::CommandHost;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -186,6 +187,11 @@ impl Toolbox {
             commands.field.join(tool.clone());
         }
         self.later.write().unwrap_or_else(PoisonError::into_inner).push(tool);
+    }
+
+    /// The commands of this session's shell.
+    pub fn commands(&self) -> Vec<String> {
+        self.services.commands().map(CommandHost::names).unwrap_or_default()
     }
 
     /// What the model of this session is told.

@@ -3,6 +3,7 @@
 mod fast;
 mod live;
 mod one;
+mod person;
 mod printed;
 
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use lathe_changes::TreeChange;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
 use lathe_shell::{
-    CommandCall, CommandHost as _, CommandIo, Input, LineClock, LineEnd, LineExit, LineLimits, LiveChunk,
+    CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits, LiveChunk,
     Output, Said, Shell, ShellError,
 };
 use schemars::JsonSchema;
@@ -30,6 +31,7 @@ use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext, Tool, arguments};
 
 pub(crate) use one::{ONE, category, not_json, unknown_tool};
+pub use person::run_line;
 pub(crate) use printed::{Printed, shares};
 
 pub(crate) const ID: &str = "bash";
@@ -301,11 +303,12 @@ async fn run_direct(
         (out, err)
     };
     let running = std::panic::AssertUnwindSafe(commands.run(call, io)).catch_unwind();
+    let mut deadline = Deadline::new(limit, &clock);
     let both = async { tokio::join!(running, listening) };
     tokio::pin!(both);
     let ((code, (out, err)), timed_out) = tokio::select! {
         done = &mut both => (done, false),
-        () = run_out(&clock, limit) => {
+        () = deadline.passed() => {
             cancel.cancel();
             (both.await, true)
         }
@@ -317,27 +320,6 @@ async fn run_direct(
         (false, false) => LineExit::Code(code),
     };
     Ok(Direct { exit, out, err })
-}
-
-/// Returns when the clock has run for this long, not counting the time it was held.
-async fn run_out(clock: &LineClock, limit: Duration) {
-    let mut holds = clock.watch();
-    let mut left = limit;
-    loop {
-        let began = tokio::time::Instant::now();
-        let running = *holds.borrow_and_update() == 0;
-        tokio::select! {
-            () = tokio::time::sleep(left), if running => return,
-            changed = holds.changed() => {
-                if changed.is_err() {
-                    return;
-                }
-            }
-        }
-        if running {
-            left = left.saturating_sub(began.elapsed());
-        }
-    }
 }
 
 /// One word for bash, whatever is in it.
@@ -353,6 +335,7 @@ fn problem(error: ShellError) -> Problem {
         }
         ShellError::NoExec(_)
         | ShellError::Place { .. }
+        | ShellError::Session(_)
         | ShellError::Supervisor(_)
         | ShellError::Bash(_) => Problem::ShellStart(reason),
         ShellError::NulInLine

@@ -1,0 +1,226 @@
+//! `shell`: the session's bash for people, with a prompt, or for one line.
+
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
+
+use clap::Args;
+use lathe_host::{Host, PersonShell, ShellLine, ShellRun};
+use lathe_protocol::OutputStream;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::ModeArg;
+use crate::exit::Exit;
+use crate::settings::{self, Given};
+use crate::term;
+
+#[derive(Args)]
+pub(crate) struct ShellArgs {
+    /// Run this line and end with its exit code
+    #[arg(short = 'c', value_name = "LINE")]
+    line: Option<String>,
+    /// Judge the lines as if a model had written them, in this mode
+    #[arg(long)]
+    mode: Option<ModeArg>,
+    /// The folder to work in
+    #[arg(long, short = 'w', default_value = ".")]
+    working_dir: PathBuf,
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config_file: Option<PathBuf>,
+}
+
+pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
+    let config =
+        match settings::settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
+            Ok(config) => config,
+            Err(exit) => return exit,
+        };
+    let run = ShellRun {
+        folder: args.working_dir,
+        mode: args.mode.map(Into::into),
+        extras: settings::extras(&config.settings),
+    };
+    let mut shell = match host.open_shell(run).await {
+        Ok(shell) => shell,
+        Err(error) => return Exit::host(&error),
+    };
+    let exit = match args.line {
+        Some(line) => one(&mut shell, &line).await,
+        None if std::io::stdin().is_terminal() => talk(host, &mut shell).await,
+        None => {
+            let mut script = String::new();
+            match std::io::stdin().read_to_string(&mut script) {
+                Ok(_) => one(&mut shell, &script).await,
+                Err(error) => Exit::failed(&format!("standard input cannot be read: {error}")),
+            }
+        }
+    };
+    shell.close().await;
+    exit
+}
+
+/// One line, to its exit code. Ctrl-C ends the line.
+async fn one(shell: &mut PersonShell, line: &str) -> Exit {
+    let cancel = CancellationToken::new();
+    let mut interrupts = signal(SignalKind::interrupt()).ok();
+    let interrupted = async {
+        match &mut interrupts {
+            Some(interrupts) => {
+                interrupts.recv().await;
+            }
+            None => std::future::pending().await,
+        }
+    };
+    let running = shell.run(line, &cancel, |stream, bytes| match stream {
+        OutputStream::Stdout => term::out_bytes(bytes),
+        OutputStream::Stderr => term::err_bytes(bytes),
+    });
+    tokio::pin!(running);
+    let ran = tokio::select! {
+        ran = &mut running => ran,
+        () = interrupted => {
+            cancel.cancel();
+            let ran = running.await;
+            if ran.is_ok() {
+                return Exit::Cancelled;
+            }
+            ran
+        }
+    };
+    match ran {
+        Ok(ShellLine::Ended { code }) => Exit::Line(u8::try_from(code).unwrap_or(1)),
+        Ok(ShellLine::Denied(reason)) => {
+            term::err(&format!("denied: {}\n", term::clean(&reason)));
+            Exit::Line(126)
+        }
+        Err(error) => Exit::host(&error),
+    }
+}
+
+/// Line after line, until `exit` or the end of input.
+async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
+    let history = host.home().path().join("shell_history");
+    let config = Config::builder().auto_add_history(true).max_history_size(10_000);
+    let editor = config.and_then(|config| Editor::<Words, FileHistory>::with_config(config.build()));
+    let mut editor = match editor {
+        Ok(editor) => editor,
+        Err(error) => return Exit::failed(&format!("the terminal cannot be used: {error}")),
+    };
+    editor.set_helper(Some(Words { commands: names(shell), files: FilenameCompleter::new() }));
+    // There is none the first time.
+    let _ = editor.load_history(&history);
+    let mut last = Exit::Done;
+    loop {
+        // Names of files are completed from here.
+        let _ = std::env::set_current_dir(shell.cwd());
+        let prompt = format!("{} $ ", short(shell));
+        let read = tokio::task::spawn_blocking(move || {
+            let line = editor.readline(&prompt);
+            (editor, line)
+        });
+        let line = match read.await {
+            Ok((back, line)) => {
+                editor = back;
+                line
+            }
+            Err(error) => return Exit::failed(&error.to_string()),
+        };
+        match line {
+            Ok(line) => match leaving(&line) {
+                Some(code) => {
+                    last = Exit::Line(code.unwrap_or(last.number()));
+                    break;
+                }
+                None if line.trim().is_empty() => {}
+                None => last = one(shell, &line).await,
+            },
+            Err(ReadlineError::Interrupted) => last = Exit::Cancelled,
+            Err(_) => break,
+        }
+    }
+    let _ = editor.save_history(&history);
+    last
+}
+
+/// `exit` with its number, if the line is that.
+fn leaving(line: &str) -> Option<Option<u8>> {
+    let mut words = line.split_whitespace();
+    match (words.next(), words.next(), words.next()) {
+        (Some("exit" | "logout"), None, _) => Some(None),
+        (Some("exit"), Some(code), None) => code.parse().ok().map(Some),
+        _ => None,
+    }
+}
+
+/// The folder as a prompt shows it.
+fn short(shell: &PersonShell) -> String {
+    let cwd = shell.cwd().display().to_string();
+    match std::env::var("HOME") {
+        Ok(home) if !home.is_empty() => match cwd.strip_prefix(&home) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("~{rest}"),
+            Some(_) | None => cwd,
+        },
+        Ok(_) | Err(_) => cwd,
+    }
+}
+
+/// Everything that can stand at the beginning of a line.
+fn names(shell: &PersonShell) -> Vec<String> {
+    let mut names = shell.commands();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    for folder in std::env::split_paths(&path) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        names.extend(entries.filter_map(|entry| entry.file_name().into_string().ok()));
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Completes commands at the beginning of a command, names of files elsewhere.
+#[derive(Helper, Hinter, Highlighter, Validator)]
+struct Words {
+    commands: Vec<String>,
+    files: FilenameCompleter,
+}
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let before = line.get(..at).unwrap_or(line);
+        let start = before.rfind(|c: char| c.is_whitespace() || "|;&(".contains(c)).map_or(0, |at| at + 1);
+        let word = before.get(start..).unwrap_or_default();
+        let first = before.get(..start).unwrap_or_default().trim_end();
+        let begins = first.is_empty() || first.ends_with(['|', ';', '&', '(']);
+        if begins && !word.contains('/') && !word.is_empty() {
+            let fits = self.commands.iter().filter(|name| name.starts_with(word));
+            let pairs = fits.map(|name| Pair { display: name.clone(), replacement: format!("{name} ") });
+            return Ok((start, pairs.collect()));
+        }
+        self.files.complete(line, at, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::leaving;
+
+    #[test]
+    fn only_a_plain_exit_leaves() {
+        for (line, expected) in [
+            ("exit", Some(None)),
+            (" exit 3 ", Some(Some(3))),
+            ("exit now", None),
+            ("exit 3; ls", None),
+            ("echo exit", None),
+        ] {
+            assert_eq!(leaving(line), expected, "{line}");
+        }
+    }
+}

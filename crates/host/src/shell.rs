@@ -1,0 +1,141 @@
+//! The three-layer shell without a model: for people, and for whoever wants to see what a line would do.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lathe_protocol::{Actor, CallId, Effects, Mode, OutputStream, ToolChoice, Toolset, Verdict};
+use lathe_redact::Redactor;
+use lathe_shell::{LineEnd, LineLimits, LiveChunk, Stream};
+use lathe_tools::{Judge, Ledger, Notebook, RunContext, Services, Toolbox, run_line};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::HostError;
+use crate::extras::Extras;
+use crate::session::{Host, working_folder};
+
+/// Chunks on their way to the screen.
+const CHUNKS: usize = 1024;
+
+/// Bytes kept of each stream for what the screen missed.
+const KEEP: u64 = 64 << 20;
+
+/// What to open.
+pub struct ShellRun {
+    pub folder: PathBuf,
+    /// A person's own lines are limited by the guard only, unless a mode is named.
+    pub mode: Option<Mode>,
+    pub extras: Extras,
+}
+
+/// An open shell.
+pub struct PersonShell {
+    services: Arc<Services>,
+    toolbox: Toolbox,
+    judge: Judge,
+    ledger: Arc<dyn Ledger>,
+    cwd: PathBuf,
+}
+
+/// How a line ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShellLine {
+    Ended { code: i32 },
+    /// The gate said no, and why.
+    Denied(String),
+}
+
+impl Host {
+    pub async fn open_shell(&self, run: ShellRun) -> Result<PersonShell, HostError> {
+        let root = working_folder(&run.folder)?;
+        self.home().make()?;
+        let outside = run.extras.outside(&root, self.home().path()).await?;
+        let services = self.services(&root, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
+        let services = Arc::new(services);
+        let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
+        let judge = Judge {
+            gate: self.gate(),
+            actor: if run.mode.is_some() { Actor::Model } else { Actor::Person },
+            mode: run.mode.unwrap_or(Mode::Default),
+        };
+        Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root })
+    }
+}
+
+impl PersonShell {
+    /// The names of the commands that are not programs.
+    pub fn commands(&self) -> Vec<String> {
+        self.toolbox.commands()
+    }
+
+    /// The folder the last line ended in.
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// Runs a line and shows all it prints, in the order it comes.
+    pub async fn run(
+        &mut self,
+        line: &str,
+        cancel: &CancellationToken,
+        mut show: impl FnMut(OutputStream, &[u8]),
+    ) -> Result<ShellLine, HostError> {
+        let effects = Effects { opaque: true, ..Effects::default() };
+        let decision = self.judge.gate.decide(self.judge.actor, self.judge.mode, &effects);
+        if decision.verdict != Verdict::Allow {
+            return Ok(ShellLine::Denied(decision.reason));
+        }
+        let context = RunContext {
+            services: Arc::clone(&self.services),
+            call: CallId::new("shell"),
+            live: Arc::new(|_, _| {}),
+            cancel: cancel.clone(),
+            seen: Vec::new(),
+            memory: None,
+            line_seconds: u32::MAX,
+            asker: None,
+            judge: self.judge.clone(),
+            ledger: Arc::clone(&self.ledger),
+        };
+        let (sender, mut chunks) = mpsc::channel::<LiveChunk>(CHUNKS);
+        let mut shown = [0_u64; 2];
+        let running = async {
+            let limits = LineLimits { timeout: Duration::MAX, keep: KEEP };
+            let ended = run_line(&context, line, limits, &sender).await;
+            drop(sender);
+            ended
+        };
+        let showing = async {
+            while let Some(chunk) = chunks.recv().await {
+                let (at, stream) = match chunk.stream {
+                    Stream::Stdout => (&mut shown[0], OutputStream::Stdout),
+                    Stream::Stderr => (&mut shown[1], OutputStream::Stderr),
+                };
+                // After a gap the rest is shown at the end, in one piece.
+                if chunk.at == *at {
+                    *at += chunk.bytes.len() as u64;
+                    show(stream, &chunk.bytes);
+                }
+            }
+        };
+        let (ended, ()) = tokio::join!(running, showing);
+        let end: LineEnd = ended.map_err(|error| HostError::Shell(error.to_string()))?;
+        for (spool, at, stream) in
+            [(&end.stdout, shown[0], OutputStream::Stdout), (&end.stderr, shown[1], OutputStream::Stderr)]
+        {
+            if spool.total() > at {
+                let kept = spool.read_all().map_err(|error| HostError::Shell(error.to_string()))?;
+                let from = usize::try_from(at.saturating_sub(spool.omitted())).unwrap_or(usize::MAX);
+                show(stream, kept.get(from..).unwrap_or_default());
+            }
+        }
+        self.cwd = end.cwd;
+        Ok(ShellLine::Ended { code: end.exit.code() })
+    }
+
+    /// Ends the shell and everything it started.
+    pub async fn close(self) {
+        self.services.close().await;
+    }
+}
