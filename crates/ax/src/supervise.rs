@@ -40,11 +40,12 @@ use std::time::{Duration, Instant};
 
 use crate::bash::{self, Bash, LineScript};
 use crate::folder::Folder;
+use crate::jobs::Jobs;
 use crate::line::{Line, Outputs};
 use crate::session::Session;
 use crate::stop::{GIVE_UP, Step, Stop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
-use crate::tree::{Process, descendants};
+use crate::tree::{Process, descendants, live};
 use crate::wire::{self, How, Request};
 
 /// Unsent bytes at which output is no longer read, so that its writers wait.
@@ -80,7 +81,8 @@ struct Supervisor {
     line: Option<Line>,
     pending: Option<(u64, Vec<u8>)>,
     /// Background processes at the end of the last line.
-    jobs: usize,
+    left: usize,
+    jobs: Jobs,
     late: Vec<Outputs>,
     spare: Vec<u32>,
     outputs_made: u32,
@@ -114,7 +116,8 @@ pub fn run() -> io::Result<()> {
         respawned: false,
         line: None,
         pending: None,
-        jobs: 0,
+        left: 0,
+        jobs: Jobs::default(),
         late: Vec::new(),
         spare: Vec::new(),
         outputs_made: 0,
@@ -152,7 +155,7 @@ impl Supervisor {
                 fds.push(PollFd::reader(file.map_or(-1, AsRawFd::as_raw_fd)));
             }
             let is_stopping = self.line.as_ref().is_some_and(|line| line.stop.is_some());
-            wait(&mut fds, is_stopping.then_some(TICK))?;
+            wait(&mut fds, (is_stopping || self.jobs.is_any_ending()).then_some(TICK))?;
             let is_ready = |index: usize| fds.get(index).is_some_and(PollFd::is_ready);
             let all = self.line.iter_mut().map(|line| &mut line.outputs).chain(&mut self.late);
             for (index, outputs) in all.enumerate() {
@@ -214,6 +217,11 @@ impl Supervisor {
                     }
                 }
                 Request::Stop { id, grace_ms } => self.stop(id, Duration::from_millis(grace_ms.into())),
+                Request::Jobs { query } => self.tell_jobs(query),
+                Request::EndJob { id, grace_ms } => {
+                    self.update_jobs(self.line.is_some());
+                    self.jobs.end(id, Duration::from_millis(grace_ms.into()));
+                }
                 Request::Quit => {
                     // The host is there to remove it.
                     self.session = None;
@@ -229,8 +237,9 @@ impl Supervisor {
         self.end_tree(&HashSet::new(), END_GRACE);
         (self.bash, self.ended, self.line, self.pending, self.state) = (None, None, None, None, None);
         self.late.clear();
+        self.jobs.clear();
         self.snapshots = Default::default();
-        (self.respawned, self.is_awaited, self.code, self.jobs) = (false, true, 0, 0);
+        (self.respawned, self.is_awaited, self.code, self.left) = (false, true, 0, 0);
         self.cwd = self.start_cwd.clone();
         self.start_bash();
     }
@@ -254,6 +263,7 @@ impl Supervisor {
 
     fn stop(&mut self, id: u64, grace: Duration) {
         if self.pending.take_if(|(pending, _)| *pending == id).is_some() {
+            self.update_jobs(self.line.is_some());
             self.put_done(id, &How::ShellSignal(SIGTERM));
         }
         let shell = self.shell_pid();
@@ -333,6 +343,10 @@ impl Supervisor {
             self.bash_ended(status);
         }
         self.step();
+        if self.jobs.is_any_ending() {
+            self.update_jobs(self.line.is_some());
+            self.jobs.press();
+        }
         let is_idle = self.bash.as_ref().is_some_and(|bash| bash.starting.is_none()) && self.line.is_none();
         if let Some((id, text)) = self.pending.take_if(|_| is_idle)
             && let Err(error) = self.begin(id, &text)
@@ -382,7 +396,7 @@ impl Supervisor {
         self.newest ^= 1;
         self.snapshots[self.newest].clone_from(&token);
         // Where nothing ran at the end of the last line, an idle bash has started nothing since.
-        let old = match self.jobs {
+        let old = match self.left {
             0 => HashSet::new(),
             _ => descendants(bash.pid, &HashSet::new()).into_iter().collect(),
         };
@@ -441,16 +455,39 @@ impl Supervisor {
         if let (How::Code(code), Some(_)) = (how, &self.bash) {
             self.code = *code;
         }
+        let new = self.update_jobs(true);
+        self.jobs.add(line.outputs.id, line.outputs.number, new);
+        if !self.jobs.list().is_empty() {
+            wire::put_jobs(&mut self.out, 0, self.jobs.list());
+        }
         self.put_done(line.outputs.id, how);
         self.late.push(line.outputs);
         self.sort_late();
     }
 
     fn put_done(&mut self, id: u64, how: &How) {
-        self.jobs = descendants(self.shell_pid(), &HashSet::new()).len();
         let respawned = std::mem::take(&mut self.respawned);
         let cwd = self.cwd.as_os_str().as_bytes();
-        wire::put_done(&mut self.out, id, how, respawned, self.jobs, cwd);
+        wire::put_done(&mut self.out, id, how, respawned, self.left, cwd);
+    }
+
+    /// Looks at what lives, and gives what belongs to no job but to the line, if there is one.
+    fn update_jobs(&mut self, has_line: bool) -> Vec<Process> {
+        let alive = live(self.shell_pid(), &HashSet::new());
+        self.left = alive.len();
+        self.jobs.update(&alive, &self.folder, has_line)
+    }
+
+    /// What has been printed until now goes first.
+    fn tell_jobs(&mut self, query: u64) {
+        for outputs in &mut self.late {
+            for which in 0..2 {
+                outputs.pump(which, OUT_FULL / LATE_MAX, &mut self.scratch, &mut self.out);
+            }
+        }
+        self.sort_late();
+        self.update_jobs(self.line.is_some());
+        wire::put_jobs(&mut self.out, query, self.jobs.list());
     }
 
     /// Outputs that nobody writes to any more can serve another line.
@@ -458,6 +495,7 @@ impl Supervisor {
         self.late.retain(|outputs| {
             if !outputs.are_held() {
                 self.spare.push(outputs.number);
+                self.jobs.forget_outputs(outputs.number);
             }
             outputs.are_held()
         });

@@ -4,6 +4,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use crate::jobs::Job;
+
 pub enum Request {
     /// `session` is the folder of the agent commands, empty if there are none.
     Start {
@@ -22,6 +24,14 @@ pub enum Request {
     /// What `$?` is for the next line.
     Code(i32),
     Fresh,
+    /// What lines have left running.
+    Jobs {
+        query: u64,
+    },
+    EndJob {
+        id: u64,
+        grace_ms: u32,
+    },
     Quit,
 }
 
@@ -56,6 +66,11 @@ fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
         }
         b'C' => Some(Request::Code(i32::from_le_bytes(*payload.first_chunk()?))),
         b'F' => Some(Request::Fresh),
+        b'J' => with_id().map(|(query, _)| Request::Jobs { query }),
+        b'T' => {
+            let (id, grace) = with_id()?;
+            Some(Request::EndJob { id, grace_ms: u32::from_le_bytes(*grace.first_chunk()?) })
+        }
         _ => None,
     }
 }
@@ -81,6 +96,17 @@ pub fn put_done(out: &mut Vec<u8>, id: u64, how: &How, respawned: bool, jobs: us
     };
     let flags = [kind, u8::from(respawned)];
     put(out, b'd', &[&id.to_le_bytes(), &flags, &value.to_le_bytes(), &(jobs as u32).to_le_bytes(), cwd]);
+}
+
+/// All jobs with their live processes; `query` is 0 if nobody has asked.
+pub fn put_jobs(out: &mut Vec<u8>, query: u64, jobs: &[Job]) {
+    let mut list = Vec::new();
+    for job in jobs {
+        list.extend_from_slice(&job.id.to_le_bytes());
+        list.extend_from_slice(&(job.processes.len() as u32).to_le_bytes());
+        job.processes.iter().for_each(|process| list.extend_from_slice(&process.0.to_le_bytes()));
+    }
+    put(out, b'j', &[&query.to_le_bytes(), &list]);
 }
 
 fn put(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {

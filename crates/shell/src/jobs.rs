@@ -1,6 +1,27 @@
 //! What lines have left running.
+//!
+//! The supervisor knows the processes, so it is asked; what they print after the end of their line comes by itself and is
+//! kept here, head and tail. A line that left nothing is no job.
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::{Spool, wire};
+
+/// Bytes kept of what one job prints.
+const KEEP: u64 = 256 * 1024;
+/// Jobs that have ended; beyond it the oldest are forgotten.
+const ENDED_MAX: usize = 64;
+const LINE_MAX: usize = 4096;
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// Between TERM and KILL.
+const GRACE_MS: u32 = 1000;
+const KILL_LIMIT: Duration = Duration::from_secs(4);
+const KILL_TICK: Duration = Duration::from_millis(10);
 
 /// The processes one line left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,4 +35,149 @@ pub struct Job {
     pub age: Duration,
     /// Bytes printed after the line's end.
     pub printed: u64,
+}
+
+/// The jobs of one shell. It does not keep the shell alive: after its end all of them have ended.
+#[derive(Clone, Default)]
+pub struct Jobs {
+    table: Arc<Mutex<Table>>,
+    answered: Arc<watch::Sender<u64>>,
+}
+
+#[derive(Default)]
+struct Table {
+    supervisor: Option<mpsc::WeakSender<Vec<u8>>>,
+    asked: u64,
+    /// The line that runs, or ran last.
+    line: Option<(u64, String, Instant)>,
+    jobs: BTreeMap<u64, Record>,
+}
+
+struct Record {
+    line: String,
+    began: Instant,
+    pids: Vec<u32>,
+    output: Spool,
+}
+
+impl Jobs {
+    /// All that are known, the oldest first.
+    pub async fn list(&self) -> Vec<Job> {
+        self.ask().await;
+        let table = self.lock();
+        let job = |(id, record): (&u64, &Record)| Job {
+            id: *id,
+            line: record.line.clone(),
+            pids: record.pids.clone(),
+            age: record.began.elapsed(),
+            printed: record.output.total(),
+        };
+        table.jobs.iter().map(job).collect()
+    }
+
+    /// What a job has printed since its line ended, stdout and stderr as they came. Where too much was printed, a line in
+    /// brackets stands for what is missing.
+    pub async fn read(&self, id: u64) -> Option<Vec<u8>> {
+        self.ask().await;
+        let table = self.lock();
+        let output = &table.jobs.get(&id)?.output;
+        // A temporary file that cannot be read is as good as none.
+        let kept = output.head_tail(KEEP as usize).ok()?;
+        if kept.omitted == 0 {
+            return Some([kept.head, kept.tail].concat());
+        }
+        let mark = format!("\n[{} bytes left out]\n", kept.omitted);
+        Some([kept.head, mark.into_bytes(), kept.tail].concat())
+    }
+
+    /// Ends all processes of a job: asks them, then kills them. False if there was none, or not all are gone.
+    pub async fn kill(&self, id: u64) -> bool {
+        if !self.is_alive(id).await || !self.send(wire::end_job(id, GRACE_MS)).await {
+            return false;
+        }
+        let gone = async {
+            while self.is_alive(id).await {
+                sleep(KILL_TICK).await;
+            }
+        };
+        timeout(KILL_LIMIT, gone).await.is_ok()
+    }
+
+    async fn is_alive(&self, id: u64) -> bool {
+        self.ask().await;
+        self.lock().jobs.get(&id).is_some_and(|record| !record.pids.is_empty())
+    }
+
+    /// Brings the table up to date. Without a supervisor no job lives.
+    async fn ask(&self) {
+        let query = {
+            let mut table = self.lock();
+            table.asked += 1;
+            table.asked
+        };
+        let mut answered = self.answered.subscribe();
+        if !self.send(wire::jobs(query)).await {
+            return self.lock().update(Vec::new());
+        }
+        // One that does not answer leaves us with what it said last.
+        let _ = timeout(ANSWER_LIMIT, answered.wait_for(|answered| *answered >= query)).await;
+    }
+
+    async fn send(&self, frame: Vec<u8>) -> bool {
+        let sender = self.lock().supervisor.as_ref().and_then(mpsc::WeakSender::upgrade);
+        let Some(sender) = sender else { return false };
+        matches!(timeout(ANSWER_LIMIT, sender.send(frame)).await, Ok(Ok(())))
+    }
+
+    pub(crate) fn supervised_by(&self, supervisor: mpsc::WeakSender<Vec<u8>>) {
+        self.lock().supervisor = Some(supervisor);
+    }
+
+    pub(crate) fn line_begins(&self, id: u64, text: &[u8]) {
+        let text = String::from_utf8_lossy(&text[..text.len().min(LINE_MAX)]).into_owned();
+        self.lock().line = Some((id, text, Instant::now()));
+    }
+
+    /// The supervisor has said what lives.
+    pub(crate) fn told(&self, query: u64, jobs: Vec<(u64, Vec<u32>)>) {
+        self.lock().update(jobs);
+        self.answered.send_if_modified(|answered| {
+            let is_new = query > *answered;
+            *answered = query.max(*answered);
+            is_new
+        });
+    }
+
+    /// A job has printed something. What it prints before it is known as one is not kept.
+    pub(crate) fn printed(&self, id: u64, bytes: &[u8]) {
+        if let Some(record) = self.lock().jobs.get_mut(&id) {
+            record.output.push(bytes);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn update(&mut self, jobs: Vec<(u64, Vec<u32>)>) {
+        self.jobs.values_mut().for_each(|record| record.pids.clear());
+        for (id, pids) in jobs {
+            let line = &self.line;
+            let record = self.jobs.entry(id).or_insert_with(|| {
+                let (line, began) = match line {
+                    Some((of, text, began)) if *of == id => (text.clone(), *began),
+                    _ => (String::new(), Instant::now()),
+                };
+                Record { line, began, pids: Vec::new(), output: Spool::new(KEEP) }
+            });
+            record.pids = pids;
+        }
+        let ended = self.jobs.iter().filter(|(_, record)| record.pids.is_empty()).map(|(id, _)| *id);
+        let ended: Vec<u64> = ended.collect();
+        for id in ended.iter().take(ended.len().saturating_sub(ENDED_MAX)) {
+            self.jobs.remove(id);
+        }
+    }
 }

@@ -9,8 +9,10 @@
 //! * [`Shell::run`] ends within its limits plus a few seconds, whatever the line does.
 //! * Memory is flat whatever the volume: [`Spool`] keeps head and tail, the rest is counted.
 //! * After [`Shell::close`], or soon after a drop, or after the death of the host, no process is left.
-//! * Output of a line's background children after its end is read and dropped: it never appears in a
-//!   later line, and never blocks its writer.
+//! * A line's result has only what came before its end. What its background children print later is kept
+//!   for [`Jobs::read`], head and tail: it never appears in a later line, and never blocks its writer.
+//! * Agent commands ([`CommandHost`]) are programs to everything below bash: whatever can start a program
+//!   can start them, and where their caller goes they end.
 
 mod client_wire;
 mod clock;
@@ -32,7 +34,7 @@ mod wire;
 pub use clock::{ClockHold, Deadline, LineClock};
 pub use command::{CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, Input, Output, Said};
 pub use error::ShellError;
-pub use jobs::Job;
+pub use jobs::{Job, Jobs};
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};
 pub use place::place_ax;
 pub use shell::{Shell, ShellOptions};

@@ -16,20 +16,22 @@ use tokio::time::timeout;
 use crate::session::Session;
 use crate::sweep;
 use crate::wire::{self, Event, Supervisor};
-use crate::{ShellError, ShellOptions};
+use crate::{Jobs, ShellError, ShellOptions};
 
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// The supervisor needs 200 ms for processes that do not want to end, 2 s for those that cannot.
 const END_LIMIT: Duration = Duration::from_secs(5);
 const SEND_LIMIT: Duration = Duration::from_secs(5);
 const EVENTS: usize = 16;
+const FRAMES: usize = 16;
 const READ_SIZE: usize = 256 * 1024;
 
 /// Dropping it lets the supervisor end everything and go.
 pub(crate) struct Link {
-    stdin: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    /// To the task that writes; without it that ends, and with it the supervisor's stdin.
+    frames: Option<mpsc::Sender<Vec<u8>>>,
     events: mpsc::Receiver<Event>,
-    /// The line whose output is wanted; that of all others is dropped as it comes.
+    /// The line whose output is wanted; that of all others is their job's.
     wanted: Arc<AtomicU64>,
     /// `Child` kills when it is dropped, and a killed supervisor cannot end its tree. So it is never
     /// dropped before the supervisor has gone: the end of its stdin is what ends it.
@@ -44,6 +46,7 @@ impl Link {
         processes: &dyn Processes,
         options: &ShellOptions,
         session: Option<&Session>,
+        jobs: &Jobs,
     ) -> Result<Self, ShellError> {
         let mark = sweep::mark();
         let mut env = session.map_or_else(|| options.env.clone(), |session| session.with_path(&options.env));
@@ -56,12 +59,15 @@ impl Link {
         };
         let (sender, events) = mpsc::channel(EVENTS);
         let wanted = Arc::new(AtomicU64::new(0));
-        // Owned by the pipe it reads: it ends when the supervisor does, which the drop of `stdin` brings about.
-        tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted)));
-        let mut link =
-            Self { stdin: Some(pipes.stdin), events, wanted, child: Some(ManuallyDrop::new(child)), mark };
+        // Both are owned by their pipes: they end when the supervisor does, which the drop of `frames` brings about.
+        tokio::spawn(forward(pipes.stdout, pipes.stderr, sender, Arc::clone(&wanted), jobs.clone()));
+        let (frames, queue) = mpsc::channel(FRAMES);
+        jobs.supervised_by(frames.downgrade());
+        tokio::spawn(write(pipes.stdin, queue));
+        let child = Some(ManuallyDrop::new(child));
+        let mut link = Self { frames: Some(frames), events, wanted, child, mark };
         let folder = session.map_or(Path::new(""), Session::path);
-        link.send(&wire::start(&options.shell, &options.cwd, folder)).await;
+        link.send(wire::start(&options.shell, &options.cwd, folder)).await;
         let supervisor = link.ready().await?;
         if let Some(session) = session {
             session.supervised_by(supervisor);
@@ -82,7 +88,7 @@ impl Link {
                     Event::Ready(supervisor) => return Ok(supervisor),
                     Event::Failed(text) => return Err(ShellError::Bash(text)),
                     Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    Event::Output { .. } | Event::Done(_) => {}
+                    Event::Output { .. } | Event::Done(_) | Event::Jobs { .. } => {}
                 }
             }
         };
@@ -90,26 +96,24 @@ impl Link {
     }
 
     pub(crate) async fn restart(&mut self) -> Result<(), ShellError> {
-        self.want(0);
         while self.events.try_recv().is_ok() {}
-        self.send(&wire::fresh()).await;
+        self.send(wire::fresh()).await;
         self.ready().await.map(drop)
     }
 
     /// A failure shows as the end of the events, or as their absence.
-    pub(crate) async fn send(&mut self, frame: &[u8]) {
-        let Some(stdin) = &mut self.stdin else { return };
-        let write = async {
-            stdin.write_all(frame).await?;
-            stdin.flush().await
-        };
-        if !matches!(timeout(SEND_LIMIT, write).await, Ok(Ok(()))) {
-            self.stdin = None;
+    pub(crate) async fn send(&mut self, frame: Vec<u8>) {
+        if let Some(frames) = &self.frames
+            && frames.send(frame).await.is_err()
+        {
+            self.frames = None;
         }
     }
 
-    pub(crate) fn want(&self, id: u64) {
+    /// Takes output of this line only, as long as the result lives.
+    pub(crate) fn want(&self, id: u64) -> Wanted {
         self.wanted.store(id, Ordering::Relaxed);
+        Wanted(Arc::clone(&self.wanted))
     }
 
     pub(crate) async fn next(&mut self) -> Event {
@@ -118,7 +122,7 @@ impl Link {
 
     /// Ends bash and everything below it, and waits for that.
     pub(crate) async fn close(mut self) {
-        self.send(&wire::quit()).await;
+        self.send(wire::quit()).await;
         let Some(child) = self.let_go() else { return };
         // One that was killed has ended nothing.
         if let Some(Ended::Signal(_)) = end(child).await {
@@ -127,7 +131,7 @@ impl Link {
     }
 
     fn let_go(&mut self) -> Option<ManuallyDrop<Box<dyn Child>>> {
-        self.stdin = None;
+        self.frames = None;
         self.events.close();
         self.child.take()
     }
@@ -158,18 +162,49 @@ async fn end(mut child: ManuallyDrop<Box<dyn Child>>) -> Option<Ended> {
     ended
 }
 
+/// See [`Link::want`].
+pub(crate) struct Wanted(Arc<AtomicU64>);
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+async fn write(mut stdin: Box<dyn AsyncWrite + Send + Unpin>, mut frames: mpsc::Receiver<Vec<u8>>) {
+    while let Some(frame) = frames.recv().await {
+        let write = async {
+            stdin.write_all(&frame).await?;
+            stdin.flush().await
+        };
+        if !matches!(timeout(SEND_LIMIT, write).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
 async fn forward(
     stdout: Box<dyn AsyncRead + Send + Unpin>,
     stderr: Box<dyn AsyncRead + Send + Unpin>,
     events: mpsc::Sender<Event>,
     wanted: Arc<AtomicU64>,
+    jobs: Jobs,
 ) {
     let mut stdout = BufReader::with_capacity(READ_SIZE, stdout);
     while let Some(event) = wire::read_event(&mut stdout).await {
-        let is_late = matches!(event, Event::Output { id, .. } if id != wanted.load(Ordering::Relaxed));
-        if !is_late {
-            // Reading goes on when nobody listens any more, so that the supervisor never waits for us.
-            let _ = events.send(event).await;
+        match event {
+            Event::Output { id, bytes, .. } if id != wanted.load(Ordering::Relaxed) => {
+                jobs.printed(id, &bytes)
+            }
+            Event::Jobs { query, jobs: list } => jobs.told(query, list),
+            event => {
+                // What the line's processes print from now on is no longer the line's.
+                if let Event::Done(done) = &event {
+                    let _ = wanted.compare_exchange(done.id, 0, Ordering::Relaxed, Ordering::Relaxed);
+                }
+                // Reading goes on when nobody listens any more, so that the supervisor never waits for us.
+                let _ = events.send(event).await;
+            }
         }
     }
     let mut said = String::new();

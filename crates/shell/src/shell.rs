@@ -17,7 +17,9 @@ use crate::link::Link;
 use crate::session::Session;
 use crate::sweep::sweep;
 use crate::wire::{self, Done, Event, How};
-use crate::{CommandHost, LineClock, LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream};
+use crate::{
+    CommandHost, Jobs, LineClock, LineEnd, LineExit, LineLimits, LiveChunk, ShellError, Spool, Stream,
+};
 
 /// Between TERM and KILL for a line that has to end.
 const GRACE_MS: u32 = 300;
@@ -62,7 +64,9 @@ pub struct Shell {
     /// After the link, so that the supervisor goes first.
     session: Option<Session>,
     cwd: PathBuf,
-    jobs: usize,
+    jobs: Jobs,
+    /// Background processes at the end of the last line.
+    left: usize,
     last_id: u64,
     /// A line whose `run` was dropped before its end.
     unfinished: Option<u64>,
@@ -82,7 +86,8 @@ enum Stop {
 impl Shell {
     pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
         let session = options.commands.clone().map(|host| Session::make(host, &options.ax)).transpose()?;
-        let link = Link::start(&*processes, &options, session.as_ref()).await?;
+        let jobs = Jobs::default();
+        let link = Link::start(&*processes, &options, session.as_ref(), &jobs).await?;
         let cwd = options.cwd.clone();
         Ok(Self {
             processes,
@@ -90,7 +95,8 @@ impl Shell {
             link: Some(link),
             session,
             cwd,
-            jobs: 0,
+            jobs,
+            left: 0,
             last_id: 0,
             unfinished: None,
             replaced: false,
@@ -111,6 +117,11 @@ impl Shell {
     /// The folder bash was in at the end of the last line.
     pub fn cwd(&self) -> &Path {
         &self.cwd
+    }
+
+    /// What lines have left running. It may be asked while a line runs.
+    pub fn jobs(&self) -> Jobs {
+        self.jobs.clone()
     }
 
     /// Runs one line, which may be many lines of script. It ends by itself, by its time-out or by `cancel`;
@@ -154,7 +165,7 @@ impl Shell {
         }
         let (exit, done) = result?;
         self.cwd.clone_from(&done.cwd);
-        self.jobs = done.jobs;
+        self.left = done.jobs;
         let [stdout, stderr] = outputs;
         Ok(LineEnd {
             exit,
@@ -175,7 +186,7 @@ impl Shell {
             stderr: Spool::new(0),
             cwd: self.cwd.clone(),
             respawned: false,
-            jobs: self.jobs,
+            jobs: self.left,
             elapsed: Duration::ZERO,
         }
     }
@@ -191,6 +202,7 @@ impl Shell {
     ) -> Result<(LineExit, Done), ShellError> {
         let unfinished = self.unfinished.replace(id);
         let clock = LineClock::default();
+        self.jobs.line_begins(id, line);
         if let Some(session) = &mut self.session {
             session.mend()?;
             session.shared().line_begins(id, clock.clone());
@@ -199,18 +211,18 @@ impl Shell {
             Some(link) => link,
             none => {
                 let options = ShellOptions { cwd: nearest(&self.cwd), ..self.options.clone() };
-                none.insert(Link::start(&*self.processes, &options, self.session.as_ref()).await?)
+                none.insert(Link::start(&*self.processes, &options, self.session.as_ref(), &self.jobs).await?)
             }
         };
-        link.want(id);
+        let _wanted = link.want(id);
         if let Some(old) = unfinished {
-            link.send(&wire::stop(old, 0)).await;
+            link.send(wire::stop(old, 0)).await;
         }
         // An unfinished line ends first: the supervisor keeps the next one until then.
         if let Some(code) = self.code.take() {
-            link.send(&wire::code(code)).await;
+            link.send(wire::code(code)).await;
         }
-        link.send(&wire::run(id, line)).await;
+        link.send(wire::run(id, line)).await;
         let mut stop = None;
         let mut deadline = Deadline::new(limit, &clock);
         loop {
@@ -221,13 +233,12 @@ impl Shell {
                         continue;
                     }
                     Event::Done(done) if done.id == id => {
-                        link.want(0);
                         self.unfinished = None;
                         return Ok((exit(&done.how, stop), done));
                     }
                     Event::Failed(text) => return Err(ShellError::Bash(text)),
                     Event::Gone(text) => return Err(ShellError::SupervisorGone(text)),
-                    Event::Output { .. } | Event::Done(_) | Event::Ready(_) => continue,
+                    Event::Output { .. } | Event::Done(_) | Event::Ready(_) | Event::Jobs { .. } => continue,
                 },
                 () = deadline.passed() => match stop {
                     None => Stop::Timeout,
@@ -237,7 +248,7 @@ impl Shell {
             };
             stop = Some(why);
             deadline = Deadline::new(STUCK_LIMIT, &LineClock::default());
-            link.send(&wire::stop(id, GRACE_MS)).await;
+            link.send(wire::stop(id, GRACE_MS)).await;
         }
     }
 
@@ -249,7 +260,7 @@ impl Shell {
         self.cwd.clone_from(&self.options.cwd);
         let result = match &mut self.link {
             Some(link) => link.restart().await,
-            none => Link::start(&*self.processes, &self.options, self.session.as_ref())
+            none => Link::start(&*self.processes, &self.options, self.session.as_ref(), &self.jobs)
                 .await
                 .map(|link| *none = Some(link)),
         };

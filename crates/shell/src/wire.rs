@@ -21,6 +21,11 @@ pub(crate) enum Event {
         bytes: Vec<u8>,
     },
     Done(Done),
+    /// What lines have left running, each by its line with the processes that live.
+    Jobs {
+        query: u64,
+        jobs: Vec<(u64, Vec<u32>)>,
+    },
     Failed(String),
     /// No more frames will come, with what the supervisor had to say about it.
     Gone(String),
@@ -69,6 +74,15 @@ pub(crate) fn fresh() -> Vec<u8> {
     frame(b'F', &[])
 }
 
+/// Asks for [`Event::Jobs`].
+pub(crate) fn jobs(query: u64) -> Vec<u8> {
+    frame(b'J', &[&query.to_le_bytes()])
+}
+
+pub(crate) fn end_job(id: u64, grace_ms: u32) -> Vec<u8> {
+    frame(b'T', &[&id.to_le_bytes(), &grace_ms.to_le_bytes()])
+}
+
 pub(crate) fn quit() -> Vec<u8> {
     frame(b'Q', &[])
 }
@@ -98,6 +112,7 @@ pub(crate) async fn read_event(from: &mut (impl AsyncRead + Unpin)) -> Option<Ev
         b'o' => output(Stream::Stdout, payload),
         b'e' => output(Stream::Stderr, payload),
         b'd' => done(&payload).map(Event::Done),
+        b'j' => jobs_of(&payload),
         b'f' => Some(Event::Failed(String::from_utf8_lossy(&payload).into_owned())),
         _ => None,
     }
@@ -115,6 +130,20 @@ fn output(stream: Stream, mut bytes: Vec<u8>) -> Option<Event> {
     let id = u64::from_le_bytes(*bytes.first_chunk()?);
     bytes.drain(..8);
     Some(Event::Output { id, stream, bytes })
+}
+
+fn jobs_of(payload: &[u8]) -> Option<Event> {
+    let (query, mut rest) = payload.split_first_chunk()?;
+    let mut jobs = Vec::new();
+    while !rest.is_empty() {
+        let (id, more) = rest.split_first_chunk()?;
+        let (count, more) = more.split_first_chunk()?;
+        let (pids, more) = more.split_at_checked(4 * u32::from_le_bytes(*count) as usize)?;
+        let (pids, _) = pids.as_chunks();
+        jobs.push((u64::from_le_bytes(*id), pids.iter().map(|pid| u32::from_le_bytes(*pid)).collect()));
+        rest = more;
+    }
+    Some(Event::Jobs { query: u64::from_le_bytes(*query), jobs })
 }
 
 fn done(payload: &[u8]) -> Option<Done> {

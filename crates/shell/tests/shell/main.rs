@@ -9,6 +9,7 @@ mod ending;
 mod harness;
 mod host;
 mod io;
+mod jobs;
 mod rest;
 mod session;
 mod state;
