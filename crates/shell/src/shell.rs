@@ -111,7 +111,7 @@ impl Shell {
 
     /// Background processes that lived at the end of the last line.
     pub fn job_count(&self) -> usize {
-        self.jobs
+        self.left
     }
 
     /// The folder bash was in at the end of the last line.

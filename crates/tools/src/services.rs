@@ -9,7 +9,7 @@ use lathe_blobs::Blobs;
 use lathe_edit::syntax::SyntaxCache;
 use lathe_protocol::OutputStream;
 use lathe_redact::Redactor;
-use lathe_shell::{CommandHost, Shell, ShellError, ShellOptions, place_ax};
+use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, place_ax};
 use lathe_workspace::{Files, Processes};
 
 use crate::check::Checks;
@@ -48,6 +48,8 @@ pub struct Services {
     shell: Mutex<Option<Shell>>,
     /// What the shell's own commands are; set once, before it starts.
     commands: OnceLock<AgentCommands>,
+    /// What the shell has left running; it can be asked while a line runs.
+    jobs: Mutex<Option<Jobs>>,
     /// Whether a line may have changed what the names of commands mean.
     renamed: AtomicBool,
     /// The call whose line ran last, or runs.
@@ -76,6 +78,7 @@ impl Services {
             graph: Arc::default(),
             shell: Mutex::new(None),
             commands: OnceLock::new(),
+            jobs: Mutex::default(),
             renamed: AtomicBool::new(false),
             line: Mutex::default(),
         }
@@ -98,6 +101,10 @@ impl Services {
 
     pub(crate) fn commands(&self) -> Option<&AgentCommands> {
         self.commands.get()
+    }
+
+    pub(crate) fn jobs(&self) -> Option<Jobs> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The call whose line runs, or ran last: what it left in the background may still ask.
@@ -141,7 +148,9 @@ impl Services {
             shell: self.plan.shell.clone(),
             commands: self.commands.get().map(|commands| Arc::new(commands.clone()) as Arc<dyn CommandHost>),
         };
-        Shell::start(Arc::clone(&self.processes), options).await
+        let shell = Shell::start(Arc::clone(&self.processes), options).await?;
+        *self.jobs.lock().unwrap_or_else(PoisonError::into_inner) = Some(shell.jobs());
+        Ok(shell)
     }
 
     pub(crate) fn put_shell(&self, shell: Shell) {

@@ -41,8 +41,10 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
             Printout::out(format!("File edited successfully: {}\n", edited.path))
         }
         Data::Edited(edited) => {
-            let words = untagged(&face::words(data, CAP));
-            Printout::out(format!("File edited successfully: {}\n{}", edited.path, words.out))
+            let words = face::words(data, CAP);
+            let is_tag = |line: &&str| line.starts_with("<file path=") || *line == "</file>";
+            let words: Vec<&str> = words.lines().filter(|line| !is_tag(line)).collect();
+            Printout::out(format!("File edited successfully: {}\n{}\n", edited.path, words.join("\n")))
         }
         Data::Found(found) => {
             let mut out = String::new();
