@@ -468,11 +468,7 @@ impl Actor {
         self.append(self.at_call(id.clone()), CallStarted {})?;
         let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes).cloned().collect();
         let recalled = self.recall(prepared.tool, paths);
-        let judge = Judge {
-            gate: self.setup.gate.clone(),
-            actor: Who::Model,
-            mode: self.state.options.mode,
-        };
+        let judge = Judge { gate: self.setup.gate.clone(), actor: Who::Model, mode: self.state.options.mode };
         let context = RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
             live: self.live(id.clone()),

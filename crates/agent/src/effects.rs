@@ -7,8 +7,8 @@ use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
-    CallFinished, CallId, Command, CommandRan, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo, ToolErrorKind,
-    Update,
+    CallFinished, CallId, Command, CommandRan, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo,
+    ToolErrorKind, Update,
 };
 use lathe_tools::{Prepared, Recalled, RunContext, Toolbox};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};

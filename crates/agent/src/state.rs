@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
-    AgentState, CallDecided, CallFinished, CallId, CommandId, CommandRan, Digest, Ending, EndingRule, Event, Fact, Lane,
-    ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StepState, StopReason,
-    TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
+    AgentState, CallDecided, CallFinished, CallId, CommandId, CommandRan, Digest, Ending, EndingRule, Event,
+    Fact, Lane, ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StepState,
+    StopReason, TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
 };
 use serde::{Deserialize, Serialize};
 

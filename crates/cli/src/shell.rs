@@ -192,7 +192,12 @@ struct Words {
 impl Completer for Words {
     type Candidate = Pair;
 
-    fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = line.get(..at).unwrap_or(line);
         let start = before.rfind(|c: char| c.is_whitespace() || "|;&(".contains(c)).map_or(0, |at| at + 1);
         let word = before.get(start..).unwrap_or_default();

@@ -33,7 +33,7 @@ pub use load::{Config, Flag, Inputs, load};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;
 pub use sections::{
-    Console, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, ProviderSection, RunSection,
-    Settings, ToolsSection,
+    Console, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, ProviderSection,
+    RunSection, Settings, ToolsSection,
 };
 pub use show::{Row, trae_show_config};

@@ -124,14 +124,21 @@ mod tests {
     fn declarations_of_every_provider_are_read() {
         let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
         for text in [
-            format!(r#"[{{"type":"function","function":{{"name":"a","description":"d","parameters":{schema}}}}}]"#),
+            format!(
+                r#"[{{"type":"function","function":{{"name":"a","description":"d","parameters":{schema}}}}}]"#
+            ),
             format!(r#"[{{"name":"a","description":"d","input_schema":{schema}}}]"#),
             format!(r#"{{"name":"a","description":"d","inputSchema":{schema}}}"#),
-            format!(r#"[{{"functionDeclarations":[{{"name":"a","description":"d","parametersJsonSchema":{schema}}}]}}]"#),
+            format!(
+                r#"[{{"functionDeclarations":[{{"name":"a","description":"d","parametersJsonSchema":{schema}}}]}}]"#
+            ),
             format!(r#"{{"tools":[{{"name":"a","description":"d","parameters":{schema}}}]}}"#),
         ] {
             let [tool] = &declared(&text).unwrap()[..] else { panic!("{text}") };
-            assert_eq!((tool.name.as_str(), tool.description.as_str(), tool.schema.get()), ("a", "d", schema));
+            assert_eq!(
+                (tool.name.as_str(), tool.description.as_str(), tool.schema.get()),
+                ("a", "d", schema)
+            );
         }
         for (text, expected) in [
             ("[", "it is no JSON"),

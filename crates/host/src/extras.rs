@@ -94,7 +94,8 @@ impl FieldDomain {
     fn read(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let name = &self.name;
         let wrong = |reason: String| HostError::Field { domain: name.clone(), reason };
-        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        {
             return Err(wrong("a domain is named with letters, digits, `_`, `-` and `.`".to_owned()));
         }
         if self.command.trim().is_empty() {

@@ -41,7 +41,9 @@ pub struct PersonShell {
 /// How a line ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellLine {
-    Ended { code: i32 },
+    Ended {
+        code: i32,
+    },
     /// The gate said no, and why.
     Denied(String),
 }

@@ -95,7 +95,8 @@ impl Host {
         }
         self.home().make()?;
         // Nobody's program is started for a tool of our own.
-        let outside = if built_in { Vec::new() } else { run.extras.outside(&folder, self.home().path()).await? };
+        let outside =
+            if built_in { Vec::new() } else { run.extras.outside(&folder, self.home().path()).await? };
         let services = self.services(&folder, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);

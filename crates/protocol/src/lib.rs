@@ -25,8 +25,8 @@ pub use digest::{Digest, Digesting};
 pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
-    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, Dangling, Ending,
-    CommandRan, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
+    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, Dangling,
+    Ending, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
     ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound,
     RunResumed, SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact,
     interrupted,

@@ -103,6 +103,11 @@ impl Jobs {
         timeout(KILL_LIMIT, gone).await.is_ok()
     }
 
+    /// A fresh shell has left nothing behind.
+    pub(crate) fn forget(&self) {
+        self.lock().jobs.clear();
+    }
+
     async fn is_alive(&self, id: u64) -> bool {
         self.ask().await;
         self.lock().jobs.get(&id).is_some_and(|record| !record.pids.is_empty())

@@ -267,6 +267,7 @@ impl Shell {
         if result.is_err() {
             self.link = None;
         }
+        self.jobs.forget();
         result
     }
 

@@ -50,6 +50,7 @@ pub struct Services {
     commands: OnceLock<AgentCommands>,
     /// What the shell has left running; it can be asked while a line runs.
     jobs: Mutex<Option<Jobs>>,
+    code: Mutex<Option<i32>>,
     /// Whether a line may have changed what the names of commands mean.
     renamed: AtomicBool,
     /// The call whose line ran last, or runs.
@@ -79,6 +80,7 @@ impl Services {
             shell: Mutex::new(None),
             commands: OnceLock::new(),
             jobs: Mutex::default(),
+            code: Mutex::default(),
             renamed: AtomicBool::new(false),
             line: Mutex::default(),
         }
@@ -125,6 +127,11 @@ impl Services {
         self.renamed.store(true, Ordering::Relaxed);
     }
 
+    /// What `$?` is for the next line of the shell, which may not have been started yet.
+    pub(crate) fn ended_with(&self, code: i32) {
+        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = Some(code);
+    }
+
     /// The shell, if it is running. The caller puts it back.
     pub(crate) fn held_shell(&self) -> Option<Shell> {
         self.held()
@@ -133,10 +140,14 @@ impl Services {
     /// The shell, started if there is none. The caller owns it until it is put back: the lanes of the scheduler see to it
     /// that no two calls want it at once.
     pub(crate) async fn take_shell(&self) -> Result<Shell, ShellError> {
-        if let Some(shell) = self.held() {
-            return Ok(shell);
+        let mut shell = match self.held() {
+            Some(shell) => shell,
+            None => self.start_shell().await?,
+        };
+        if let Some(code) = self.code.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            shell.set_code(code);
         }
-        self.start_shell().await
+        Ok(shell)
     }
 
     async fn start_shell(&self) -> Result<Shell, ShellError> {
@@ -168,6 +179,7 @@ impl Services {
         };
         self.put_shell(shell);
         self.renamed.store(false, Ordering::Relaxed);
+        *self.code.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
 

@@ -53,7 +53,7 @@ fn a_journal_of_format_1_is_read_for_ever() {
     fs::copy(golden("v1.db"), home.file("golden.db")).unwrap();
     assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
     let mut journal = home.open("golden");
-    assert_eq!(journal.last(), Seq(23));
+    assert_eq!(journal.last(), Seq(24));
     append_all(&mut journal, [note("it can be gone on with")]);
 }
 
@@ -83,8 +83,9 @@ fn the_golden_lines_hold_every_kind() {
         Fact::RewindUndone(_) => 19,
         Fact::FilesRestored(_) => 20,
         Fact::QuestionAsked(_) => 21,
+        Fact::CommandRan(_) => 22,
     };
     let seen: BTreeSet<i32> =
         lines().iter().map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact)).collect();
-    assert_eq!(seen, (0..=21).collect());
+    assert_eq!(seen, (0..=22).collect());
 }

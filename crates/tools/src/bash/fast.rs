@@ -6,8 +6,8 @@
 
 /// Words by which a line may change what a later line means. A descriptor, a folder or a variable does not.
 const CHANGES: [&str; 22] = [
-    "alias", "function", "()", "PATH", "hash", "enable", "source", ". ", "eval", "exec", "set", "shopt", "trap",
-    "umask", "exit", "return", "builtin", "command", "ulimit", "$'", "POSIX", "BASH",
+    "alias", "function", "()", "PATH", "hash", "enable", "source", ". ", "eval", "exec", "set", "shopt",
+    "trap", "umask", "exit", "return", "builtin", "command", "ulimit", "$'", "POSIX", "BASH",
 ];
 
 /// Whether a line leaves the names of commands as they were.
@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn a_line_that_may_rename_commands_is_seen() {
-        for line in ["view() { :; }", "alias view=ls", "PATH=/bin", "set -e", ". ./env", "eval x", "trap x DEBUG"] {
+        for line in
+            ["view() { :; }", "alias view=ls", "PATH=/bin", "set -e", ". ./env", "eval x", "trap x DEBUG"]
+        {
             assert!(!leaves_names(line), "{line}");
         }
         for line in ["ls", "cargo test 2>&1 | tail", "cd sub && view a", "export A=1"] {

@@ -16,8 +16,8 @@ use lathe_changes::TreeChange;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
 use lathe_shell::{
-    CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits, LiveChunk,
-    Output, Said, Shell, ShellError,
+    CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits,
+    LiveChunk, Output, Said, Shell, ShellError,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -147,14 +147,17 @@ impl Line {
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
         tracking.before().await;
-        let data = self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
+        let data =
+            self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         let own = line.take_changes();
         match tracking.after().await {
             Ok(mut compared) => {
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
-                let known = |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
-                let lost = |change: &TreeChange| compared.not_undoable.iter().any(|lost| lost.path == change.path);
+                let known =
+                    |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
+                let lost =
+                    |change: &TreeChange| compared.not_undoable.iter().any(|lost| lost.path == change.path);
                 let added: Vec<TreeChange> = own
                     .into_iter()
                     .filter(|change| !known(change) && (lost(change) || !tracking.is_on()))
@@ -192,12 +195,12 @@ impl Line {
         if matches!(name.as_str(), "read" | "jobs" | "done") || !commands.names().contains(name) {
             return None;
         }
-        let mut shell = services.held_shell();
+        let shell = services.held_shell();
         let cwd = shell.as_ref().map_or_else(|| services.root.clone(), |shell| shell.cwd().to_owned());
         let seconds = self.timeout.unwrap_or(context.line_seconds);
         let ran = run_direct(commands, words, &cwd, context, Duration::from_secs(seconds.into())).await;
-        if let (Some(shell), Ok(ran)) = (&mut shell, &ran) {
-            shell.set_code(ran.exit.code());
+        if let Ok(ran) = &ran {
+            services.ended_with(ran.exit.code());
         }
         let jobs = shell.as_ref().map_or(0, Shell::job_count);
         if let Some(shell) = shell {

@@ -49,7 +49,10 @@ fn schema() -> Raw {
 fn adapt(value: Value) -> Result<Adapted, Problem> {
     let Arguments { command, restart } = arguments(value)?;
     if let Some(command) = &command
-        && command.trim_start().strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '(']))
+        && command
+            .trim_start()
+            .strip_prefix(NAME)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\n', '(']))
     {
         return Err(Problem::Arguments(
             "Bash is the name of this tool, not a command. Give the command itself: {\"command\": \"ls -la\"}, or {\"command\": \"view src/main.rs\"}. For a nested shell write it small: bash -c '...'".to_owned(),
@@ -202,7 +205,13 @@ mod tests {
     fn a_failure_is_told_by_what_was_said_and_names_the_command_it_is_about() {
         for (command, code, stderr, expected, base) in [
             ("foo -x", 127, "bash: line 1: foo: command not found\n", Category::CommandNotFound, "foo"),
-            ("cd x && viw y", 127, "bash: line 1: viw: command not found\n", Category::CommandNotFound, "viw"),
+            (
+                "cd x && viw y",
+                127,
+                "bash: line 1: viw: command not found\n",
+                Category::CommandNotFound,
+                "viw",
+            ),
             (
                 "cd x && view --ofset 1",
                 2,

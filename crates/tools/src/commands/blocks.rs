@@ -77,7 +77,10 @@ mod tests {
             ("hello\n", "line 1: a block is"),
             ("<<<<<<< SEARCH\na\n", "the block of line 1 has no `=======`"),
             ("<<<<<<< SEARCH\na\n=======\nb\n", "the block of line 1 has no `>>>>>>> REPLACE`"),
-            ("<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n", "the block of line 1 has nothing to search for"),
+            (
+                "<<<<<<< SEARCH\n=======\nb\n>>>>>>> REPLACE\n",
+                "the block of line 1 has nothing to search for",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.starts_with(expected), "{text:?}: {error}");

@@ -83,7 +83,8 @@ impl AgentCommands {
         };
         if given.from_input {
             let read = running.input().await.and_then(|bytes| {
-                let text = String::from_utf8(bytes).map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
+                let text =
+                    String::from_utf8(bytes).map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
                 super::typed::object(&text)
             });
             match read {
@@ -122,7 +123,9 @@ impl AgentCommands {
         names.sort();
         names.dedup();
         if names.is_empty() {
-            return running.print("There are no field domains. `[field.NAME]` in config.toml adds one.\n".to_owned()).await;
+            return running
+                .print("There are no field domains. `[field.NAME]` in config.toml adds one.\n".to_owned())
+                .await;
         }
         let rows = names.iter().map(|domain| {
             let count = all.iter().filter(|tool| tool.domain.name == *domain).count();
@@ -162,11 +165,8 @@ impl AgentCommands {
         rows.extend(own.map(|(name, about)| (name.to_owned(), format!("{name}: {about}\n"))));
         rows.extend(self.field.all().iter().map(|tool| (tool.command(), row_of(tool))));
         let pattern = running.words.join(" ");
-        let found: String = rows
-            .into_iter()
-            .filter(|(name, row)| matches(&pattern, name, row))
-            .map(|(_, row)| row)
-            .collect();
+        let found: String =
+            rows.into_iter().filter(|(name, row)| matches(&pattern, name, row)).map(|(_, row)| row).collect();
         if found.is_empty() {
             return running.complain(&format!("no command matches {pattern:?}"), code::FAILED).await;
         }

@@ -24,8 +24,7 @@ pub(crate) fn usage(name: &str, grammar: &Grammar) -> String {
 
 /// `--help`: everything the schema knows.
 pub(crate) fn whole(name: &str, description: &str, grammar: &Grammar, notes: &str) -> String {
-    let mut text =
-        format!("Tool: {name}\nDescription: {description}\nUsage: {}\n", usage(name, grammar));
+    let mut text = format!("Tool: {name}\nDescription: {description}\nUsage: {}\n", usage(name, grammar));
     let (required, optional): (Vec<&Parameter>, Vec<&Parameter>) =
         grammar.parameters.iter().partition(|parameter| parameter.required);
     if !grammar.parameters.is_empty() {

@@ -37,12 +37,16 @@ impl AgentCommands {
                     }
                     None => running.complain(&format!("there is no job {id}; see: jobs"), code::FAILED).await,
                 },
-                Err(_) => running.complain(&format!("{id:?} is no number of a job; see: jobs"), code::USAGE).await,
+                Err(_) => {
+                    running.complain(&format!("{id:?} is no number of a job; see: jobs"), code::USAGE).await
+                }
             },
             ["kill", id] => match id.parse() {
                 Ok(id) if jobs.kill(id).await => running.print(format!("Job {id} was ended.\n")).await,
                 Ok(id) => running.complain(&format!("no job {id} is running; see: jobs"), code::FAILED).await,
-                Err(_) => running.complain(&format!("{id:?} is no number of a job; see: jobs"), code::USAGE).await,
+                Err(_) => {
+                    running.complain(&format!("{id:?} is no number of a job; see: jobs"), code::USAGE).await
+                }
             },
             _ => running.complain(&format!("Unexpected argument\nUsage: {USAGE}"), code::USAGE).await,
         }

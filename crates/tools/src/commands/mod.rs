@@ -61,7 +61,9 @@ pub(crate) struct AgentCommands {
 
 impl CommandHost for AgentCommands {
     fn names(&self) -> Vec<String> {
-        let built_in = self.offered().flat_map(|command| [command.name].into_iter().chain(command.aliases.iter().copied()));
+        let built_in = self
+            .offered()
+            .flat_map(|command| [command.name].into_iter().chain(command.aliases.iter().copied()));
         let own = ["commands", "jobs", "field"].into_iter();
         built_in.chain(own).map(str::to_owned).chain(self.field.names()).collect()
     }
@@ -115,8 +117,7 @@ impl AgentCommands {
             reason: "it only reads".to_owned(),
         };
         let left = Left::default();
-        let mut running =
-            Running { name, words, call, io, line, decision, began: Instant::now(), left };
+        let mut running = Running { name, words, call, io, line, decision, began: Instant::now(), left };
         let code = self.dispatch(&mut running).await;
         running.finish(code).await
     }
@@ -290,7 +291,9 @@ impl Running {
     /// Prints what a tool came to; its exit code.
     async fn told(&mut self, outcome: Outcome) -> u8 {
         if let Some(error) = &outcome.unrecorded {
-            let words = format!("The change was made, but its content could not be recorded (not undoable): {error}\n");
+            let words = format!(
+                "The change was made, but its content could not be recorded (not undoable): {error}\n"
+            );
             self.note(&words).await;
         }
         match outcome.data {

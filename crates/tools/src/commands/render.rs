@@ -77,16 +77,14 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
             if found.files.is_empty() {
                 return Printout::nothing("No files found matching pattern");
             }
-            let out: String =
-                found.files.iter().map(|file| format!("{}\n", near(&file.path, cwd))).collect();
+            let out: String = found.files.iter().map(|file| format!("{}\n", near(&file.path, cwd))).collect();
             let hidden = found.total - found.files.len();
-            let err =
-                if hidden > 0 { format!("{hidden} more files; give --limit\n") } else { String::new() };
+            let err = if hidden > 0 { format!("{hidden} more files; give --limit\n") } else { String::new() };
             Printout { out, err, code: 0 }
         }
-        Data::Listing(listing) if plain => Printout::out(
-            listing.entries.iter().map(|entry| format!("{}\n", entry.name)).collect::<String>(),
-        ),
+        Data::Listing(listing) if plain => {
+            Printout::out(listing.entries.iter().map(|entry| format!("{}\n", entry.name)).collect::<String>())
+        }
         Data::Folder(folder) if plain => {
             Printout::out(folder.entries.iter().map(|entry| format!("{entry}\n")).collect::<String>())
         }

@@ -181,19 +181,21 @@ struct CkgWords {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
 enum CkgCommand {
-    SearchFunction,
-    SearchClass,
-    SearchClassMethod,
+    #[serde(rename = "search_function")]
+    Function,
+    #[serde(rename = "search_class")]
+    Class,
+    #[serde(rename = "search_class_method")]
+    ClassMethod,
 }
 
 impl CkgCommand {
     fn name(&self) -> &'static str {
         match self {
-            Self::SearchFunction => "search_function",
-            Self::SearchClass => "search_class",
-            Self::SearchClassMethod => "search_class_method",
+            Self::Function => "search_function",
+            Self::Class => "search_class",
+            Self::ClassMethod => "search_class_method",
         }
     }
 }
@@ -293,7 +295,13 @@ pub(crate) static COMMANDS: [Command; 15] = [
         notes: include_str!("notes/search.md"),
         kind: Kind::Search,
         schema: schema_of::<search::Arguments>,
-        short: &[('i', "ignore_case"), ('l', "files_only"), ('F', "literal"), ('C', "context"), ('g', "glob")],
+        short: &[
+            ('i', "ignore_case"),
+            ('l', "files_only"),
+            ('F', "literal"),
+            ('C', "context"),
+            ('g', "glob"),
+        ],
         rest: None,
         input: None,
         paths: &["path"],

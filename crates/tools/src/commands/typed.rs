@@ -57,7 +57,9 @@ pub(crate) struct Grammar {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Request {
     /// One line of help, or all of it.
-    Help { whole: bool },
+    Help {
+        whole: bool,
+    },
     Run(Given),
 }
 
@@ -76,8 +78,13 @@ impl Grammar {
         short: &'static [(char, &'static str)],
         rest: Option<&'static str>,
     ) -> Self {
-        let required: Vec<&str> =
-            schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let properties = schema.get("properties").and_then(Value::as_object);
         let parameters = properties.into_iter().flatten().map(|(name, property)| Parameter {
             name: name.clone(),
@@ -145,6 +152,11 @@ impl Grammar {
             .filter(|parameter| !given.arguments.contains_key(&parameter.name))
             .map(|parameter| parameter.name.clone())
             .collect();
+        // In the order of the schema, however the words were given.
+        let place = |name: &String| self.parameters.iter().position(|parameter| parameter.name == *name);
+        let mut arguments: Vec<(String, Value)> = given.arguments.into_iter().collect();
+        arguments.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+        given.arguments = arguments.into_iter().collect();
         Ok(Request::Run(given))
     }
 
@@ -378,10 +390,7 @@ mod tests {
             (&["f", "--mode", "c"], "--mode: \"c\" is none of a, b"),
             (&["f", "--deeep"], "Unknown option: --deeep. Did you mean --deep?"),
             (&["f", "--deep=x"], "--deep: true or false is wanted, not \"x\""),
-            (
-                &["-x"],
-                "Unknown option: -x. A word that begins with - is given after `--`, or by its name",
-            ),
+            (&["-x"], "Unknown option: -x. A word that begins with - is given after `--`, or by its name"),
             (&["--json", "[1]"], "--json: one JSON object is wanted"),
         ] {
             assert_eq!(read(words), Err(expected.to_owned()), "{words:?}");

@@ -123,7 +123,9 @@ impl Invocation for Show {
 pub(crate) fn adapt_words(given: &Map<String, Value>) -> Result<Value, Problem> {
     let lines: Vec<&str> = match given.get("todos") {
         None => return Ok(json!({ "show": true })),
-        Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => return Ok(json!({ "todos": todos })),
+        Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => {
+            return Ok(json!({ "todos": todos }));
+        }
         Some(Value::Array(todos)) => todos.iter().filter_map(Value::as_str).flat_map(str::lines).collect(),
         Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
             return match serde_json::from_str(text) {

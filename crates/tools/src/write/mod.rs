@@ -49,14 +49,18 @@ struct Arguments {
 enum Content {
     Text(String),
     /// What is no text, one character a byte.
-    Bytes { bytes: String },
+    Bytes {
+        bytes: String,
+    },
 }
 
 impl Content {
     fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Text(text) => text.into_bytes(),
-            Self::Bytes { bytes } => bytes.chars().map(|byte| u8::try_from(u32::from(byte)).unwrap_or(b'?')).collect(),
+            Self::Bytes { bytes } => {
+                bytes.chars().map(|byte| u8::try_from(u32::from(byte)).unwrap_or(b'?')).collect()
+            }
         }
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use lathe_blobs::Blobs;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Actor, Arguments, CallFinished, CallId, Change, Digest, Mode, OutputStream, Raw, SeenFile, ToolCall,
+    Actor, Arguments, Boxed, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw, SeenFile, ToolCall,
     ToolErrorKind, Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, LiveOutput, Prepared, RunContext, Services, ShellPlan, Toolbox};
+use lathe_tools::{Asker, Judge, Ledger, LiveOutput, Notebook, Prepared, Recalled, RunContext, Services, ShellPlan, Toolbox};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -31,8 +31,39 @@ pub struct Bench {
     /// The run is cancelled when this text has been shown live.
     pub cancel_at: Option<&'static str>,
     live: Arc<Mutex<Vec<(OutputStream, String)>>>,
+    /// In which commands of a shell line are judged.
+    pub mode: Mode,
+    pub ledger: Arc<Book>,
     gate: Gate,
     _folder: tempfile::TempDir,
+}
+
+/// A ledger that can be looked at.
+#[derive(Default)]
+pub struct Book {
+    pub ran: Mutex<Vec<CommandRan>>,
+    notes: Notebook,
+    /// Why the task may not end.
+    pub unfinished: Mutex<Option<String>>,
+}
+
+impl Ledger for Book {
+    fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
+        self.notes.recall(tool, paths)
+    }
+
+    fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
+        self.ran.lock().unwrap().push(ran.clone());
+        self.notes.record(call, ran)
+    }
+
+    fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
+        Box::pin(async { self.unfinished.lock().unwrap().clone().map_or(Ok(()), Err) })
+    }
+}
+
+pub fn bash() -> Bench {
+    Bench::new(Toolset::Bash, &[])
 }
 
 pub fn lathe() -> Bench {
@@ -108,6 +139,8 @@ impl Bench {
             asker: None,
             cancel_at: None,
             live: Arc::default(),
+            mode: Mode::FullAuto,
+            ledger: Arc::default(),
             gate: Gate { home, headless: true },
             _folder: folder,
         }
@@ -168,6 +201,8 @@ impl Bench {
             memory: self.memory.get(tool).cloned(),
             line_seconds: self.line_seconds,
             asker: self.asker.clone(),
+            judge: Judge { gate: self.gate.clone(), actor: Actor::Model, mode: self.mode },
+            ledger: Arc::clone(&self.ledger) as Arc<dyn Ledger>,
         };
         let running = self.toolbox.run(prepared, permit, context);
         let mut finished =

@@ -51,7 +51,8 @@ async fn a_full_disk_is_told_and_the_old_file_stays() {
         Ok(disk) => disk,
         Err(why) => return eprintln!("skipped: {why}"),
     };
-    for toolset in Toolset::ALL {
+    // What a command of the shell says is text, not an error of the call.
+    for toolset in Toolset::ALL.into_iter().filter(|toolset| *toolset != Toolset::Bash) {
         let folder = tempfile::tempdir().unwrap();
         let mut bench = Bench::at(toolset, &[], root.clone(), blobs.clone(), folder);
         let old = "old\n".repeat(1000);
@@ -79,6 +80,7 @@ async fn a_full_disk_is_told_and_the_old_file_stays() {
                 ("write_file", json!({ "file_path": "b", "content": old })),
                 "No space left on",
             ),
+            Toolset::Bash => continue,
         };
         let (kind, text) = bench.refused(tool, edit).await;
         assert_eq!(kind, ToolErrorKind::NoSpaceLeft, "{text}");

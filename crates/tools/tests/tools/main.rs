@@ -7,6 +7,7 @@ mod bash;
 mod bench;
 mod calls;
 mod checks;
+mod commands;
 mod edit;
 mod full_disk;
 mod output;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{OutsideTool, Provider, Toolbox};
+use lathe_tools::{Domain, Layer, OutsideTool, Provider, Toolbox};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +37,7 @@ fn tool(original: &str) -> OutsideTool {
         kind: Kind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Echo),
+        domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
     }
 }
 

@@ -309,6 +309,7 @@ async fn row(toolset: Toolset, tool: &str, row: &(&str, &str, Is), wrong: &mut V
             Toolset::Lathe => ("view", json!({ "path": path })),
             Toolset::Trae => ("str_replace_based_edit_tool", json!({ "command": "view", "path": path })),
             Toolset::Gemini => ("read_file", json!({ "file_path": path })),
+            Toolset::Bash => ("Bash", json!({ "command": format!("view '{path}'") })),
         };
         // Some tools change only what the model has seen.
         if matches!(does, Does::Edit | Does::Write) && is == Is::File {

@@ -17,7 +17,11 @@ async fn output_is_cleaned_also_where_a_secret_comes_in_pieces() {
     for toolset in Toolset::ALL {
         let mut bench = bench(toolset);
         let command = format!("printf 'key {begin}'; sleep 0.2; echo '{end}.'; echo {begin}{end} >&2");
-        let tool = if toolset == Toolset::Gemini { "run_shell_command" } else { "bash" };
+        let tool = match toolset {
+            Toolset::Lathe | Toolset::Trae => "bash",
+            Toolset::Gemini => "run_shell_command",
+            Toolset::Bash => "Bash",
+        };
         let text = bench.told(tool, json!({ "command": command })).await;
         // What the model itself wrote is shown again by one toolset.
         let text = text.lines().filter(|line| !line.starts_with("Command: ")).collect::<Vec<_>>().join("\n");
@@ -44,13 +48,19 @@ async fn a_secret_where_the_output_is_cut_leaks_no_half() {
 
 #[tokio::test]
 async fn files_and_nearest_places_are_cleaned_before_they_are_cut() {
-    for (toolset, cap) in [(Toolset::Lathe, 48_000), (Toolset::Trae, 16_000), (Toolset::Gemini, 2_000)] {
+    for (toolset, cap) in [
+        (Toolset::Lathe, 48_000),
+        (Toolset::Trae, 16_000),
+        (Toolset::Gemini, 2_000),
+        (Toolset::Bash, 48_000),
+    ] {
         let mut bench = bench(toolset);
         let path = bench.put("long", "x".repeat(cap - 9) + SECRET);
         let call = match toolset {
             Toolset::Lathe => ("view", json!({ "path": path })),
             Toolset::Trae => ("str_replace_based_edit_tool", json!({ "command": "view", "path": path })),
             Toolset::Gemini => ("read_file", json!({ "file_path": path })),
+            Toolset::Bash => ("Bash", json!({ "command": format!("view '{path}'") })),
         };
         let text = bench.told(call.0, call.1).await;
         assert!(!text.contains("sk-"), "{}", &text[text.len() - 300..]);

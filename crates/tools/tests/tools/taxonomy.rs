@@ -9,7 +9,7 @@ use std::sync::Arc;
 use lathe_protocol::{
     Boxed, CallFinished, CallId, Kind, Question, Raw, ToolChoice, ToolErrorKind, Toolset, interrupted,
 };
-use lathe_tools::{Asker, OutsideTool, Provider, Toolbox};
+use lathe_tools::{Asker, Domain, Layer, OutsideTool, Provider, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +78,7 @@ fn with_programs() -> Bench {
         kind: Kind::Other,
         failure: ToolErrorKind::DiscoveredToolExecutionError,
         provider: Arc::new(Programs),
+        domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
     };
     Bench::with(|services| {
         let outside = vec![tool("breaks"), tool("false")];
