@@ -51,7 +51,7 @@ async fn a_line_that_leaves_nothing_is_no_job() {
 async fn what_is_printed_later_is_the_jobs() {
     let mut sh = shell().await;
     let jobs = sh.jobs();
-    let end = sh.run("(until [ -e go ]; do sleep 0.01; done; echo late; echo err >&2; printf '\\377'; sleep 98781) & echo now").await;
+    let end = sh.run("(until [ -e go ]; do sleep 0.01; done; echo late; sleep 0.2; echo err >&2; sleep 0.2; printf '\\377'; sleep 98781) & echo now").await;
     assert_eq!(text(&end), ("now\n".into(), String::new()));
     let before = job(&jobs, 1).await;
     assert_eq!(before.printed, 0);
