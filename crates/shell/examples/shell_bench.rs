@@ -36,9 +36,9 @@ async fn timed(shell: &mut Shell, line: &str) -> Duration {
     began.elapsed()
 }
 
-/// The median time of one of these in a loop of bash, in the same shell.
+/// The lower quartile of the time of each of these in a loop of bash, taken in turns in the same shell.
 async fn in_bash(shell: &mut Shell, commands: &[&str], rounds: usize) -> Vec<Duration> {
-    const LOOP: u32 = 20;
+    const LOOP: u32 = 10;
     let mut times = vec![Vec::new(); commands.len()];
     for _ in 0..rounds {
         for (command, times) in commands.iter().zip(&mut times) {
@@ -46,12 +46,13 @@ async fn in_bash(shell: &mut Shell, commands: &[&str], rounds: usize) -> Vec<Dur
             times.push(timed(shell, &line).await / LOOP);
         }
     }
-    times.into_iter().map(median).collect()
+    times.into_iter().map(quartile).collect()
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// Less is noise of the machine, more is noise of its other users.
+fn quartile(mut times: Vec<Duration>) -> Duration {
     times.sort();
-    times[times.len() / 2]
+    times[times.len() / 4]
 }
 
 fn resident_kib() -> u64 {
@@ -66,8 +67,13 @@ fn row(name: &str, value: &str, goal: &str) {
 
 #[tokio::main]
 async fn main() {
+    // On a thread of the runtime, as in a real host: every hop from the main thread would wake up another one.
+    tokio::spawn(bench()).await.unwrap();
+}
+
+async fn bench() {
     let is_quick = std::env::args().any(|argument| argument == "--quick");
-    let rounds = if is_quick { 10 } else { 50 };
+    let rounds = if is_quick { 20 } else { 100 };
     let home = tempfile::tempdir().unwrap();
     let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp"), ("LC_ALL", "C.UTF-8")];
     let options = ShellOptions {
@@ -90,7 +96,7 @@ async fn main() {
     let against = |time: Duration| format!("{time:.1?} = {:.2}x", time.as_secs_f64() / truth.as_secs_f64());
     row("/bin/true from bash", &format!("{truth:.1?}"), "");
     row("fork of bash alone", &against(times[5]), "");
-    row("line that does nothing, there and back", &against(median(noops)), "goal 0.4x of /bin/true");
+    row("line that does nothing, there and back", &against(quartile(noops)), "goal 0.4x of /bin/true");
     row("agent command from bash", &against(times[1]), "goal 1.3x of /bin/true");
     row("agent command from bash by command_not_found", &against(times[4]), "");
     row("/bin/true | cat", &against(times[2]), "");
@@ -126,7 +132,7 @@ async fn main() {
     let worst = late.last().copied().unwrap_or_default();
     row(
         "end of a line whose children hold its output",
-        &format!("{:.1?}, worst {worst:.1?}", median(late)),
+        &format!("{:.1?}, worst {worst:.1?}", quartile(late)),
         "goal 250 ms",
     );
     shell.close().await;

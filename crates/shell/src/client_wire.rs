@@ -5,6 +5,7 @@
 //! of standard input, which comes as `I` and is empty at the end, and `X` with the exit code at last.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -114,24 +115,59 @@ pub(crate) enum Reply<'a> {
     Exit(u8),
 }
 
-pub(crate) async fn send(to: &mut (impl AsyncWrite + Unpin), reply: Reply<'_>) -> std::io::Result<()> {
-    match reply {
-        Reply::Out(bytes) => pieces(to, b'O', bytes).await,
-        Reply::Err(bytes) => pieces(to, b'E', bytes).await,
-        Reply::WantsInput => to.write_all(&[b'R', 0, 0, 0, 0]).await,
-        Reply::Exit(code) => to.write_all(&[b'X', 1, 0, 0, 0, code]).await,
-    }
+/// Replies on their way. They are held back until there is much of them or the caller has something to do with them,
+/// since every write wakes it up.
+pub(crate) struct Replies<W> {
+    to: W,
+    buffer: Vec<u8>,
+    /// Bytes of the buffer that have gone.
+    sent: usize,
 }
 
-async fn pieces(to: &mut (impl AsyncWrite + Unpin), kind: u8, bytes: &[u8]) -> std::io::Result<()> {
-    for piece in bytes.chunks(PIECE_MAX) {
-        let mut frame = Vec::with_capacity(HEAD + piece.len());
-        frame.push(kind);
-        frame.extend_from_slice(&(piece.len() as u32).to_le_bytes());
-        frame.extend_from_slice(piece);
-        to.write_all(&frame).await?;
+impl<W: AsyncWrite + Unpin> Replies<W> {
+    pub(crate) fn new(to: W) -> Self {
+        Self { to, buffer: Vec::new(), sent: 0 }
     }
-    Ok(())
+
+    pub(crate) async fn put(&mut self, reply: Reply<'_>) -> io::Result<()> {
+        match reply {
+            Reply::Out(bytes) => self.pieces(b'O', bytes).await,
+            Reply::Err(bytes) => self.pieces(b'E', bytes).await,
+            Reply::WantsInput => self.frame(b'R', &[]).await,
+            Reply::Exit(code) => self.frame(b'X', &[code]).await,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// It may be dropped and called again.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        while self.sent < self.buffer.len() {
+            match self.to.write(&self.buffer[self.sent..]).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                count => self.sent += count,
+            }
+        }
+        self.buffer.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    async fn pieces(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(PIECE_MAX) {
+            self.frame(kind, piece).await?;
+        }
+        Ok(())
+    }
+
+    async fn frame(&mut self, kind: u8, payload: &[u8]) -> io::Result<()> {
+        self.buffer.push(kind);
+        self.buffer.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        self.buffer.extend_from_slice(payload);
+        if self.buffer.len() >= PIECE_MAX { self.flush().await } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]

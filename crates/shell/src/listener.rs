@@ -1,24 +1,27 @@
 //! Answers the agent commands of one shell.
 //!
-//! One connection is one command. The host's answer runs as a task of its own, so that a panic in it is an exit code; the
-//! connection owns that task, the accept loop owns the connections, and the session owns the loop.
+//! One connection is one command and one task; the accept loop owns these tasks, and the session owns the loop. A panic in
+//! the host's answer is caught and becomes an exit code.
 
+use std::future::{Future, poll_fn};
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
-use tokio::net::unix::OwnedWriteHalf;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
-use crate::client_wire::{Frames, Reply, Request, send};
+use crate::client_wire::{Frames, Replies, Reply, Request};
 use crate::peer::{self, Peer};
 use crate::session::Shared;
-use crate::{CommandCall, CommandEnd, CommandIo, Said};
+use crate::{CommandCall, CommandEnd, CommandHost, CommandIo, Said};
 
 /// Commands at once; more of them wait to be accepted.
 const CONNECTIONS: usize = 512;
@@ -63,11 +66,11 @@ pub(crate) async fn accept(listener: UnixListener, shared: Arc<Shared>) {
 }
 
 async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
-    let peer = peer::look_at(&stream, shared.supervisor());
-    let (reader, mut writer) = stream.into_split();
-    let mut frames = Frames::new(reader);
+    let peer = peer::look_at(&stream, shared.supervisor(), shared.view.as_ref());
+    let (reader, writer) = stream.into_split();
+    let (mut frames, mut replies) = (Frames::new(reader), Replies::new(writer));
     let Ok(Some(request)) = timeout(REQUEST_LIMIT, frames.request()).await else {
-        return refuse(&mut writer, "ax", INTERNAL, "this is no request of an agent command").await;
+        return refuse(&mut replies, "ax", INTERNAL, "this is no request of an agent command").await;
     };
     let name = request.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let refusal = match peer {
@@ -79,31 +82,38 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         )),
     };
     if let Some((code, text)) = refusal {
-        return refuse(&mut writer, &name, code, text).await;
+        return refuse(&mut replies, &name, code, text).await;
     }
     let cancel = shared.ending.child_token();
     let Some(call) = call(request, shared, cancel.clone()) else {
-        return refuse(&mut writer, &name, INTERNAL, "the current folder does not exist any more").await;
+        return refuse(&mut replies, &name, INTERNAL, "the current folder does not exist any more").await;
     };
     let (io, mut end) = CommandIo::pair();
-    let host = Arc::clone(&shared.host);
-    let mut answer = AbortOnDropHandle::new(tokio::spawn(async move { host.run(call, io).await }));
-    let carried = carry(&mut frames, &mut writer, &mut end).await;
-    // Without its other end the host learns that nobody hears it.
-    drop(end);
-    if carried.is_ok() {
-        tokio::select! {
-            code = &mut answer => return match code {
-                Ok(code) => send(&mut writer, Reply::Exit(code)).await,
-                Err(_) => refuse(&mut writer, &name, INTERNAL, "it failed inside; this is a bug").await,
-            },
-            // Nothing was asked for, so it is the end.
-            _ = frames.piece() => {}
+    let mut answer = pin!(caught(&shared.host, call, io));
+    match carry(&mut frames, &mut replies, &mut end, answer.as_mut()).await {
+        Ok(Some(code)) => {
+            replies.put(Reply::Exit(code)).await?;
+            replies.flush().await
+        }
+        Ok(None) => refuse(&mut replies, &name, INTERNAL, "it failed inside; this is a bug").await,
+        Err(error) => {
+            // Without its other end the host learns that nobody hears it.
+            drop(end);
+            cancel.cancel();
+            let _ = timeout(WIND_UP, answer).await;
+            Err(error)
         }
     }
-    cancel.cancel();
-    let _ = timeout(WIND_UP, answer).await;
-    Ok(())
+}
+
+/// The host's answer; none if it panics. It is not a task of its own, since that would wake up another thread.
+async fn caught(host: &Arc<dyn CommandHost>, call: CommandCall, io: CommandIo) -> Option<u8> {
+    let mut answer = catch_unwind(AssertUnwindSafe(|| host.run(call, io))).ok()?;
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context))) {
+        Ok(poll) => poll.map(Some),
+        Err(_) => Poll::Ready(None),
+    })
+    .await
 }
 
 fn call(request: Request, shared: &Shared, cancel: CancellationToken) -> Option<CommandCall> {
@@ -120,24 +130,40 @@ fn call(request: Request, shared: &Shared, cancel: CancellationToken) -> Option<
     })
 }
 
-/// Carries the streams until the host has said all; an error when the caller went before.
+/// Carries the streams until the host has answered and said all; an error when the caller went before.
 async fn carry(
-    frames: &mut Frames<tokio::net::unix::OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
+    frames: &mut Frames<OwnedReadHalf>,
+    replies: &mut Replies<OwnedWriteHalf>,
     end: &mut CommandEnd,
-) -> io::Result<()> {
+    mut answer: Pin<&mut impl Future<Output = Option<u8>>>,
+) -> io::Result<Option<u8>> {
     let mut is_asked = false;
+    let mut answered = None;
     loop {
         tokio::select! {
+            // First what the host does, then what it says, and what it said only when it has nothing to add.
+            biased;
+            code = &mut answer, if answered.is_none() => answered = Some(code),
             said = end.hear() => match said {
-                Some(Said::Out(bytes)) => send(writer, Reply::Out(&bytes)).await?,
-                Some(Said::Err(bytes)) => send(writer, Reply::Err(&bytes)).await?,
+                Some(Said::Out(bytes)) => replies.put(Reply::Out(&bytes)).await?,
+                Some(Said::Err(bytes)) => replies.put(Reply::Err(&bytes)).await?,
                 Some(Said::WantsInput) => {
                     is_asked = true;
-                    send(writer, Reply::WantsInput).await?;
+                    replies.put(Reply::WantsInput).await?;
                 }
-                None => return Ok(()),
+                None => match answered {
+                    Some(code) => return Ok(code),
+                    // It has given up its streams and still thinks about its code.
+                    None => {
+                        replies.flush().await?;
+                        tokio::select! {
+                            code = &mut answer => return Ok(code),
+                            _ = frames.piece() => return Err(io::ErrorKind::BrokenPipe.into()),
+                        }
+                    }
+                },
             },
+            flushed = replies.flush(), if !replies.is_empty() => flushed?,
             piece = frames.piece() => match piece {
                 Some(piece) if is_asked => {
                     is_asked = false;
@@ -149,7 +175,8 @@ async fn carry(
     }
 }
 
-async fn refuse(writer: &mut OwnedWriteHalf, name: &str, code: u8, text: &str) -> io::Result<()> {
-    send(writer, Reply::Err(format!("{name}: {text}\n").as_bytes())).await?;
-    send(writer, Reply::Exit(code)).await
+async fn refuse(replies: &mut Replies<OwnedWriteHalf>, name: &str, code: u8, text: &str) -> io::Result<()> {
+    replies.put(Reply::Err(format!("{name}: {text}\n").as_bytes())).await?;
+    replies.put(Reply::Exit(code)).await?;
+    replies.flush().await
 }

@@ -4,7 +4,8 @@
 //! refused as well: the session's rights are for its own commands. One that sees other files than the host does is told so:
 //! the host acts on files by their names.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -25,12 +26,12 @@ pub(crate) enum Peer {
 
 /// Where the names of files mean what they mean to us.
 #[derive(PartialEq, Eq)]
-struct View {
+pub(crate) struct View {
     mounts: PathBuf,
     root: (u64, u64),
 }
 
-pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>) -> Peer {
+pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>, ours: Option<&View>) -> Peer {
     let Ok(credentials) = stream.peer_cred() else {
         return Peer::Stranger;
     };
@@ -40,8 +41,8 @@ pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>) -> Peer {
     if !supervisor.is_some_and(|supervisor| (0..TRIES).any(|_| descends(pid, supervisor))) {
         return Peer::Stranger;
     }
-    match (view(&pid.to_string()), view("self")) {
-        (Some(theirs), Some(ours)) if theirs == ours => Peer::Ours,
+    match (View::of(&pid.to_string()), ours) {
+        (Some(theirs), Some(ours)) if theirs == *ours => Peer::Ours,
         _ => Peer::Elsewhere,
     }
 }
@@ -52,15 +53,24 @@ fn descends(pid: i32, from: i32) -> bool {
 }
 
 fn parent(pid: i32) -> Option<i32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // In one read of a fixed size: every command waits for this.
+    let mut stat = [0; 512];
+    let count = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+    let stat = stat.get(..count)?;
     // The name before it may hold any byte.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     fields.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
 }
 
-fn view(pid: &str) -> Option<View> {
-    let mounts = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok()?;
-    let root = fs::metadata(format!("/proc/{pid}/root")).ok()?;
-    Some(View { mounts, root: (root.dev(), root.ino()) })
+impl View {
+    pub(crate) fn ours() -> Option<Self> {
+        Self::of("self")
+    }
+
+    fn of(pid: &str) -> Option<Self> {
+        let mounts = fs::read_link(format!("/proc/{pid}/ns/mnt")).ok()?;
+        let root = fs::metadata(format!("/proc/{pid}/root")).ok()?;
+        Some(Self { mounts, root: (root.dev(), root.ino()) })
+    }
 }

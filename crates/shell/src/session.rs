@@ -19,6 +19,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::peer::View;
 use crate::wire::Supervisor;
 use crate::{CommandHost, LineClock, ShellError, functions, listener};
 
@@ -45,6 +46,8 @@ struct Content {
 pub(crate) struct Shared {
     pub(crate) host: Arc<dyn CommandHost>,
     pub(crate) ending: CancellationToken,
+    /// None where /proc does not tell.
+    pub(crate) view: Option<View>,
     now: Mutex<Now>,
 }
 
@@ -58,7 +61,8 @@ struct Now {
 
 impl Session {
     pub(crate) fn make(host: Arc<dyn CommandHost>, ax: &Path) -> Result<Self, ShellError> {
-        let shared = Arc::new(Shared { host, ending: CancellationToken::new(), now: Mutex::default() });
+        let (ending, view) = (CancellationToken::new(), View::ours());
+        let shared = Arc::new(Shared { host, ending, view, now: Mutex::default() });
         let given = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
         let [runtime, temporary] = given;
         let usual = |path: &str| Some(PathBuf::from(path));
