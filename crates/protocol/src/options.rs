@@ -82,7 +82,7 @@ pub enum Toolset {
     Lathe,
     Trae,
     Gemini,
-    /// One tool, and all the others as commands in its shell.
+    // One tool, and all the others as commands in its shell.
     Bash,
 }
 

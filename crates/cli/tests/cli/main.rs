@@ -12,6 +12,7 @@ mod guide;
 mod house;
 mod keys;
 mod kills;
+mod layers;
 mod limits;
 mod page;
 mod proposals;

@@ -135,7 +135,7 @@ fn completions_come_for_the_usual_shells() {
 
 #[test]
 fn the_first_request_can_be_looked_at_and_its_head_is_under_4000_tokens() {
-    for toolset in ["lathe", "trae", "gemini"] {
+    for toolset in ["lathe", "trae", "gemini", "bash"] {
         let repo = TempRepo::new(&[]);
         let run =
             lathe().in_dir(repo.path()).args(["run", "the task", "--show-request", "--toolset", toolset]);
@@ -152,7 +152,7 @@ fn the_first_request_can_be_looked_at_and_its_head_is_under_4000_tokens() {
 
 #[test]
 fn the_system_prompt_is_what_it_was() {
-    for toolset in ["lathe", "trae", "gemini"] {
+    for toolset in ["lathe", "trae", "gemini", "bash"] {
         let repo = TempRepo::with_git(&[("a", "")]);
         let run = lathe().in_dir(repo.path()).args(["run", "x", "--show-request", "--toolset", toolset]);
         let body: Value = serde_json::from_str(&run.run().expect_code(0).stdout).unwrap();

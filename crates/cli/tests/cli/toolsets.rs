@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::lathe;
 
-const TOOLSETS: [&str; 3] = ["lathe", "trae", "gemini"];
+const TOOLSETS: [&str; 4] = ["lathe", "trae", "gemini", "bash"];
 
 fn tools(toolset: &str) -> Value {
     let ran = lathe().args(["tools", "--toolset", toolset, "--json"]).run().expect_code(0);
@@ -47,6 +47,7 @@ fn samples(root: &str) -> Vec<(&'static str, &'static str, Value, &'static str)>
         ),
         ("lathe", "remember", json!({ "fact": "tabs" }), "Remembered in"),
         ("lathe", "task_done", json!({ "summary": "done" }), "Task done."),
+        ("bash", "Bash", json!({ "command": "view a.txt | tr a-z A-Z" }), "NEEDLE"),
         ("trae", "bash", json!({ "command": "echo hi" }), "hi"),
         (
             "trae",
