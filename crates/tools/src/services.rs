@@ -185,6 +185,8 @@ impl Services {
 
     /// Ends the shell and everything it started.
     pub async fn close(&self) {
+        // The last line knows these services and whoever watches: a circle, and a watcher who would wait for ever.
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(shell) = self.held() {
             shell.close().await;
         }

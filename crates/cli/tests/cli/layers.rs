@@ -90,14 +90,22 @@ const COMPOSED: [Row; 62] = [
     row("printf '%s\\n' b.md c.md | xargs -P2 -I{} view {} | sort", "# bee\n# sea\n"),
     row("find . -name '*.md' -exec view {} \\; | sort", "# bee\n# sea\n"),
     row("find . -name 'b.txt' -exec view {} +", "     1\tbee\n"),
-    makes("write f <<'EOF'\n'q' \"d\" $HOME `x` \\n \\\\ $(y) EOF\n\n\ttab\nEOF", "f", b"'q' \"d\" $HOME `x` \\n \\\\ $(y) EOF\n\n\ttab\n"),
+    makes(
+        "write f <<'EOF'\n'q' \"d\" $HOME `x` \\n \\\\ $(y) EOF\n\n\ttab\nEOF",
+        "f",
+        b"'q' \"d\" $HOME `x` \\n \\\\ $(y) EOF\n\n\ttab\n",
+    ),
     makes("printf '' | write f; test -f f && ! test -s f && echo empty > ok", "ok", b"empty\n"),
     makes("X=5; write f <<EOF\n$X \\$X \\`\nEOF", "f", b"5 $X `\n"),
     makes("write f <<-'EOF'\n\tindented\n\tEOF", "f", b"indented\n"),
     makes("write f <<< 'a string'", "f", b"a string\n"),
     makes("printf 'no newline' | write f", "f", b"no newline"),
     makes("printf '\\r\\n\\r\\n' | write f", "f", b"\r\n\r\n"),
-    makes("head -c 300000 /dev/zero | tr '\\0' x | write f; test $(wc -c < f) = 300000 && echo whole > ok", "ok", b"whole\n"),
+    makes(
+        "head -c 300000 /dev/zero | tr '\\0' x | write f; test $(wc -c < f) = 300000 && echo whole > ok",
+        "ok",
+        b"whole\n",
+    ),
     row("set -o pipefail; view none | cat; echo $?", "1\n"),
     row("set -o pipefail; yes | head -100000 > big; view big | head -1; echo $?", "y\n141\n"),
     row("view none || echo fallback", "fallback\n"),
@@ -183,11 +191,18 @@ fn every_compound_line_of_the_design_is_right_in_the_one_tool() {
 #[test]
 fn the_shell_ends_with_the_code_of_its_line_and_reads_a_script() {
     let repo = files();
-    for (line, code) in [("true", 0), ("exit 7", 7), ("nope", 127), ("view none", 1), ("view --x", 2), ("kill -9 $$", 137)] {
+    for (line, code) in
+        [("true", 0), ("exit 7", 7), ("nope", 127), ("view none", 1), ("view --x", 2), ("kill -9 $$", 137)]
+    {
         let ran = lathe().in_dir(repo.path()).args(["shell", "-c", line]).run();
         assert_eq!(ran.code, code, "{line}: {}", ran.stderr);
     }
-    let ran = lathe().in_dir(repo.path()).arg("shell").stdin("cd sub\nview b.txt | tr a-z A-Z\n").run().expect_code(0);
+    let ran = lathe()
+        .in_dir(repo.path())
+        .arg("shell")
+        .stdin("cd sub\nview b.txt | tr a-z A-Z\n")
+        .run()
+        .expect_code(0);
     assert_eq!(ran.stdout, "BEE\n");
 }
 
@@ -198,17 +213,38 @@ fn a_mode_judges_a_persons_line_as_a_models() {
     assert_eq!(ran.code, 126);
     assert!(ran.stderr.starts_with("denied: mode plan changes nothing"), "{}", ran.stderr);
     assert!(!repo.path().join("f").exists());
-    lathe().in_dir(repo.path()).args(["shell", "--mode", "full-auto", "-c", "write f x"]).run().expect_code(0);
+    lathe()
+        .in_dir(repo.path())
+        .args(["shell", "--mode", "full-auto", "-c", "write f x"])
+        .run()
+        .expect_code(0);
     assert!(repo.path().join("f").exists());
 }
 
 #[test]
 fn help_comes_from_the_schema_and_only_as_an_option() {
     let repo = files();
-    for name in
-        ["view", "write", "edit", "json_edit", "apply_patch", "search", "glob", "list", "code", "ckg", "think", "todo", "memory", "ask", "task_done", "commands", "jobs"]
-    {
-        let brief = lathe().in_dir(repo.path()).args(["shell", "-c", &format!("{name} -h")]).run().expect_code(0);
+    for name in [
+        "view",
+        "write",
+        "edit",
+        "json_edit",
+        "apply_patch",
+        "search",
+        "glob",
+        "list",
+        "code",
+        "ckg",
+        "think",
+        "todo",
+        "memory",
+        "ask",
+        "task_done",
+        "commands",
+        "jobs",
+    ] {
+        let brief =
+            lathe().in_dir(repo.path()).args(["shell", "-c", &format!("{name} -h")]).run().expect_code(0);
         assert_eq!(brief.stdout.lines().count(), 1, "{}", brief.stdout);
         assert!(brief.stdout.starts_with(name), "{}", brief.stdout);
         lathe().in_dir(repo.path()).args(["shell", "-c", &format!("{name} --help")]).run().expect_code(0);
@@ -224,7 +260,10 @@ fn every_agent_command_works() {
         ("json_edit view d.json '$.a'", "1"),
         ("json_edit set d.json '$.a' 2; cat d.json", "\"a\": 2 // one"),
         ("json_edit set d.json '$.a' <<< '[1, 2]'; cat d.json", "[1,2]"),
-        ("printf -- '--- a/b.md\\n+++ b/b.md\\n@@ -1 +1 @@\\n-# bee\\n+# wasp\\n' | apply_patch; cat b.md", "# wasp"),
+        (
+            "printf -- '--- a/b.md\\n+++ b/b.md\\n@@ -1 +1 @@\\n-# bee\\n+# wasp\\n' | apply_patch; cat b.md",
+            "# wasp",
+        ),
         ("code callers beta", "alpha"),
         ("code map alpha --budget 300", "m.rs"),
         ("ckg search_function beta", "beta"),

@@ -143,7 +143,7 @@ async fn output_comes_live() {
         chunk = receiver.recv() => chunk.unwrap(),
         end = &mut run => panic!("ended before its output was seen: {end:?}"),
     };
-    assert_eq!(first, LiveChunk { stream: Stream::Stdout, bytes: b"first\n".to_vec() });
+    assert_eq!(first, LiveChunk { stream: Stream::Stdout, at: 0, bytes: b"first\n".to_vec() });
     cancel.cancel();
     let end = run.await.unwrap();
     assert_eq!(text(&end).0, "first\n");

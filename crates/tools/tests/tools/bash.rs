@@ -33,7 +33,9 @@ async fn a_result_is_data_words_and_nothing_else() {
     let data = finished.data.take().map(|data| bench.short(data.get()));
     assert_eq!(
         data.as_deref(),
-        Some(r#"{"exit_code":3,"ended":"exited","cwd":"/W","stdout_bytes":4,"stderr_bytes":4,"failure_category":"execution_error","base_command":"echo"}"#)
+        Some(
+            r#"{"exit_code":3,"ended":"exited","cwd":"/W","stdout_bytes":4,"stderr_bytes":4,"failure_category":"execution_error","base_command":"echo"}"#
+        )
     );
     assert_eq!(
         finished,

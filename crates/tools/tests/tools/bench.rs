@@ -8,11 +8,13 @@ use std::time::Duration;
 use lathe_blobs::Blobs;
 use lathe_policy::Gate;
 use lathe_protocol::{
-    Actor, Arguments, Boxed, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw, SeenFile, ToolCall,
-    ToolErrorKind, Toolset,
+    Actor, Arguments, Boxed, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw,
+    SeenFile, ToolCall, ToolErrorKind, Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, Judge, Ledger, LiveOutput, Notebook, Prepared, Recalled, RunContext, Services, ShellPlan, Toolbox};
+use lathe_tools::{
+    Asker, Judge, Ledger, LiveOutput, Notebook, Prepared, Recalled, RunContext, Services, ShellPlan, Toolbox,
+};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;

@@ -148,14 +148,21 @@ async fn edits_are_exact_and_the_ambiguous_is_refused_with_the_file_unchanged() 
 async fn each_command_of_a_line_is_written_down_and_no_more_than_two_hundred() {
     let mut bench = filled();
     let finished = bench
-        .call("Bash", json!({ "command": "cd / && cd - >/dev/null; view a.txt | cat; edit a.txt two 2; view none" }))
+        .call(
+            "Bash",
+            json!({ "command": "cd / && cd - >/dev/null; view a.txt | cat; edit a.txt two 2; view none" }),
+        )
         .await;
     assert_eq!(finished.changes.len(), 1, "{finished:?}");
     let ran = std::mem::take(&mut *bench.ledger.ran.lock().unwrap());
     let rows: Vec<_> = ran.iter().map(|ran| (ran.argv.join(" "), ran.exit, ran.changes.len())).collect();
     assert_eq!(
         rows,
-        [("view a.txt".to_owned(), 0, 0), ("edit a.txt two 2".to_owned(), 0, 1), ("view none".to_owned(), 1, 0)]
+        [
+            ("view a.txt".to_owned(), 0, 0),
+            ("edit a.txt two 2".to_owned(), 0, 1),
+            ("view none".to_owned(), 1, 0)
+        ]
     );
     assert!(ran.iter().all(|ran| ran.cwd == bench.root.display().to_string()), "{ran:?}");
     assert!(ran.iter().all(|ran| ran.decision.verdict == Verdict::Allow), "{ran:?}");
@@ -175,7 +182,8 @@ async fn each_command_of_a_line_is_written_down_and_no_more_than_two_hundred() {
 async fn what_the_mode_denies_is_denied_inside_a_line_too() {
     let mut bench = filled();
     bench.mode = Mode::Plan;
-    let told = run(&mut bench, "view b.txt; write b.txt x || echo fallback $?; edit a.txt two 2; echo rc $?").await;
+    let told =
+        run(&mut bench, "view b.txt; write b.txt x || echo fallback $?; edit a.txt two 2; echo rc $?").await;
     assert!(told.contains("bee"), "{told}");
     assert!(told.contains("fallback 126") && told.contains("rc 126"), "{told}");
     assert!(told.contains("write: Tool execution denied by policy."), "{told}");
@@ -228,7 +236,10 @@ async fn mistakes_of_the_tool_call_are_corrected() {
     assert_eq!(silent, "Command failed with exit code 1");
     assert_eq!(run(&mut bench, "true").await, "(Command executed successfully with no output)");
     let missing = run(&mut bench, "cd . && viw a.txt").await;
-    assert!(missing.starts_with("[stderr]\nbash: line ") && missing.contains("viw: command not found"), "{missing}");
+    assert!(
+        missing.starts_with("[stderr]\nbash: line ") && missing.contains("viw: command not found"),
+        "{missing}"
+    );
     assert!(missing.contains("Next step: run Bash(command=\"commands viw\")"), "{missing}");
     let usage = run(&mut bench, "cd . && view --nope").await;
     assert!(usage.contains("Next step: run Bash(command=\"view --help\")"), "{usage}");
@@ -281,7 +292,8 @@ fn with_fields() -> Bench {
         domain: Domain { layer, name: "weather".to_owned(), about: "Skies.".to_owned() },
     };
     Bench::with(|services| {
-        let outside = vec![tool(Layer::Field, "forecast"), tool(Layer::Field, "fail"), tool(Layer::Mcp, "radar")];
+        let outside =
+            vec![tool(Layer::Field, "forecast"), tool(Layer::Field, "fail"), tool(Layer::Mcp, "radar")];
         Toolbox::with(Toolset::Bash, Arc::new(services), ToolChoice::default(), outside)
     })
 }
@@ -296,7 +308,10 @@ async fn field_commands_are_typed_by_their_schema() {
         ("field:weather:forecast --city=a=b --detailed", r#"forecast {"city":"a=b","detailed":true}"#),
         ("field:weather:forecast 1", r#"forecast {"city":"1"}"#),
         ("field:weather:forecast x --tags a --tags b", r#"forecast {"city":"x","tags":["a","b"]}"#),
-        ("echo '{\"city\":\"Oslo\",\"days\":2}' | field:weather:forecast --json -", r#"forecast {"city":"Oslo","days":2}"#),
+        (
+            "echo '{\"city\":\"Oslo\",\"days\":2}' | field:weather:forecast --json -",
+            r#"forecast {"city":"Oslo","days":2}"#,
+        ),
         ("field:weather:forecast Rome | tr a-z A-Z", r#"FORECAST {"CITY":"ROME"}"#),
         ("for c in A B; do field:weather:forecast $c; done | wc -l", "2"),
         ("bash -c 'field:weather:forecast Rome'", r#"forecast {"city":"Rome"}"#),

@@ -48,12 +48,9 @@ async fn a_secret_where_the_output_is_cut_leaks_no_half() {
 
 #[tokio::test]
 async fn files_and_nearest_places_are_cleaned_before_they_are_cut() {
-    for (toolset, cap) in [
-        (Toolset::Lathe, 48_000),
-        (Toolset::Trae, 16_000),
-        (Toolset::Gemini, 2_000),
-        (Toolset::Bash, 48_000),
-    ] {
+    for (toolset, cap) in
+        [(Toolset::Lathe, 48_000), (Toolset::Trae, 16_000), (Toolset::Gemini, 2_000), (Toolset::Bash, 48_000)]
+    {
         let mut bench = bench(toolset);
         let path = bench.put("long", "x".repeat(cap - 9) + SECRET);
         let call = match toolset {
