@@ -6,6 +6,7 @@
 mod commands;
 mod death;
 mod ending;
+mod faults;
 mod harness;
 mod host;
 mod io;
