@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::system::{SIGCONT, SIGKILL, SIGSTKFLT, SIGSTOP, SIGTERM, send};
-use crate::tree::{self, Live, Process, live};
+use crate::tree::{self, Live, Process, live, live_for_certain};
 
 /// Tells bash to give up its line. Nothing uses this signal, it kills by default, and its number is lower
 /// than that of CHLD, so its trap comes before one that the death of a child sets off.
@@ -158,7 +158,7 @@ impl Stop {
 
     /// Presses on. `has_ended` says that bash has answered or is gone.
     pub fn step(&mut self, old: &HashSet<Process>, has_ended: bool) -> Step {
-        let alive = live(self.shell, old);
+        let alive = live_for_certain(self.shell, old);
         if let Phase::Unwind { since } = self.phase {
             return self.unwind(&alive, since.elapsed(), has_ended);
         }

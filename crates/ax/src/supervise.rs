@@ -45,7 +45,7 @@ use crate::line::{Line, Outputs};
 use crate::session::Session;
 use crate::stop::{GIVE_UP, Step, Stop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
-use crate::tree::{Process, descendants, live};
+use crate::tree::{Process, descendants, live, live_for_certain};
 use crate::wire::{self, How, Request};
 
 /// Unsent bytes at which output is no longer read, so that its writers wait.
@@ -509,12 +509,12 @@ impl Supervisor {
         let mut told = HashSet::new();
         loop {
             self.take_signals();
-            let alive = descendants(0, spare);
+            let alive = live_for_certain(0, spare);
             if alive.is_empty() || began.elapsed() >= GIVE_UP {
                 return;
             }
             let is_kind = began.elapsed() < grace;
-            for process in alive {
+            for process in alive.iter().map(|live| live.process) {
                 if !is_kind {
                     send(process.0, SIGKILL);
                 } else if told.insert(process) {

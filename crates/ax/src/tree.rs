@@ -42,6 +42,12 @@ pub fn live(shell: c_int, skip: &HashSet<Process>) -> Vec<Live> {
     found
 }
 
+/// The same, but certain if there is none. One look can miss a process that changes its parent just then.
+pub fn live_for_certain(shell: c_int, skip: &HashSet<Process>) -> Vec<Live> {
+    let found = live(shell, skip);
+    if found.is_empty() { live(shell, skip) } else { found }
+}
+
 pub fn descendants(shell: c_int, skip: &HashSet<Process>) -> Vec<Process> {
     live(shell, skip).iter().map(|live| live.process).collect()
 }

@@ -19,6 +19,8 @@ const PIECE_MAX: usize = 64 * 1024;
 /// More than the kernel lets a program have as arguments (6 MiB), and its folder.
 const REQUEST_MAX: usize = 8 * 1024 * 1024;
 const HEAD: usize = 5;
+/// Most requests fit into it.
+const READ_SIZE: usize = 4096;
 
 /// What an agent command is asked to do, and where.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub(crate) struct Frames<R> {
 
 impl<R: AsyncRead + Unpin> Frames<R> {
     pub(crate) fn new(from: R) -> Self {
-        Self { from, buffer: Vec::new() }
+        Self { from, buffer: Vec::with_capacity(READ_SIZE) }
     }
 
     /// None at the end, and for anything but a request.

@@ -66,3 +66,24 @@ jobs() {
   esac
 }
 "#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defined(names: &[&str]) -> Vec<&'static str> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let text = String::from_utf8(text(b"/a b/it's", &names)).unwrap();
+        assert!(!text.contains("BIN"), "{text}");
+        assert!(text.contains("exec '/a b/it'\\''s'/ax run \"$@\""), "{text}");
+        let known = ["command_not_found_handle() {", "read() {", "jobs() {"];
+        known.into_iter().filter(|function| text.contains(&format!("\n{function}\n"))).collect()
+    }
+
+    #[test]
+    fn only_names_that_exist_take_the_place_of_a_builtin() {
+        assert_eq!(defined(&[]), ["command_not_found_handle() {"]);
+        assert_eq!(defined(&["write", "view"]), ["command_not_found_handle() {", "read() {"]);
+        assert_eq!(defined(&["jobs"]), ["command_not_found_handle() {", "jobs() {"]);
+    }
+}

@@ -71,7 +71,8 @@ impl Session {
         for parent in [runtime, usual("/dev/shm"), temporary, usual("/tmp"), usual("/var/tmp")] {
             let Some(parent) = parent.filter(|parent| parent.is_absolute()) else { continue };
             let path = parent.join(&name);
-            if path.as_os_str().len() > PATH_MAX {
+            // It will be a part of PATH, where a colon means something.
+            if path.as_os_str().len() > PATH_MAX || path.as_os_str().as_bytes().contains(&b':') {
                 continue;
             }
             match make_content(&path, ax, &shared) {
@@ -85,17 +86,16 @@ impl Session {
         Err(ShellError::Session(last))
     }
 
-    /// Somebody may have cleaned up the folder for temporary files.
-    pub(crate) fn mend(&mut self) -> Result<(), ShellError> {
+    /// Somebody may have cleaned up the folder for temporary files. Where it cannot be made again, the commands say that
+    /// nobody answers, and the next line tries once more.
+    pub(crate) fn mend(&mut self) {
         if self.path.join("s").exists() && self.path.join("bin/ax").exists() {
-            return Ok(());
+            return;
         }
         self.content = None;
         let _ = fs::remove_dir_all(&self.path);
-        let content = make_content(&self.path, &self.ax, &self.shared).map_err(ShellError::Session)?;
-        self.content = Some(content);
+        self.content = make_content(&self.path, &self.ax, &self.shared).ok();
         self.link_outputs();
-        Ok(())
     }
 
     /// From now on the commands descend from this one.

@@ -204,7 +204,7 @@ impl Shell {
         let clock = LineClock::default();
         self.jobs.line_begins(id, line);
         if let Some(session) = &mut self.session {
-            session.mend()?;
+            session.mend();
             session.shared().line_begins(id, clock.clone());
         }
         let link = match &mut self.link {

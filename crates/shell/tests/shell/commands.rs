@@ -152,10 +152,13 @@ async fn a_caller_that_goes_is_noticed() {
     eventually("the host was told", || seen.cancelled.load(Ordering::SeqCst) == 1).await;
     assert_eq!(sh.out("slow & p=$!; sleep 0.1; kill -INT $p; kill $p; wait $p; echo $?").await, "143\n");
     eventually("the host was told", || seen.cancelled.load(Ordering::SeqCst) == 2).await;
+    let line = "env --default-signal=INT slow & sleep 0.2; kill -INT $!; wait $!; echo $?";
+    assert_eq!(sh.out(line).await, "130\n");
+    eventually("the host was told", || seen.cancelled.load(Ordering::SeqCst) == 3).await;
     assert_eq!(sh.out("bash -ic 'timeout -s INT 0.2 slow; echo $?' 2>/dev/null").await, "124\n");
     let end = sh.run_for("slow; args never", Duration::from_millis(300)).await;
     assert_eq!((end.exit.code(), text(&end).0.as_str()), (143, ""));
-    eventually("the host was told", || seen.cancelled.load(Ordering::SeqCst) == 4).await;
+    eventually("the host was told", || seen.cancelled.load(Ordering::SeqCst) == 5).await;
     assert_eq!(sh.out("sleep 5 | upper & sleep 0.1; kill %1; wait; args on").await, "<args> <on>\n");
 }
 

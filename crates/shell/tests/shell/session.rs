@@ -226,6 +226,16 @@ async fn a_lost_session_is_an_exit_code() {
     assert_eq!((code, out.as_str()), (125, ""));
     assert!(err.starts_with("args: the session does not answer: "), "{err}");
     assert_eq!(sh.out("args 1").await, "<args> <1>\n", "mended by the next line");
+    // One that is waiting when its host goes learns of it too.
+    let line = format!(
+        "(slow 2> err; echo $? > code) & until pgrep -x slow; do sleep 0.01; done; rm {}/s",
+        folder.display()
+    );
+    sh.run(&line).await;
+    assert_eq!(
+        sh.out("until [ -s code ]; do sleep 0.01; done; cat code err").await.lines().next(),
+        Some("125")
+    );
     let line = format!("ln -s {}/bin/args elsewhere; ./elsewhere", folder.display());
     assert_eq!(sh.run(&line).await.exit.code(), 125);
     let ax = folder.join("bin/ax").display().to_string();
