@@ -6,6 +6,9 @@
 //! role, decides: `ax supervise` keeps one bash of one agent session, `ax run NAME ...` is the agent command
 //! of that name.
 
+// The entry is in `system`.
+#![cfg_attr(all(target_os = "linux", not(test)), no_main)]
+
 #[cfg(target_os = "linux")]
 mod bash;
 #[cfg(target_os = "linux")]
@@ -30,22 +33,19 @@ mod tree;
 mod wire;
 
 use std::io::Write;
-use std::process::ExitCode;
 
+/// What the entry in `system` calls; it gives the exit code.
 #[cfg(target_os = "linux")]
-fn main() -> ExitCode {
-    use std::ffi::OsString;
-    use std::path::PathBuf;
-
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let path = PathBuf::from(system::exec_path().or(arguments.first().cloned()).unwrap_or_default());
+fn run(arguments: &[std::ffi::OsString]) -> u8 {
+    let path = system::exec_path().or(arguments.first().cloned()).unwrap_or_default();
+    let path = std::path::Path::new(&path);
     let links = path.parent().unwrap_or("".as_ref());
-    let call = |name, arguments| ExitCode::from(client::run(&client::Call { name, arguments, links }));
+    let call = |name, arguments| client::run(&client::Call { name, arguments, links });
     match (path.file_name(), arguments.get(1..).unwrap_or_default()) {
         (Some(name), arguments) if name != "ax" => call(name, arguments),
         (_, [role, name, arguments @ ..]) if role == "run" => call(name, arguments),
         (_, [role]) if role == "supervise" => match supervise::run() {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => 0,
             Err(error) => complain(&format!("ax: {error}")),
         },
         _ => complain("ax: usage: ax supervise | ax run NAME [ARGUMENT ...]"),
@@ -53,12 +53,12 @@ fn main() -> ExitCode {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn main() -> ExitCode {
-    complain("ax: it works on Linux only")
+fn main() -> std::process::ExitCode {
+    complain("ax: it works on Linux only").into()
 }
 
-fn complain(text: &str) -> ExitCode {
+fn complain(text: &str) -> u8 {
     // Nobody is left to tell if stderr is closed too.
     let _ = writeln!(std::io::stderr(), "{text}");
-    ExitCode::from(2)
+    2
 }
