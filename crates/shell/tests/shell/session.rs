@@ -324,6 +324,15 @@ async fn the_line_of_a_command_is_known() {
     assert_eq!(*seen.lines.lock().unwrap(), [Some(1), Some(1), None, Some(3)]);
 }
 
+#[tokio::test]
+async fn more_commands_than_are_served_at_once_wait() {
+    let (mut sh, seen) = shell_with_commands().await;
+    let line = "for i in {1..600}; do hold 500 & done; for j in $(builtin jobs -p); do wait $j || echo failed; done; args on";
+    let end = sh.run_for(line, Duration::from_secs(60)).await;
+    assert_eq!(all(&end), (0, "<args> <on>\n".into(), String::new()));
+    assert_eq!(seen.begun.load(Ordering::SeqCst), 601);
+}
+
 /// Shells at once, each with many commands, nothing mixed up and nothing left.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_shells_at_once() {
