@@ -261,24 +261,24 @@ async fn a_dropped_shell_ends_its_commands() {
 /// Not a test by itself: the host that the next test kills.
 #[tokio::test]
 async fn host_with_commands_to_be_killed() {
-    if std::env::var_os("LATHE_TEST_HOST").is_none() {
-        return;
-    }
+    let Some(code) = std::env::var_os("LATHE_TEST_CODE") else { return };
     let mut options = options("/".as_ref());
+    options.env.push(("CODE".into(), code));
     options.commands = Some(Arc::new(TestHost::default()));
     let mut shell = Shell::start(Arc::new(LocalProcesses), options).await.unwrap();
     let limits = LineLimits { timeout: Duration::from_secs(600), ..LineLimits::default() };
-    // The code of a command that lost its host is told before its shell is ended too.
+    // Deaf to TERM, so that it lives to see that its host has gone.
     let line =
-        "trap '' TERM; { slow; echo $? > $LATHE_TEST_CODE; } & setsid slow 98772 & sleep 0.3; sleep 98773";
+        "(trap '' TERM; slow 2>/dev/null; echo $? > $CODE) & setsid slow 98772 & sleep 0.3; sleep 98773";
     shell.run(line.as_bytes(), limits, None, &CancellationToken::new()).await.unwrap();
 }
 
 #[tokio::test]
 async fn commands_of_a_killed_host_end_and_so_does_the_folder() {
+    let code = tempfile::NamedTempFile::new().unwrap();
     let mut host = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "session::host_with_commands_to_be_killed", "--nocapture"])
-        .env("LATHE_TEST_HOST", "1")
+        .env("LATHE_TEST_CODE", code.path())
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
@@ -299,6 +299,7 @@ async fn commands_of_a_killed_host_end_and_so_does_the_folder() {
         .await;
     eventually("the folder is gone", || !folder.exists()).await;
     assert!(began.elapsed() < Duration::from_secs(5));
+    assert_eq!(std::fs::read_to_string(code.path()).unwrap(), "125\n");
 }
 
 #[tokio::test]
