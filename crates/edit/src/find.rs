@@ -7,6 +7,8 @@
 //! match. Only the indentation rung wants whole lines, because a part of a line
 //! has no indentation to compare.
 
+use memchr::memmem;
+
 use crate::indent::Indents;
 use crate::text::{Line, split_indent, trim_end};
 use crate::{MatchKind, Text};
@@ -27,15 +29,10 @@ pub(crate) struct Place {
 /// between the CR and the LF of one line break: replacing there would tear it
 /// apart, and the next rung finds them whole.
 ///
-/// The old text is valid UTF-8, so it can only stand in the valid stretches of the
-/// body, where the standard library searches in linear time.
+/// The old text is valid UTF-8, which begins with the first byte of a character and ends with the last of one: where its
+/// bytes stand, its characters stand, whatever is invalid around them.
 pub(crate) fn exact(body: &[u8], old: &str) -> Vec<Place> {
-    let mut starts = Vec::new();
-    let mut offset = 0;
-    for chunk in body.utf8_chunks() {
-        starts.extend(chunk.valid().match_indices(old).map(|(at, _)| offset + at));
-        offset += chunk.valid().len() + chunk.invalid().len();
-    }
+    let mut starts: Vec<usize> = memmem::find_iter(body, old).collect();
     starts.retain(|&start| !splits_crlf(body, old, start));
     let mut places = Vec::with_capacity(starts.len());
     let (mut counted, mut line) = (0, 0);
@@ -53,21 +50,9 @@ pub(crate) fn overlapping(body: &[u8], old: &str, place: Place) -> Option<Place>
     let first = old.chars().next().map_or(1, char::len_utf8);
     let from = place.start + first;
     let to = (place.end + old.len() - 1).min(body.len());
-    let start = first_start(body.get(from..to)?, old)?;
-    let start = from + start;
+    let start = from + memmem::find(body.get(from..to)?, old.as_bytes())?;
     let line = place.line + crate::text::newlines(&body[place.start..start]);
     (!splits_crlf(body, old, start)).then_some(Place { start, end: start + old.len(), line })
-}
-
-fn first_start(window: &[u8], old: &str) -> Option<usize> {
-    let mut offset = 0;
-    for chunk in window.utf8_chunks() {
-        if let Some(at) = chunk.valid().find(old) {
-            return Some(offset + at);
-        }
-        offset += chunk.valid().len() + chunk.invalid().len();
-    }
-    None
 }
 
 fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
