@@ -6,7 +6,7 @@
 //! - When [`Blobs::put`] returns, the blob survives the loss of power: its file was synced before it got its
 //!   name, and the folder after. An event that names a blob can then never be more durable than the blob.
 //! - When [`Batch::finish`] returns, the same is true of everything put into the batch.
-//! - A file under its final name is whole. Writers make a temporary file beside it and rename; a writer that
+//! - A file under its final name is whole. Writers make a temporary file in the store and rename; a writer that
 //!   dies leaves only a `.tmp-…` file, which no reader looks at.
 //! - What [`Blobs::get`] returns hashes to the name asked for. Damage is an error, never other bytes.
 //! - Only 64 lower-case hex digits become a path. A digest is read from events as plain text, so a hostile one

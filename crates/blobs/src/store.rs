@@ -8,8 +8,12 @@ use std::sync::Arc;
 
 use lathe_protocol::Digest;
 use lz4_flex::block::{compress_prepend_size, decompress, uncompressed_size};
+use tempfile::NamedTempFile;
 
 use crate::{Batch, BlobError};
+
+/// From this size on a thread for the hash is worth its while.
+const LARGE: usize = 256 * 1024;
 
 /// A handle on the store. Cheap to clone; any number of threads and processes may use one folder at once,
 /// because blobs are only ever added, and two writers of one blob write the same bytes.
@@ -44,16 +48,18 @@ impl Blobs {
         Ok(Self { dir: dir.into() })
     }
 
-    /// Stores bytes durably and returns their name. Bytes that are there already cost a hash and a look.
+    /// Stores bytes durably and returns their name. Bytes that are there already cost a hash and a look, unless they are
+    /// many.
     pub fn put(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(BlobError::TooLarge { len: bytes.len() });
         }
+        if bytes.len() > LARGE {
+            return self.put_large(bytes);
+        }
         let digest = Digest::of(bytes);
         let path = self.path_of(&digest)?;
-        // A name means that the file was synced. Only its folder may not be yet, for the moment in which another
-        // process is between its rename and its sync; that is not worth a sync for every blob that is there.
-        if fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() > 0) {
+        if is_there(&path) {
             return Ok(digest);
         }
         let shard = self.shard_of(&path);
@@ -61,6 +67,34 @@ impl Blobs {
             sync_folder(&self.dir)?;
         }
         write_whole(shard, &path, &compress_prepend_size(bytes))?;
+        Ok(digest)
+    }
+
+    /// Writes before the name is known, which is found while the disk works: hashing takes as long as syncing, and somebody
+    /// waits for a change of a large file. Few large contents come twice.
+    fn put_large(&self, bytes: &[u8]) -> Result<Digest, BlobError> {
+        let written = self
+            .make_folder()
+            .and_then(|()| write_unsynced(&self.dir, &self.dir, &compress_prepend_size(bytes)));
+        let (digest, written) = beside(
+            || Digest::of(bytes),
+            || written.and_then(|file| sync(file.as_file(), &self.dir).map(|()| file)),
+        );
+        let path = self.path_of(&digest)?;
+        if is_there(&path) {
+            return Ok(digest);
+        }
+        let (written, shard) = (written?, self.shard_of(&path));
+        let made = self.make_shard(shard)?;
+        written.persist(&path).map_err(|error| BlobError::from_io("write the blob", &path, error.error))?;
+        match made {
+            Shard::WasThere => sync_folder(shard)?,
+            // Together they cost a file system with a log one write of it.
+            Shard::Made => {
+                let (above, inside) = beside(|| sync_folder(&self.dir), || sync_folder(shard));
+                above.and(inside)?;
+            }
+        }
         Ok(digest)
     }
 
@@ -113,16 +147,11 @@ impl Blobs {
     /// Makes the folder of a blob, and the store's own. The caller syncs the store's if one was made in it: a file whose
     /// folder is lost is lost.
     pub(crate) fn make_shard(&self, shard: &Path) -> Result<Shard, BlobError> {
-        let make =
-            |dir: &Path, recursive: bool| DirBuilder::new().mode(0o700).recursive(recursive).create(dir);
-        let made = match make(shard, false) {
+        let make = || DirBuilder::new().mode(0o700).create(shard);
+        let made = match make() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make(&self.dir, true)
-                    .map_err(|error| BlobError::from_io("make the folder", &self.dir, error))?;
-                if let Some(above) = self.dir.parent().filter(|above| !above.as_os_str().is_empty()) {
-                    sync_folder(above)?;
-                }
-                make(shard, false)
+                self.make_folder()?;
+                make()
             }
             made => made,
         };
@@ -132,17 +161,64 @@ impl Blobs {
             Err(error) => Err(BlobError::from_io("make the folder", shard, error)),
         }
     }
+
+    /// Makes the store's own folder with all folders for blobs in it, durably. Those cost a few milliseconds once; each
+    /// made when it is first needed would cost a sync of the store's folder, in the way of somebody's change of a file.
+    fn make_folder(&self) -> Result<(), BlobError> {
+        if self.dir.is_dir() {
+            return Ok(());
+        }
+        let failed = |error| BlobError::from_io("make the folder", &self.dir, error);
+        DirBuilder::new().mode(0o700).recursive(true).create(&self.dir).map_err(failed)?;
+        for shard in 0..=u8::MAX {
+            match DirBuilder::new().mode(0o700).create(self.dir.join(format!("{shard:02x}"))) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        sync_folder(&self.dir)?;
+        match self.dir.parent().filter(|above| !above.as_os_str().is_empty()) {
+            Some(above) => sync_folder(above),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A name means that the file was synced. Only its folder may not be yet, for the moment in which another process is
+/// between its rename and its sync; that is not worth a sync for every blob that is there.
+fn is_there(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0)
 }
 
 /// Temporary file in the same folder, all bytes, sync, rename, sync the folder.
 fn write_whole(dir: &Path, path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
+    let file = write_unsynced(dir, path, bytes)?;
+    sync(file.as_file(), path)?;
+    file.persist(path).map_err(|error| BlobError::from_io("write the blob", path, error.error))?;
+    sync_folder(dir)
+}
+
+/// All bytes under a temporary name. `path` is for the words of a failure, here and below.
+fn write_unsynced(dir: &Path, path: &Path, bytes: &[u8]) -> Result<NamedTempFile, BlobError> {
     let failed = |error| BlobError::from_io("write the blob", path, error);
     // tempfile makes it 0600, and removes it again when it is dropped without being kept.
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(dir).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    sync_folder(dir)
+    Ok(file)
+}
+
+fn sync(file: &File, path: &Path) -> Result<(), BlobError> {
+    file.sync_all().map_err(|error| BlobError::from_io("write the blob", path, error))
+}
+
+/// Two works at once, the first on a thread of its own.
+fn beside<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -> (A, B) {
+    std::thread::scope(|scope| {
+        let running = scope.spawn(&one);
+        let other = other();
+        // A thread that broke down left its work undone.
+        (running.join().unwrap_or_else(|_| one()), other)
+    })
 }
 
 fn sync_folder(dir: &Path) -> Result<(), BlobError> {

@@ -193,6 +193,23 @@ fn threads_share_a_batch() {
     assert_eq!(files_in(&dir), 100);
 }
 
+#[test]
+fn a_large_blob_is_named_after_it_was_written_and_leaves_no_other_file() {
+    let (_home, dir, blobs) = store();
+    let large: Vec<u8> = (0..400_000_u32).flat_map(u32::to_le_bytes).collect();
+    let digest = blobs.put(&large).unwrap();
+    assert_eq!(digest, Digest::of(&large));
+    assert_eq!(mode(&file_of(&dir, &digest)), 0o600);
+    assert_eq!(blobs.put(&large).unwrap(), digest, "a second time");
+    assert_eq!(blobs.get(&digest).unwrap(), Some(large.clone()));
+    fs::remove_dir_all(file_of(&dir, &digest).parent().unwrap()).unwrap();
+    assert_eq!(blobs.put(&large).unwrap(), digest, "in a store whose folder for it is missing");
+    assert_eq!(blobs.get(&digest).unwrap(), Some(large));
+    assert_eq!(files_in(&dir), 1, "and nothing beside it");
+    let loose = fs::read_dir(&dir).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file());
+    assert_eq!(loose.count(), 0);
+}
+
 fn files_in(dir: &Path) -> usize {
     let shards = fs::read_dir(dir).unwrap().map(|shard| shard.unwrap().path());
     shards.map(|shard| fs::read_dir(shard).unwrap().count()).sum()
