@@ -2,6 +2,9 @@
 //!
 //! The new content goes to the blobs while the files are written, so that recording a change costs little more time than
 //! making it. A change that fails leaves a blob nobody names, which the next collection takes.
+//!
+//! What a large file costs is hashing, packing and syncing it, so each of these is done once, and on a thread of its own
+//! where it can be.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +12,8 @@ use std::sync::Arc;
 use lathe_blobs::{BlobError, Blobs};
 use lathe_changes::TreeChange;
 use lathe_protocol::{Digest, SeenFile};
-use lathe_workspace::{Applied, Expect, FileOp, Files, WorkspaceError};
+use lathe_workspace::{Applied, Content, Expect, FileOp, Files, WorkspaceError};
+use tokio::task::spawn_blocking;
 
 use crate::outcome::{Data, Outcome};
 use crate::services::Services;
@@ -48,19 +52,29 @@ const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
 pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result<Committed, WorkspaceError> {
+    let known = ops.iter().map(expected).collect();
+    commit_known(services, ops, known).await
+}
+
+/// As [`commit`], for whoever knows digests of what is there that the operations do not say.
+pub(crate) async fn commit_known(
+    services: &Arc<Services>,
+    ops: Vec<FileOp>,
+    known: Vec<Option<Digest>>,
+) -> Result<Committed, WorkspaceError> {
     let files = &*services.files;
     let missing = missing_folders(files, &ops).await;
-    let known: Vec<Option<Digest>> = ops.iter().map(expected).collect();
-    let contents: Vec<Option<Vec<u8>>> = ops.iter().map(written).collect();
+    let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
     let blobs = services.blobs.clone();
-    let storing = tokio::task::spawn_blocking(move || store(&blobs, &contents));
+    // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
+    let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
     let (applied, stored) = tokio::join!(files.apply(ops), storing);
     let applied = applied?;
     let mut committed = Committed { changes: made(files, missing).await, files: applied, unrecorded: None };
     let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
     for (at, applied) in committed.files.iter().enumerate() {
         let before = known.get(at).cloned().flatten();
-        let before = match keep(services, before, applied.before.as_deref()).await {
+        let before = match keep(services, before, applied.before.as_ref()).await {
             Ok(before) => before,
             Err(error) => {
                 failed = Some(error);
@@ -68,6 +82,9 @@ pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result
             }
         };
         let after = after.get(at).cloned().flatten();
+        if let (Some(content), Some(digest)) = (&applied.after, &after) {
+            services.known.keep(content, digest);
+        }
         let (path, mode) = (applied.path.clone(), FILE | applied.mode);
         committed.changes.push(TreeChange { path, before, after, mode, mode_before: None });
     }
@@ -82,19 +99,20 @@ pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result
 fn expected(op: &FileOp) -> Option<Digest> {
     let (FileOp::Write { expect, .. } | FileOp::Remove { expect, .. }) = op;
     match expect {
-        Expect::Hash(hash) => Some(hash.clone()),
-        Expect::Absent => None,
+        Expect::Hash(hash) | Expect::Held(_, Some(hash)) => Some(hash.clone()),
+        Expect::Absent | Expect::Held(_, None) => None,
     }
 }
 
-fn written(op: &FileOp) -> Option<Vec<u8>> {
+fn written(op: &FileOp) -> Option<Content> {
     match op {
-        FileOp::Write { content, .. } => Some(content.clone()),
+        FileOp::Write { content, .. } => Some(Arc::clone(content)),
         FileOp::Remove { .. } => None,
     }
 }
 
-fn store(blobs: &Blobs, contents: &[Option<Vec<u8>>]) -> (Vec<Option<Digest>>, Option<BlobError>) {
+/// The names of what was stored, up to what could not be.
+fn store(blobs: &Blobs, contents: &[Option<Content>]) -> (Vec<Option<Digest>>, Option<BlobError>) {
     let mut digests = Vec::with_capacity(contents.len());
     for content in contents {
         match content.as_ref().map(|content| blobs.put(content)).transpose() {
@@ -109,7 +127,7 @@ fn store(blobs: &Blobs, contents: &[Option<Vec<u8>>]) -> (Vec<Option<Digest>>, O
 async fn keep(
     services: &Arc<Services>,
     known: Option<Digest>,
-    content: Option<&[u8]>,
+    content: Option<&Content>,
 ) -> Result<Option<Digest>, BlobError> {
     let Some(content) = content else { return Ok(None) };
     if let Some(known) = known
@@ -117,8 +135,8 @@ async fn keep(
     {
         return Ok(Some(known));
     }
-    let (blobs, content) = (services.blobs.clone(), content.to_vec());
-    match tokio::task::spawn_blocking(move || blobs.put(&content)).await {
+    let (blobs, content) = (services.blobs.clone(), Arc::clone(content));
+    match spawn_blocking(move || blobs.put(&content)).await {
         Ok(stored) => stored.map(Some),
         Err(gone) => Err(lost(services, gone)),
     }

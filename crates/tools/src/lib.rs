@@ -21,6 +21,7 @@ mod face;
 mod finish;
 mod gemini;
 mod glob;
+mod known;
 mod list;
 mod many;
 mod memory;

@@ -14,6 +14,7 @@ use lathe_workspace::{Files, Processes};
 
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
+use crate::known::Known;
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -41,6 +42,8 @@ pub struct Services {
     pub tracking: Tracking,
     /// What looks at files after they were changed.
     pub checks: Checks,
+    /// What was written last.
+    pub(crate) known: Known,
     /// Trees of files that were changed lately.
     pub(crate) syntax: Arc<Mutex<SyntaxCache>>,
     /// The code graph that was asked last; opened when it is first asked.
@@ -75,6 +78,7 @@ impl Services {
             plan,
             tracking: Tracking::off(),
             checks: Checks::default(),
+            known: Known::default(),
             syntax: Arc::default(),
             graph: Arc::default(),
             shell: Mutex::new(None),

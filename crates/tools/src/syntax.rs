@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_edit::syntax::{Language, Syntax, SyntaxCache, SyntaxError, risen};
-use lathe_workspace::Applied;
+use lathe_workspace::{Applied, Content};
 
 use crate::services::Services;
 
@@ -20,8 +20,8 @@ const FILES: usize = 5;
 struct Changed {
     path: String,
     language: Language,
-    before: Vec<u8>,
-    after: Vec<u8>,
+    before: Content,
+    after: Content,
 }
 
 /// A line for every file with errors that were not there before, each begun with a line break.
@@ -42,14 +42,14 @@ pub(crate) async fn told(services: &Services, changes: &[Applied]) -> String {
 
 fn known(change: &Applied) -> Option<Changed> {
     let after = change.after.as_ref().filter(|after| after.len() <= LARGEST)?;
-    let before = change.before.as_deref().unwrap_or_default();
+    let before = change.before.clone().unwrap_or_default();
     let path = change.path.to_str()?;
     // Half of all headers are C++, which the grammar of C does not understand.
     if before.len() > LARGEST || Path::new(path).extension().is_some_and(|ending| ending == "h") {
         return None;
     }
     let language = Language::of_path(path)?;
-    Some(Changed { path: path.to_owned(), language, before: before.to_vec(), after: after.clone() })
+    Some(Changed { path: path.to_owned(), language, before, after: Arc::clone(after) })
 }
 
 fn look_at(cache: &Mutex<SyntaxCache>, file: &Changed, several: bool) -> Option<String> {

@@ -15,7 +15,7 @@ mod protected;
 
 pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
-pub use files::{Applied, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
+pub use files::{Applied, Content, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use git::{Git, GitError};
 pub use local_files::LocalFiles;
 pub use local_process::LocalProcesses;

@@ -22,6 +22,8 @@ use crate::{Applied, Boxed, Entry, FileKind, FileOp, Files, Named, Stat, Workspa
 /// Up to this size a file is read where the caller is: handing the work to
 /// another thread would take longer than the work.
 const READ_INLINE: u64 = 256 * 1024;
+/// Bytes compared at a time.
+const COMPARED: usize = 64 * 1024;
 const PERMISSIONS: u32 = 0o7777;
 
 /// The files of this machine, beneath one root or several. A relative path is taken from the first.
@@ -137,11 +139,16 @@ impl Files for LocalFiles {
         Box::pin(async move {
             let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
             let notes = self.notes.clone();
-            blocking(self.guard.first_root(), move || {
+            let (applied, olds) = blocking(self.guard.first_root(), move || {
                 let _one = writing.lock().unwrap_or_else(PoisonError::into_inner);
                 apply::apply(&guard, notes.as_deref(), ops)
             })
-            .await
+            .await?;
+            if !olds.is_empty() {
+                // Nobody waits for this one, and nothing is lost if it never runs: then the system closes them.
+                drop(tokio::task::spawn_blocking(move || drop(olds)));
+            }
+            Ok(applied)
         })
     }
 
@@ -185,6 +192,25 @@ fn read_range(mut file: &File, found: &Found, range: Range<u64>) -> io::Result<V
     file.seek(SeekFrom::Start(range.start))?;
     file.take(wanted).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Whether a file is exactly these bytes, without a second copy of them in memory.
+fn holds(mut file: &File, content: &[u8]) -> io::Result<bool> {
+    let mut piece = [0; COMPARED];
+    file.seek(SeekFrom::Start(0))?;
+    let mut rest = content;
+    loop {
+        let read = match file.read(&mut piece) {
+            Ok(0) => return Ok(rest.is_empty()),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        match (piece.get(..read), rest.split_at_checked(read)) {
+            (Some(here), Some((there, after))) if here == there => rest = after,
+            (_, _) => return Ok(false),
+        }
+    }
 }
 
 /// All names in a folder, sorted by their bytes, and what they are, links themselves. One that is gone by now is left out.

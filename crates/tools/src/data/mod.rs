@@ -1,6 +1,7 @@
 //! Values in JSON, TOML and YAML files by JSONPath, with the file's formatting and comments kept.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_edit::data::{DataError, Document, Kind, Layout};
 use lathe_edit::{Text, rewrite};
@@ -120,7 +121,8 @@ impl Edit {
         if context.seen_hash(&path).is_some_and(|seen| *seen != hash) {
             return Err(Problem::Stale(self.path.clone()));
         }
-        let op = FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: after };
+        let op =
+            FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: Arc::new(after) };
         let done = commit(&context.services, vec![op]).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
         Ok(done.into_outcome(data))

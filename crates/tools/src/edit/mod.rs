@@ -1,7 +1,9 @@
 //! Changes inside a file: a text replaced, or text inserted after a line.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_edit::{
     EditError, Edited, Looseness, MatchKind, Occurrence, Text, insert, number_lines, replace_loosely,
@@ -13,12 +15,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::commit::commit;
+use crate::commit::commit_known;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
-use crate::view::{LARGEST, clip, lines_of};
+use crate::view::{LARGEST, Lines, clip, lines_of};
 
 pub(crate) const ID: &str = "edit";
 
@@ -147,17 +149,24 @@ impl Edit {
             FileKind::File => {}
         }
         let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, Doing::Reading))?;
-        let hash = Digest::of(&before);
+        let before = Arc::new(before);
         let path = self.path.display().to_string();
-        if context.seen_hash(&path).is_some_and(|seen| *seen != hash) {
-            return Err(Problem::Stale(self.path.clone()));
-        }
-        let edited = self.change(&before)?;
-        let data = self.data(&path, &edited);
-        let op =
-            FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: edited.content };
-        let done =
-            commit(&context.services, vec![op]).await.map_err(|error| self.wrong(error, Doing::Writing))?;
+        let seen = context.seen_hash(&path).cloned();
+        let mut edited = self.change(&before).map_err(|problem| match &seen {
+            // It may be the change by somebody else that took away what is to be replaced.
+            Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
+            Some(_) | None => problem,
+        })?;
+        let content = Arc::new(std::mem::take(&mut edited.content));
+        // What is known to be what was seen need not be hashed to see it.
+        let unsure = seen.clone().filter(|seen| !context.services.known.is(&before, seen));
+        let expect = Expect::Held(before, unsure);
+        let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::clone(&content) };
+        // The words are found while the disk works.
+        let (done, data) = tokio::join!(commit_known(&context.services, vec![op], vec![seen]), async {
+            self.data(&path, &edited, &content)
+        });
+        let done = done.map_err(|error| self.wrong(error, Doing::Writing))?;
         Ok(done.into_outcome(Data::Edited(data)))
     }
 
@@ -202,18 +211,18 @@ impl Edit {
         }
     }
 
-    fn data(&self, path: &str, edited: &Edited) -> EditedData {
-        let text = Text::decode(&edited.content).map(|text| text.lossy().into_owned()).unwrap_or_default();
+    /// What the edit did, for its words. The content is that of the edit.
+    fn data(&self, path: &str, edited: &Edited, content: &[u8]) -> EditedData {
+        let text = text_of(content);
         // After a line break or a deletion the place goes on in the next line, which is shown with it.
         let goes_on = match self.change {
             Change::Replace { .. } => self.new.is_empty() || self.new.ends_with('\n'),
             Change::Insert { .. } => false,
         };
         let windows = windows(&edited.regions, AROUND + usize::from(goes_on));
-        let snippets = windows.iter().take(SNIPPETS).map(|window| Snippet {
-            first: window.start,
-            text: lines_of(&text, window.start, window.len()),
-            final_newline: text.ends_with('\n') && window.end > text.split('\n').count(),
+        let snippets = windows.iter().take(SNIPPETS).map(|window| {
+            let Lines { text: shown, ended } = lines_of(&text, window.start, window.len());
+            Snippet { first: window.start, text: shown, final_newline: ended && text.ends_with('\n') }
         });
         EditedData {
             path: path.to_owned(),
@@ -226,6 +235,14 @@ impl Edit {
             snippets: snippets.collect(),
             more: windows.len().saturating_sub(SNIPPETS),
         }
+    }
+}
+
+/// A content for people. Plain text is not worth the work of finding out how it is written.
+fn text_of(content: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(content) {
+        Ok(text) if !text.starts_with('\u{feff}') && !text.contains('\0') => text.into(),
+        Ok(_) | Err(_) => Text::decode(content).map_or("".into(), |text| text.lossy().into_owned().into()),
     }
 }
 

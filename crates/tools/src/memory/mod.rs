@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects};
@@ -162,7 +163,11 @@ impl Remember {
                 } else {
                     Expect::Hash(Digest::of(current.as_bytes()))
                 };
-                let op = FileOp::Write { path: self.path.clone(), expect, content: proposed.into_bytes() };
+                let op = FileOp::Write {
+                    path: self.path.clone(),
+                    expect,
+                    content: Arc::new(proposed.into_bytes()),
+                };
                 let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Writing) {
                     full @ Problem::NoSpace(_) => full,
                     other => Problem::Memory(other.words()),

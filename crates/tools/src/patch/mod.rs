@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
@@ -131,7 +132,7 @@ impl Apply {
             match change.after {
                 None => ops.push(FileOp::Remove { path, expect }),
                 Some(content) => {
-                    ops.push(FileOp::Write { path, expect, content });
+                    ops.push(FileOp::Write { path, expect, content: Arc::new(content) });
                 }
             }
         }

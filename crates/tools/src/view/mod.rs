@@ -16,6 +16,7 @@ use lathe_edit::{Encoding, Text};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::{FileKind, WorkspaceError};
+use memchr::memchr_iter;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -196,7 +197,7 @@ impl View {
         let (first, count) = self.window(lines, pieces)?;
         let data = Data::File(FileData {
             path: self.path.display().to_string(),
-            text: lines_of(&text.lossy(), first, count),
+            text: lines_of(&text.lossy(), first, count).text,
             first,
             lines,
             pieces,
@@ -380,19 +381,46 @@ async fn is_ignored(context: &RunContext, path: &Path) -> bool {
     }
 }
 
+/// Some lines of a text.
+pub(crate) struct Lines {
+    pub(crate) text: String,
+    /// Whether the text ended before there were as many as asked for.
+    pub(crate) ended: bool,
+}
+
 /// Lines from `first` on, `count` at most, without the line break after the last.
-pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> String {
-    let lines = text.split_inclusive('\n').skip(first - 1).take(count);
+pub(crate) fn lines_of(text: &str, first: usize, count: usize) -> Lines {
+    let lines = text.get(line_start(text, first)..).unwrap_or_default().split_inclusive('\n').take(count);
     let mut taken = 0;
     let mut out: String = lines.inspect(|_| taken += 1).collect();
-    // Fewer lines than asked for means that the text ended: a last line break of the text stays.
-    if taken == count && out.ends_with('\n') {
+    let ended = taken < count;
+    // A last line break of the text stays.
+    if !ended && out.ends_with('\n') {
         out.pop();
         if out.ends_with('\r') {
             out.pop();
         }
     }
-    out
+    Lines { text: out, ended }
+}
+
+/// Where a line begins, counted from 1. Line breaks are counted piece by piece, which is many times as quick as finding
+/// each of them.
+fn line_start(text: &str, line: usize) -> usize {
+    const PIECE: usize = 4096;
+    let (mut before, mut start) = (line.saturating_sub(1), 0);
+    for piece in text.as_bytes().chunks(PIECE) {
+        let breaks = memchr_iter(b'\n', piece).count();
+        if breaks >= before {
+            return match before.checked_sub(1) {
+                Some(last) => start + memchr_iter(b'\n', piece).nth(last).map_or(0, |at| at + 1),
+                None => start,
+            };
+        }
+        before -= breaks;
+        start += piece.len();
+    }
+    text.len()
 }
 
 /// A character as it can stand in a list of names.

@@ -1,6 +1,7 @@
 //! Whole files: made, or replaced by somebody who has seen what is there.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_edit::{EditError, rewrite};
 use lathe_policy::Permit;
@@ -190,7 +191,7 @@ impl Write {
             None => (self.content.as_bytes().to_vec(), Expect::Absent),
             Some((now, hash)) => (self.in_the_manner_of(&now)?, Expect::Hash(hash)),
         };
-        let op = FileOp::Write { path: self.path.clone(), expect, content };
+        let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::new(content) };
         let done = commit(&context.services, vec![op]).await.map_err(wrong(Doing::Writing))?;
         let data = Data::Written(WrittenData { path, existed, lines });
         Ok(done.into_outcome(data))

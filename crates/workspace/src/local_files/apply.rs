@@ -3,6 +3,7 @@
 //! 1. every path goes through the guard, every expectation is checked and the pre-images are read;
 //! 2. what is about to happen is noted, where the host named a folder for such notes (`intent`);
 //! 3. every new content is written and synced under a private name beside its file;
+//!    while hashes of pre-images are worked out that nobody knows yet;
 //! 4. the expectations are checked once more, right before the first change;
 //! 5. each new file changes places with the old one in a single step, and the old one, now under the private name, is
 //!    looked at again: if somebody changed it in that very moment, it is not lost but put back;
@@ -25,9 +26,9 @@ use nix::fcntl::readlinkat;
 
 use super::intent::{Intent, Noted};
 use super::spot::{Folder, Hold, Private, is_unsupported, private_name};
-use super::{PERMISSIONS, read_range};
+use super::{PERMISSIONS, holds, read_range};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
-use crate::{Applied, Expect, FileOp, WorkspaceError};
+use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
 
 /// So many folders of one transaction are held open.
 const HELD: usize = 200;
@@ -37,7 +38,7 @@ pub(super) fn apply(
     guard: &Arc<Guard>,
     notes: Option<&Path>,
     ops: Vec<FileOp>,
-) -> Result<Vec<Applied>, WorkspaceError> {
+) -> Result<(Vec<Applied>, Olds), WorkspaceError> {
     let mut plans = Vec::with_capacity(ops.len());
     let mut targets = BTreeSet::new();
     for op in ops {
@@ -51,9 +52,18 @@ pub(super) fn apply(
     let mut intent = note(guard, notes, &plans)?;
     let mut folders = Folders { guard, open: BTreeMap::new(), made: Vec::new() };
     let mut staged = Vec::with_capacity(plans.len());
-    for plan in &plans {
-        staged.push(plan.stage(&mut folders).map_err(|error| NotOpened::Io(error).or_stale(&plan.path))?);
-    }
+    // Staging waits for the disk, hashing for the processor.
+    std::thread::scope(|scope| {
+        let hashing = plans.iter().any(Plan::has_to_hash).then(|| scope.spawn(|| other_hash(&plans)));
+        for plan in &plans {
+            staged.push(plan.stage(&mut folders).map_err(|error| NotOpened::Io(error).or_stale(&plan.path))?);
+        }
+        let other = match hashing {
+            Some(hashing) => hashing.join().unwrap_or_else(|_| other_hash(&plans)),
+            None => None,
+        };
+        other.map_or(Ok(()), |plan| Err(WorkspaceError::Stale(plan.path.clone())))
+    })?;
     for (plan, staged) in plans.iter().zip(&staged) {
         plan.check_again(guard, staged)?;
     }
@@ -72,6 +82,7 @@ pub(super) fn apply(
     }
     folders.keep();
     let modes: Vec<u32> = done.iter().map(|undo| undo.mode).collect();
+    let olds = Olds(done.iter_mut().filter_map(|undo| undo.old.take()).collect());
     // First the old files, then the note: so no death leaves one of them behind.
     drop(done);
     drop(intent);
@@ -81,14 +92,32 @@ pub(super) fn apply(
         after: plan.after,
         mode,
     });
-    Ok(applied.collect())
+    Ok((applied.collect(), olds))
+}
+
+/// The old files, whose names are gone already. To close one is to free what it held on the disk, for which nobody has to
+/// wait.
+pub(super) struct Olds(Vec<File>);
+
+impl Olds {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Smaller files are freed in less time than it takes to leave them to another thread.
+const SLOW_TO_FREE: u64 = 256 * 1024;
+
+/// The first whose content before has another hash than it must have.
+fn other_hash(plans: &[Plan]) -> Option<&Plan> {
+    plans.iter().find(|plan| plan.hash.as_ref().is_some_and(|(content, hash)| Digest::of(content) != *hash))
 }
 
 fn note(guard: &Guard, notes: Option<&Path>, plans: &[Plan]) -> Result<Option<Intent>, WorkspaceError> {
     let Some(notes) = notes else { return Ok(None) };
     let changing: Vec<&Plan> = plans.iter().filter(|plan| plan.changes()).collect();
     let many = changing.len() > 1;
-    let digest = |content: Option<&Vec<u8>>| content.filter(|_| many).map(|content| Digest::of(content));
+    let digest = |content: Option<&Content>| content.filter(|_| many).map(|content| Digest::of(content));
     let noted = changing.iter().map(|plan| Noted {
         root: guard.root_path(&plan.place).to_owned(),
         below: plan.place.below.clone(),
@@ -110,7 +139,7 @@ fn note(guard: &Guard, notes: Option<&Path>, plans: &[Plan]) -> Result<Option<In
 
 /// What stood there before.
 struct Before {
-    content: Vec<u8>,
+    content: Content,
     found: Found,
     /// What a link that is to be removed says.
     link: Option<OsString>,
@@ -124,7 +153,9 @@ struct Plan {
     /// not what it leads to.
     place: Place,
     before: Option<Before>,
-    after: Option<Vec<u8>>,
+    after: Option<Content>,
+    /// What the hash of the content before must be, where that is not known yet.
+    hash: Option<(Content, Digest)>,
     /// The private name of the new file, and of the old one once they changed places.
     new_name: OsString,
     /// The private name of the old file where files cannot change places.
@@ -138,20 +169,36 @@ impl Plan {
             FileOp::Remove { path, expect } => (path, expect, None),
         };
         let last = if after.is_some() { Last::Followed } else { Last::Kept };
-        let (place, before) = Before::find(guard, &path, last)?;
+        let held = match &expect {
+            Expect::Held(content, _) => Some(content),
+            Expect::Absent | Expect::Hash(_) => None,
+        };
+        let (place, before) = Before::find(guard, &path, last, held)?;
         if place.is_for_folder() || place.below.as_os_str().is_empty() {
             return Err(WorkspaceError::IsDirectory(path));
         }
         match (&expect, &before) {
             (Expect::Absent, Some(_)) => return Err(WorkspaceError::Exists(path)),
-            (Expect::Hash(_), None) => return Err(WorkspaceError::Stale(path)),
+            (Expect::Hash(_) | Expect::Held(..), None) => return Err(WorkspaceError::Stale(path)),
             (Expect::Hash(hash), Some(before)) if Digest::of(&before.content) != *hash => {
                 return Err(WorkspaceError::Stale(path));
             }
-            (Expect::Absent, None) | (Expect::Hash(_), Some(_)) => {}
+            // What is there is the same value only where it was found to be the same.
+            (Expect::Held(content, _), Some(before)) if !Arc::ptr_eq(content, &before.content) => {
+                return Err(WorkspaceError::Stale(path));
+            }
+            (Expect::Absent, None) | (Expect::Hash(_) | Expect::Held(..), Some(_)) => {}
         }
+        let hash = match expect {
+            Expect::Held(content, Some(hash)) => Some((content, hash)),
+            Expect::Held(_, None) | Expect::Absent | Expect::Hash(_) => None,
+        };
         let (new_name, old_name) = (private_name("tmp"), private_name("old"));
-        Ok(Self { path, place, before, after, new_name, old_name })
+        Ok(Self { path, place, before, after, hash, new_name, old_name })
+    }
+
+    fn has_to_hash(&self) -> bool {
+        self.hash.is_some()
     }
 
     fn changes(&self) -> bool {
@@ -210,13 +257,18 @@ impl Plan {
         let failed = |error| WorkspaceError::io(&self.path, error);
         let (folder, name, mode, old, before) = match staged {
             Staged::Nothing => {
-                return Ok(Undo { path: self.path.clone(), mode: 0, back: Back::Nothing });
+                return Ok(Undo { path: self.path.clone(), mode: 0, old: None, back: Back::Nothing });
             }
             Staged::New(new, name, mode) => {
                 let folder = Arc::clone(&new.folder);
                 folder.rename_new(&new.name, &name).map_err(failed)?;
                 new.keep();
-                return Ok(Undo { path: self.path.clone(), mode, back: Back::Unlink(folder, name) });
+                return Ok(Undo {
+                    path: self.path.clone(),
+                    mode,
+                    old: None,
+                    back: Back::Unlink(folder, name),
+                });
             }
             Staged::Instead(new, name, mode, before) => {
                 let folder = Arc::clone(&new.folder);
@@ -238,11 +290,15 @@ impl Plan {
             Err(error) => return Err(failed(error)),
         };
         // What was taken away must be what was expected, or it comes back.
-        let expected = match before.link {
-            Some(_) => before.is_same_link(&folder, &old.name),
-            None => before.is_same(&folder.file(&old.name)),
+        let (expected, file) = match before.link {
+            Some(_) => (before.is_same_link(&folder, &old.name), None),
+            None => {
+                let now = folder.file(&old.name);
+                (before.is_same(&now), now.ok().filter(|(_, found)| found.len > SLOW_TO_FREE))
+            }
         };
-        let undo = Undo { path: self.path.clone(), mode, back: Back::Rename(old, name) };
+        let held = file.map(|(file, _)| file);
+        let undo = Undo { path: self.path.clone(), mode, old: held, back: Back::Rename(old, name) };
         if expected {
             return Ok(undo);
         }
@@ -252,14 +308,20 @@ impl Plan {
 
 impl Before {
     /// Where a path leads and what stands there; resolved anew while somebody changes the way.
-    fn find(guard: &Guard, path: &Path, last: Last) -> Result<(Place, Option<Self>), WorkspaceError> {
+    /// `held` becomes its content where that is what stands there.
+    fn find(
+        guard: &Guard,
+        path: &Path,
+        last: Last,
+        held: Option<&Content>,
+    ) -> Result<(Place, Option<Self>), WorkspaceError> {
         for _ in 0..ROUNDS {
             let place = guard.locate(path, last)?;
             guard.may_write(path, &place)?;
             if place.missing > 0 {
                 return Ok((place, None));
             }
-            match Self::read(guard, &place, last) {
+            match Self::read(guard, &place, last, held) {
                 Ok(before) => return Ok((place, Some(before))),
                 Err(error) if error.is_turned() => {}
                 Err(error) if error.is_absent() => {}
@@ -277,7 +339,7 @@ impl Before {
         Err(WorkspaceError::Stale(path.to_owned()))
     }
 
-    fn read(guard: &Guard, place: &Place, last: Last) -> Result<Self, NotOpened> {
+    fn read(guard: &Guard, place: &Place, last: Last, held: Option<&Content>) -> Result<Self, NotOpened> {
         let link = match (last, place.parent()) {
             (Last::Kept, Some((parent, name))) => readlinkat(&guard.hold_folder(&parent)?, name).ok(),
             (Last::Kept | Last::Followed, _) => None,
@@ -286,14 +348,16 @@ impl Before {
             Some(_) => guard.behind(place)?,
             None => guard.file_at(place)?,
         };
-        let content = read_range(&file, &found, 0..u64::MAX)?;
+        let content = match held {
+            Some(held) if holds(&file, held)? => Arc::clone(held),
+            Some(_) | None => Arc::new(read_range(&file, &found, 0..u64::MAX)?),
+        };
         Ok(Self { content, found, link })
     }
 
     fn is_same(&self, now: &Result<(File, Found), NotOpened>) -> bool {
         now.as_ref().is_ok_and(|(file, found)| {
-            found.len == self.found.len
-                && read_range(file, found, 0..u64::MAX).is_ok_and(|content| content == self.content)
+            found.len == self.found.len && holds(file, &self.content).unwrap_or(false)
         })
     }
 
@@ -318,6 +382,8 @@ enum Staged<'a> {
 struct Undo {
     path: PathBuf,
     mode: u32,
+    /// The old file, held open if it is large.
+    old: Option<File>,
     back: Back,
 }
 

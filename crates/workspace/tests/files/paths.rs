@@ -222,7 +222,11 @@ fn wanted(op: Op, is: Is, world: &World) -> Gave {
 async fn give(files: &LocalFiles, path: &Path, op: Op, expect: Expect) -> Gave {
     let text = |bytes: Vec<u8>| Gave::Text(String::from_utf8_lossy(&bytes).into_owned());
     let write = |expect| {
-        files.apply(vec![FileOp::Write { path: path.to_owned(), expect, content: NEW.as_bytes().to_vec() }])
+        files.apply(vec![FileOp::Write {
+            path: path.to_owned(),
+            expect,
+            content: NEW.as_bytes().to_vec().into(),
+        }])
     };
     let gave = match op {
         Op::Stat => files.stat(path).await.map(|stat| Gave::Kind(stat.kind)),
@@ -395,7 +399,8 @@ async fn a_root_that_is_a_link_can_be_named_both_ways() {
         assert_eq!(files.real(&path).await.unwrap(), world.root.join("a.txt"));
     }
     assert_eq!(files.local_root(), Some(world.root.as_path()));
-    let protected = FileOp::Write { path: link.join(".git/x"), expect: Expect::Absent, content: vec![] };
+    let protected =
+        FileOp::Write { path: link.join(".git/x"), expect: Expect::Absent, content: Default::default() };
     assert!(matches!(files.apply(vec![protected]).await, Err(WorkspaceError::Protected(_))));
 }
 
@@ -405,7 +410,7 @@ async fn a_root_below_a_protected_name_is_an_ordinary_root() {
     let root = dir.path().canonicalize().unwrap().join(".lathe/worktrees/x");
     fs::create_dir_all(&root).unwrap();
     let files = LocalFiles::new(root.clone());
-    let write = |path: PathBuf| FileOp::Write { path, expect: Expect::Absent, content: vec![] };
+    let write = |path: PathBuf| FileOp::Write { path, expect: Expect::Absent, content: Default::default() };
     files.apply(vec![write(root.join("a")), write("b".into())]).await.unwrap();
     assert!(matches!(files.apply(vec![write(".git/a".into())]).await, Err(WorkspaceError::Protected(_))));
 }
@@ -418,8 +423,11 @@ async fn more_roots_are_read_and_written_and_nothing_between() {
     assert_eq!(files.read(&canary, None).await.unwrap(), CANARY.as_bytes());
     assert_eq!(files.read(Path::new("d/l_out/sub/canary"), None).await.unwrap(), CANARY.as_bytes());
     let new = world.base.join("out/sub/new");
-    let write =
-        |path: &Path| FileOp::Write { path: path.to_owned(), expect: Expect::Absent, content: vec![] };
+    let write = |path: &Path| FileOp::Write {
+        path: path.to_owned(),
+        expect: Expect::Absent,
+        content: Default::default(),
+    };
     files.apply(vec![write(&new), write(Path::new("new"))]).await.unwrap();
     assert!(new.exists() && world.root.join("new").exists());
     for path in ["out/canary", "out/new"].map(|name| world.base.join(name)) {
@@ -450,7 +458,9 @@ async fn a_root_made_anew_is_the_root_and_a_link_in_its_place_is_not() {
         let files = open(root.clone());
         let read = async || files.read(Path::new("a"), None).await;
         let write = async |path: PathBuf| {
-            files.apply(vec![FileOp::Write { path, expect: Expect::Absent, content: vec![] }]).await
+            files
+                .apply(vec![FileOp::Write { path, expect: Expect::Absent, content: Default::default() }])
+                .await
         };
         assert!(matches!(read().await, Err(WorkspaceError::NotFound(_))));
         fs::create_dir(&root).unwrap();
@@ -520,7 +530,8 @@ async fn a_private_file_is_private_until_it_is_whole() {
     });
     for n in 0..4 {
         let content = vec![b'x'; 8 << 20];
-        let op = FileOp::Write { path: format!("big{n}").into(), expect: Expect::Absent, content };
+        let op =
+            FileOp::Write { path: format!("big{n}").into(), expect: Expect::Absent, content: content.into() };
         files.apply(vec![op]).await.unwrap();
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);

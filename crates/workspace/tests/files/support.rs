@@ -66,7 +66,7 @@ pub fn hash(content: &str) -> Expect {
 }
 
 pub fn write(path: &Path, expect: Expect, content: &str) -> FileOp {
-    FileOp::Write { path: path.to_owned(), expect, content: content.as_bytes().to_vec() }
+    FileOp::Write { path: path.to_owned(), expect, content: content.as_bytes().to_vec().into() }
 }
 
 pub fn remove(path: &Path, expect: Expect) -> FileOp {

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
+use lathe_protocol::Digest;
 use lathe_workspace::{Applied, Expect, Files as _, LocalFiles, WorkspaceError};
 
 use crate::support::{Folder, hash, picture, remove, write};
@@ -14,8 +15,8 @@ async fn a_write_replaces_the_content_and_tells_before_and_after() {
     let applied = folder.apply(vec![write(&file, hash("old"), "new")]).await.unwrap();
     let wanted = Applied {
         path: file.clone(),
-        before: Some(b"old".to_vec()),
-        after: Some(b"new".to_vec()),
+        before: Some(b"old".to_vec().into()),
+        after: Some(b"new".to_vec().into()),
         mode: 0o640,
     };
     assert_eq!(applied, vec![wanted]);
@@ -48,7 +49,8 @@ async fn a_new_file_gets_its_folders_and_the_usual_mode() {
     let file = folder.path("x/y/z");
     let applied = folder.apply(vec![write(&file, Expect::Absent, "new")]).await.unwrap();
     let usual = fs::metadata(folder.with("usual", "")).unwrap().mode() & 0o7777;
-    let wanted = Applied { path: file.clone(), before: None, after: Some(b"new".to_vec()), mode: usual };
+    let wanted =
+        Applied { path: file.clone(), before: None, after: Some(b"new".to_vec().into()), mode: usual };
     assert_eq!(applied, vec![wanted]);
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, usual);
     assert_eq!(fs::read(&file).unwrap(), b"new");
@@ -60,7 +62,7 @@ async fn a_removal_unlinks_the_file() {
     let file = folder.with("a", "old");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let applied = folder.apply(vec![remove(&file, hash("old"))]).await.unwrap();
-    let wanted = Applied { path: file, before: Some(b"old".to_vec()), after: None, mode: 0o640 };
+    let wanted = Applied { path: file, before: Some(b"old".to_vec().into()), after: None, mode: 0o640 };
     assert_eq!(applied, vec![wanted]);
     assert_eq!(picture(folder.dir.path()), vec![]);
 }
@@ -157,4 +159,39 @@ async fn of_two_writers_without_a_common_lock_one_wins() {
         assert_eq!(fs::read_to_string(&file).unwrap(), won[0]);
         assert_eq!(picture(folder.dir.path()).len(), 1);
     }
+}
+
+#[tokio::test]
+async fn a_content_at_hand_is_compared_and_its_hash_made_sure_of() {
+    let folder = Folder::new();
+    let old = "old ".repeat(100_000);
+    for (held, must_be, done) in [
+        (old.clone(), None, true),
+        (old.clone(), Some(old.as_str()), true),
+        (old.clone(), Some("another"), false),
+        (format!("{old}more"), None, false),
+        (old[1..].to_owned(), None, false),
+        (old.replacen('d', "D", 1), Some(old.as_str()), false),
+    ] {
+        let file = folder.with("a", &old);
+        let must_be = must_be.map(|text| Digest::of(text.as_bytes()));
+        let expect = Expect::Held(held.into_bytes().into(), must_be);
+        let applied = folder.apply(vec![write(&file, expect, "new")]).await;
+        match applied {
+            Ok(applied) => {
+                assert!(done);
+                assert_eq!(applied[0].before.as_deref().map(Vec::as_slice), Some(old.as_bytes()));
+                assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+            }
+            Err(WorkspaceError::Stale(path)) => {
+                assert!(!done);
+                assert_eq!((path, std::fs::read_to_string(&file).unwrap()), (file, old.clone()));
+            }
+            Err(error) => panic!("{error}"),
+        }
+        assert_eq!(picture(folder.dir.path()).len(), 1, "nothing is left behind");
+    }
+    let gone = Expect::Held(Default::default(), None);
+    let error = folder.apply(vec![write(&folder.path("b"), gone, "new")]).await.unwrap_err();
+    assert!(matches!(error, WorkspaceError::Stale(_)), "{error}");
 }
