@@ -2,8 +2,8 @@
 //!
 //! A stream body would be sent chunked, which some servers refuse; joining the parts would copy the history.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,14 +12,16 @@ use http_body::{Body, Frame, SizeHint};
 use crate::part::Part;
 
 pub(crate) struct ChainedBody {
-    parts: VecDeque<Part>,
+    /// The request's own list: a copy of it for each attempt would grow with the history.
+    parts: Arc<Vec<Part>>,
+    sent: usize,
     left: u64,
 }
 
 impl ChainedBody {
-    pub(crate) fn new(parts: Vec<Part>) -> Self {
+    pub(crate) fn new(parts: Arc<Vec<Part>>) -> Self {
         let left = parts.iter().map(|part| part.len() as u64).sum();
-        Self { parts: parts.into(), left }
+        Self { parts, sent: 0, left }
     }
 }
 
@@ -31,13 +33,15 @@ impl Body for ChainedBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let part = self.parts.pop_front();
-        self.left -= part.as_ref().map_or(0, |part| part.len() as u64);
-        Poll::Ready(part.map(|part| part.bytes().map(Frame::data)))
+        let Some(part) = self.parts.get(self.sent) else { return Poll::Ready(None) };
+        let (length, bytes) = (part.len() as u64, part.bytes());
+        self.sent += 1;
+        self.left -= length;
+        Poll::Ready(Some(bytes.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.parts.is_empty()
+        self.sent == self.parts.len()
     }
 
     fn size_hint(&self) -> SizeHint {

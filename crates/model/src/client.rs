@@ -5,7 +5,7 @@
 //! size, and the number of attempts. Dropping the future at any await ends everything it does.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -217,7 +217,7 @@ impl HttpClient {
             .post(self.options.url())
             .header("content-type", "application/json")
             .header("accept", if self.is_streamed() { "text/event-stream" } else { "application/json" })
-            .body(reqwest::Body::wrap(ChainedBody::new(request.parts.clone())));
+            .body(reqwest::Body::wrap(ChainedBody::new(Arc::clone(&request.parts))));
         if self.options.form.wire == Wire::Messages {
             post = post.header("anthropic-version", "2023-06-01");
         }

@@ -35,7 +35,7 @@ pub struct Request {
     pub purpose: Purpose,
     pub step: StepNo,
     /// The body in the client's wire; chained, never joined.
-    pub parts: Vec<Part>,
+    pub parts: Arc<Vec<Part>>,
     /// Chain over the digests of all messages, head included.
     pub digest: Digest,
     pub messages: u32,
@@ -49,7 +49,7 @@ impl Request {
     /// The whole body in one piece: for looking at it, not for sending.
     pub fn body(&self) -> std::io::Result<Vec<u8>> {
         let mut body = Vec::with_capacity(self.parts.iter().map(Part::len).sum());
-        for part in &self.parts {
+        for part in self.parts.iter() {
             body.extend_from_slice(&part.bytes()?);
         }
         Ok(body)

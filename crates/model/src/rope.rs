@@ -118,7 +118,7 @@ impl Rope {
             agent: self.agent.clone(),
             purpose: Purpose::Step,
             step,
-            parts,
+            parts: Arc::new(parts),
             digest: self.chain.clone(),
             messages: self.messages,
             turn: self.turn,
