@@ -181,6 +181,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 /// `config check`: only what is wrong.
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     match settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
+        Ok(config) if has_wrong_checks(&config) => Exit::Usage,
         Ok(config) if config.warnings.is_empty() => {
             term::out("the configuration is good\n");
             Exit::Done
@@ -188,6 +189,19 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
         Ok(_) => Exit::Done,
         Err(exit) => exit,
     }
+}
+
+/// Whether a rule of `[check]` cannot be used; each is said, with its file and line.
+fn has_wrong_checks(config: &Config) -> bool {
+    let mut wrong = false;
+    for (glob, command) in &config.settings.check {
+        let Some(reason) = Extras::wrong_check(glob, command) else { continue };
+        wrong = true;
+        let origin = config.origins.iter().find(|(key, _)| key.starts_with("check.") && key.contains(glob));
+        let place = origin.map_or("the configuration".to_owned(), |(_, origin)| origin.to_string());
+        term::err(&format!("Error: {}\n", term::clean(&format!("{place}: `check` {glob:?}: {reason}"))));
+    }
+    wrong
 }
 
 /// Trae's `show-config`.

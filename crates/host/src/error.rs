@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use lathe_agent::AgentError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
-use lathe_protocol::{StepNo, Toolset};
+use lathe_protocol::{StepNo, Toolset, edit_distance};
 
 /// Why the host could not do something. Each names what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum HostError {
     NoSuchSession(String),
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
     ManySessions { prefix: String, found: Vec<String> },
-    #[error("there is no tool `{name}`; there are: {}", .known.join(", "))]
+    #[error("there is no tool `{name}`{} There are: {}", nearest(.name, .known), .known.join(", "))]
     NoSuchTool { name: String, known: Vec<String> },
     #[error("the arguments of the tool are no JSON object: {0}")]
     ToolArguments(String),
@@ -125,4 +125,11 @@ impl HostError {
     pub fn is_disk_full(&self) -> bool {
         self.code() == "disk-full"
     }
+}
+
+/// The tool that a mistyped name is nearest to, as a question.
+fn nearest(name: &str, known: &[String]) -> String {
+    let likely = |known: &&String| edit_distance(known, name) <= (name.chars().count() / 3).clamp(1, 4);
+    let near = known.iter().filter(likely).min_by_key(|known| edit_distance(known, name));
+    near.map_or(".".to_owned(), |near| format!(". Did you mean `{near}`?"))
 }

@@ -43,6 +43,12 @@ pub struct Discovery {
 }
 
 impl Extras {
+    /// Why a rule of `[check]` cannot be used, if it cannot.
+    pub fn wrong_check(glob: &str, command: &str) -> Option<String> {
+        let rule = CheckRule { glob: glob.to_owned(), command: command.to_owned() };
+        Checks::new(vec![rule], Duration::ZERO).err()
+    }
+
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {
         let rule =
             |(glob, command): &(String, String)| CheckRule { glob: glob.clone(), command: command.clone() };

@@ -128,7 +128,7 @@ fn check_balance(script: &str) {
             _ => {}
         }
     }
-    assert_eq!(open, []);
+    assert_eq!(open, Vec::<char>::new());
 }
 
 #[test]

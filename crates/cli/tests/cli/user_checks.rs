@@ -3,7 +3,7 @@
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::json;
 
-use crate::{result, run_in};
+use crate::{lathe, result, run_in};
 
 const CHECKER: &str = r#"
 import re, sys
@@ -42,4 +42,20 @@ fn a_project_cannot_name_a_check() {
     let ran = run_in(repo.path(), &model).run().expect_code(0);
     assert!(ran.stderr.contains("`check` is ignored here"), "{}", ran.stderr);
     assert!(!repo.exists("pwned"));
+}
+
+#[test]
+fn a_check_that_cannot_be_used_is_named_with_its_line() {
+    let lathe = lathe();
+    let file = lathe.home().join("config.toml");
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    for (rule, said) in
+        [("\"[\" = \"true\"", "unclosed character class"), ("\"*.py\" = \"echo 'a\"", "unclosed '")]
+    {
+        std::fs::write(&file, format!("[check]\n\"*.rs\" = \"echo \\\"it's\\\" {{file}}\"\n{rule}\n"))
+            .unwrap();
+        let ran = lathe.clone().args(["config", "check"]).run().expect_code(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        assert!(ran.stderr.contains("config.toml:3: `check`"), "{}", ran.stderr);
+    }
 }

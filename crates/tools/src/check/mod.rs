@@ -58,13 +58,32 @@ struct Job {
     files: Vec<PathBuf>,
 }
 
+/// The quote of a shell line that is never closed. What stands in `$(…)` or a here-document is not looked at apart: a line
+/// that says so much is rare here, and then only counted quotes matter.
+fn open_quote(line: &str) -> Option<char> {
+    let mut open = None;
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        match (open, character) {
+            (Some('\''), '\'') | (Some('"'), '"') => open = None,
+            (None | Some('"'), '\\') => drop(characters.next()),
+            (None, '\'' | '"') => open = Some(character),
+            (None | Some(_), _) => {}
+        }
+    }
+    open
+}
+
 impl Checks {
-    /// Refuses a glob that is none.
+    /// Refuses a glob that is none, and a command whose quotes do not close.
     pub fn new(rules: Vec<CheckRule>, time: Duration) -> Result<Self, String> {
         let rules = rules.into_iter().map(|CheckRule { glob, command }| {
             let name_only = !glob.contains('/');
             let built = GlobBuilder::new(glob.trim_start_matches('/')).literal_separator(true).build();
             let built = built.map_err(|error| error.to_string())?;
+            if let Some(quote) = open_quote(&command) {
+                return Err(format!("`{command}` has an unclosed {quote}"));
+            }
             Ok(Rule { glob: built.compile_matcher(), name_only, command })
         });
         Ok(Self { rules: rules.collect::<Result<_, String>>()?, time, ..Self::default() })
