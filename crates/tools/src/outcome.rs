@@ -162,7 +162,10 @@ pub(crate) struct ShellData {
     pub(crate) exit: LineExit,
     pub(crate) stdout: Printed,
     pub(crate) stderr: Printed,
+    /// The shell's folder afterwards.
     pub(crate) cwd: String,
+    /// Where the line was run, if the call named a folder.
+    pub(crate) ran_in: Option<String>,
     /// Set when the line ended in another folder than it began in.
     pub(crate) moved: bool,
     pub(crate) respawned: bool,
@@ -170,6 +173,8 @@ pub(crate) struct ShellData {
     pub(crate) seconds: u32,
     /// Commands of the agent in the line that were not written down one by one.
     pub(crate) untraced: usize,
+    /// The seconds the call asked for.
+    pub(crate) asked: Option<u32>,
 }
 
 pub(crate) struct FileData {

@@ -228,7 +228,11 @@ impl Problem {
     /// In Lathe's own words: what happened, and what to do.
     pub(crate) fn words(&self) -> String {
         match self {
-            Self::Arguments(reason) | Self::Schema(reason) => format!("The arguments are wrong: {reason}."),
+            Self::Arguments(reason) | Self::Schema(reason) => {
+                // Some reasons are worded as another toolset's.
+                let reason = reason.strip_prefix("Invalid parameters: ").unwrap_or(reason);
+                format!("The arguments are wrong: {}.", reason.trim_end_matches('.'))
+            }
             Self::Foreign { message, .. } | Self::Cancelled(message) => message.clone(),
             Self::Outside(path) => format!("{} is not in the workspace.", path.display()),
             Self::Protected(path) => format!(

@@ -77,9 +77,35 @@ impl RunContext {
 pub(crate) fn arguments<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value).map_err(|error| {
         let path = error.path().to_string();
-        let inner = error.into_inner();
-        Problem::Arguments(if path == "." { inner.to_string() } else { format!("{path}: {inner}") })
+        let reason = for_a_model(&error.into_inner().to_string());
+        Problem::Arguments(if path == "." { reason } else { format!("{path}: {reason}") })
     })
+}
+
+/// A number of things, one or several.
+pub(crate) fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What serde says, without the types of this program and the names that only other toolsets use.
+fn for_a_model(reason: &str) -> String {
+    if let Some(name) = reason.strip_prefix("unknown field ") {
+        let name = name.split_once(", ").map_or(name, |(name, _)| name);
+        return format!("there is no parameter {name}");
+    }
+    let Some((what, wanted)) = reason.rsplit_once("expected ") else { return reason.to_owned() };
+    let words = match wanted {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        other => match other.strip_prefix("struct ") {
+            Some(_) => "an object",
+            None => other,
+        },
+    };
+    format!("{what}expected {words}")
 }
 
 /// A path as the model gave it, made absolute; `./a` and `a` become the same.

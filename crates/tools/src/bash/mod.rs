@@ -74,11 +74,11 @@ impl Tool for BashTool {
             return Ok(Box::new(Restart));
         }
         let command = command.filter(|command| !command.trim().is_empty()).ok_or(Problem::NoCommand)?;
-        let line = match folder {
-            Some(folder) => format!("(cd -- {} || exit\n{command}\n)", quoted(&folder)),
+        let line = match &folder {
+            Some(folder) => format!("(cd -- {} || exit\n{command}\n)", quoted(folder)),
             None => command.clone(),
         };
-        Ok(Box::new(Line { command, line, timeout: timeout.map(|seconds| seconds.clamp(1, LONGEST)) }))
+        Ok(Box::new(Line { command, line, folder, timeout }))
     }
 }
 
@@ -111,6 +111,9 @@ struct Line {
     command: String,
     /// As it is run.
     line: String,
+    /// Where it is run, if not where the shell is.
+    folder: Option<String>,
+    /// The seconds that were asked for.
     timeout: Option<u32>,
 }
 
@@ -197,7 +200,7 @@ impl Line {
         }
         let shell = services.held_shell();
         let cwd = shell.as_ref().map_or_else(|| services.root.clone(), |shell| shell.cwd().to_owned());
-        let seconds = self.timeout.unwrap_or(context.line_seconds);
+        let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let ran = run_direct(commands, words, &cwd, context, Duration::from_secs(seconds.into())).await;
         if let Ok(ran) = &ran {
             services.ended_with(ran.exit.code());
@@ -219,13 +222,14 @@ impl Line {
                 jobs,
                 seconds,
                 untraced: 0,
+                asked: self.timeout,
             }
         }))
     }
 
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
         let shell = context.services.take_shell().await.map_err(problem)?;
-        let seconds = self.timeout.unwrap_or(context.line_seconds);
+        let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);
         let ((shell, ended), ()) =
@@ -242,6 +246,7 @@ impl Line {
         Ok(ShellData {
             command: self.command.clone(),
             moved: end.cwd != before,
+            ran_in: self.folder.as_ref().map(|folder| before.join(folder).display().to_string()),
             cwd: end.cwd.display().to_string(),
             exit: end.exit,
             stdout,
@@ -250,6 +255,7 @@ impl Line {
             jobs: end.jobs,
             seconds,
             untraced: 0,
+            asked: self.timeout,
         })
     }
 
@@ -384,7 +390,11 @@ fn status(shell: &ShellData) -> String {
         1 => facts.push("1 background process running".to_owned()),
         jobs => facts.push(format!("{jobs} background processes running")),
     }
+    if let Some(asked) = shell.asked.filter(|asked| *asked != shell.seconds) {
+        facts.push(format!("the timeout was {} seconds: {asked} is not from 1 to {LONGEST}", shell.seconds));
+    }
     let hint = match shell.exit {
+        LineExit::TimedOut { .. } if shell.seconds == LONGEST => ". Run it in the background.",
         LineExit::TimedOut { .. } => ". Give a larger timeout, or run it in the background.",
         LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::Cancelled { .. } => "",
     };

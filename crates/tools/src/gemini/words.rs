@@ -144,7 +144,7 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
     };
     let lines = [
         ("Command", shell.command.clone()),
-        ("Directory", shell.cwd.clone()),
+        ("Directory", shell.ran_in.as_ref().unwrap_or(&shell.cwd).clone()),
         ("Output", or(output.to_owned(), "(empty)")),
         ("Error", or(error, "(none)")),
         ("Exit Code", or(code, "(none)")),

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::outcome::{Data, FilesData, Outcome};
 use crate::problem::Problem;
 use crate::search::{problem, real, stoppable};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
+use crate::view::visible_name;
 
 pub(crate) const ID: &str = "glob";
 
@@ -129,10 +130,12 @@ pub(crate) fn words(data: &FilesData, cap: usize) -> String {
         .files
         .iter()
         .map(|file| file.path.strip_prefix(&data.base).unwrap_or(&file.path).display().to_string())
+        .map(|name| visible_name(&name))
         .collect();
     let listed = names.join("\n");
     let shown = crate::view::clip(&listed, cap);
     let hidden = found.total - 1 - shown.matches('\n').count();
     let more = if hidden > 0 { format!("; {hidden} not shown") } else { String::new() };
-    format!("{} files, newest first{more}.\n<files>\n{shown}\n</files>", found.total)
+    let files = counted(found.total, "file");
+    format!("{files}, newest first{more}.\n<files>\n{shown}\n</files>")
 }

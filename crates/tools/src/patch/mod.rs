@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects};
+use lathe_protocol::{Boxed, Digest, Effects, ToolErrorKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::commit::commit;
 use crate::outcome::{Data, Outcome, PatchedData, PatchedFile};
 use crate::preview::Preview;
-use crate::problem::{Doing, Problem};
+use crate::problem::{Doing, Problem, places};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 use crate::view::LARGEST;
 
@@ -148,12 +148,27 @@ impl Apply {
             PatchError::Missing { path } => Problem::NotFound(at(&path)),
             PatchError::Exists { path } => Problem::Exists(at(&path)),
             PatchError::Binary { path } => Problem::Binary(at(&path)),
-            PatchError::NoMatch { path, hunk, nearest, .. } => {
-                Problem::NoMatch { path: at(&path), old: format!("hunk {hunk}"), nearest }
+            PatchError::NoMatch { path, hunk, line, nearest } => {
+                let place = match nearest {
+                    Some(near) => format!("The nearest place is at line {}:\n{}", near.line, near.text),
+                    None => "View the file and copy its lines exactly.".to_owned(),
+                };
+                Problem::Foreign {
+                    kind: ToolErrorKind::EditNoOccurrenceFound,
+                    message: format!(
+                        "Hunk {hunk} (line {line} of the patch) does not fit {}: its lines were not found. {place}",
+                        at(&path).display()
+                    ),
+                }
             }
-            PatchError::Ambiguous { path, hunk, lines } => {
-                Problem::Ambiguous { path: at(&path), old: format!("hunk {hunk}"), lines, expected: 1 }
-            }
+            PatchError::Ambiguous { path, hunk, lines } => Problem::Foreign {
+                kind: ToolErrorKind::EditExpectedOccurrenceMismatch,
+                message: format!(
+                    "Hunk {hunk} fits {} in several places, at lines {}. Give it more lines around the change.",
+                    at(&path).display(),
+                    places(&lines)
+                ),
+            },
             PatchError::Empty | PatchError::Syntax { .. } => Problem::Arguments(error.to_string()),
             PatchError::NotWhole { ref path } | PatchError::Edit { ref path, .. } => {
                 Problem::Prepare { path: at(path), reason: error.to_string() }

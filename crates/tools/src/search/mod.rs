@@ -7,13 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
 use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
+use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::outcome::{Data, FoundData, Outcome};
 use crate::problem::{Doing, Problem};
-use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
+use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
+use crate::view::visible_name;
 
 pub(crate) const ID: &str = "search";
 
@@ -92,6 +94,9 @@ impl Tool for SearchTool {
         if given.pattern.is_empty() {
             return Err(Problem::Arguments("pattern: it must not be empty".to_owned()));
         }
+        if given.limit == Some(0) {
+            return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
+        }
         let start = absolute(root, given.path.as_deref().unwrap_or("."));
         let flag = |flag: Option<bool>| flag.unwrap_or(false);
         let around = given.context.unwrap_or(0).min(200);
@@ -148,6 +153,12 @@ impl Search {
     async fn search(self, context: &RunContext) -> Result<FoundData, Problem> {
         let Self { start, mut scope, query, folder_only, .. } = self;
         (scope.root, scope.start) = real(context, &start).await?;
+        if context.services.files.stat(&start).await.is_ok_and(|stat| stat.kind == FileKind::Special) {
+            return Err(Problem::Search(format!(
+                "{} is a FIFO, socket or device, not a regular file",
+                start.display()
+            )));
+        }
         if folder_only && !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }
@@ -218,7 +229,7 @@ pub(crate) fn words(data: &FoundData, cap: usize) -> String {
     let FoundData { found, query, .. } = data;
     if found.files.is_empty() {
         let note = if found.unreadable > 0 {
-            format!(" {} files could not be read.", found.unreadable)
+            format!(" {} could not be read.", counted(found.unreadable, "file"))
         } else {
             String::new()
         };
@@ -227,7 +238,7 @@ pub(crate) fn words(data: &FoundData, cap: usize) -> String {
     let mut out = String::new();
     let (mut shown_files, mut shown) = (0, 0);
     for (at, file) in found.files.iter().enumerate() {
-        let name = file.relative(&data.base).display().to_string();
+        let name = visible_name(&file.relative(&data.base).display().to_string());
         let rows = lines(found, at, |number, kind| {
             format!("{number}{} ", if kind == LineKind::Context { '-' } else { ':' })
         });
@@ -241,9 +252,13 @@ pub(crate) fn words(data: &FoundData, cap: usize) -> String {
         shown += file.lines.iter().filter(|line| line.kind == LineKind::Match).count();
     }
     let total = if query.names_only {
-        format!("{} files match", found.matching_files)
+        match found.matching_files {
+            1 => "1 file matches".to_owned(),
+            files => format!("{files} files match"),
+        }
     } else {
-        format!("{} matching lines in {} files", found.matches, found.matching_files)
+        let (lines, files) = (counted(found.matches, "matching line"), counted(found.matching_files, "file"));
+        format!("{lines} in {files}")
     };
     let hidden = if query.names_only { found.matching_files - shown_files } else { found.matches - shown };
     let more = if hidden > 0 {

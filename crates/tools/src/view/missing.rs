@@ -27,7 +27,7 @@ pub(super) async fn near(context: &RunContext, path: &Path) -> Vec<String> {
     found.truncate(NAMED);
     if found.len() < NAMED {
         for other in elsewhere(context, name).await {
-            if !found.contains(&other) && found.len() < NAMED {
+            if !found.contains(&other) && found.len() < NAMED && other != path {
                 found.push(other);
             }
         }
@@ -46,6 +46,10 @@ async fn in_folder(context: &RunContext, folder: &Path, name: &str) -> Vec<PathB
         .into_iter()
         .filter_map(|entry| {
             let known = entry.name.to_string_lossy().into_owned();
+            // A link that leads nowhere is there, and is not what was meant.
+            if known == name {
+                return None;
+            }
             unlikeness(name, &known).map(|distance| (distance, known))
         })
         .collect();

@@ -428,6 +428,11 @@ pub(crate) fn visible(c: char) -> String {
     if c.is_control() { c.escape_default().to_string() } else { c.to_string() }
 }
 
+/// A name as it can stand in a list: a line break in it would look like the next name.
+pub(crate) fn visible_name(name: &str) -> String {
+    name.chars().map(visible).collect()
+}
+
 /// At most `cap` bytes, cut at the end of a line where there is one.
 pub(crate) fn clip(text: &str, cap: usize) -> &str {
     if text.len() <= cap {

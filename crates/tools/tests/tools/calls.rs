@@ -64,15 +64,9 @@ fn arguments_that_do_not_fit_are_refused_with_the_place() {
         (
             "bash",
             r#"{"command": "ls", "timeout": "soon"}"#,
-            wrong("timeout: invalid type: string \"soon\", expected u32"),
+            wrong("timeout: invalid type: string \"soon\", expected a whole number, 0 or more"),
         ),
-        (
-            "bash",
-            r#"{"comand": "ls"}"#,
-            wrong(
-                "comand: unknown field `comand`, expected one of `command`, `timeout`, `restart`, `folder`",
-            ),
-        ),
+        ("bash", r#"{"comand": "ls"}"#, wrong("comand: there is no parameter `comand`")),
         ("view", r#"{"path": ["a"]}"#, wrong("path: invalid type: sequence, expected a string")),
         ("view", "{}", wrong("missing field `path`")),
         ("view", r#"{"path": "a", "limit": 0}"#, wrong("limit: it must be at least 1")),

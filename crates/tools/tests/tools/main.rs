@@ -13,6 +13,7 @@ mod full_disk;
 mod output;
 mod outside;
 mod paths;
+mod plain_words;
 mod reading;
 mod secrets;
 mod specs;
