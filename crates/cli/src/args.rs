@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Tool(ToolArgs),
     /// The three-layer shell without a model: programs, Lathe's commands and field commands in one bash
     #[command(
-        after_help = "Examples:\n  lathe shell\n  lathe shell -c 'search -l TODO | xargs view'\n  lathe shell -c 'commands'\n  lathe shell --mode plan -c 'view README.md'"
+        after_help = "Examples:\n  lathe shell\n  lathe shell -c 'search -l main | xargs view'\n  lathe shell -c 'commands'\n  lathe shell --mode plan -c 'view README.md'"
     )]
     Shell(crate::shell::ShellArgs),
     /// The code graph of a folder: definitions, uses, calls, tests

@@ -203,7 +203,7 @@ mod tests {
             ("model.stop_sequences", "a list (text each)"),
             ("run.mode", "one of plan, default, auto-edit, full-auto"),
             ("run.sandbox", "one of off, workspace, read-only"),
-            ("run.toolset", "one of lathe, trae, gemini"),
+            ("run.toolset", "one of lathe, trae, gemini, bash"),
             ("run.console", "one of simple, rich"),
             ("run.max_steps", "a whole number of at least 1"),
             ("run.tools", "a list (text each)"),

@@ -213,6 +213,7 @@ impl Line {
             let clean = |bytes: Vec<u8>| Printed::of(bytes, &services.redactor);
             ShellData {
                 command: self.command.clone(),
+                ran_in: None,
                 moved: false,
                 cwd: cwd.display().to_string(),
                 exit: ran.exit,
