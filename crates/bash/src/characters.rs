@@ -1,0 +1,83 @@
+//! Characters that bash, the grammar and a person's eye read differently.
+
+use crate::script::{Floor, FloorRule};
+
+/// One floor for each sort of such character in the text. NUL is no sort of its own here: bash cuts or drops it, so the
+/// caller refuses to read on.
+pub(crate) fn odd(text: &str) -> Vec<Floor> {
+    // Nearly all text is plain, and a byte is cheaper to look at than a character.
+    if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')) {
+        return Vec::new();
+    }
+    let mut seen: Vec<char> = Vec::new();
+    for c in text.chars().filter(|c| is_odd(*c)) {
+        if !seen.contains(&c) && seen.len() < 8 {
+            seen.push(c);
+        }
+    }
+    seen.iter()
+        .map(|c| {
+            Floor::new(FloorRule::Character, format!("the character U+{:04X} does not show", u32::from(*c)))
+        })
+        .collect()
+}
+
+fn is_odd(c: char) -> bool {
+    match c {
+        '\t' | '\n' | ' '..='~' => false,
+        c if c.is_control() => true,
+        // Spaces that are no blanks to bash, and line ends that are none.
+        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}' | '\u{2029}' => true,
+        '\u{202f}' | '\u{205f}' | '\u{3000}' => true,
+        // Soft hyphen, joiners, marks of direction, fillers.
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
+        '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
+        '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' => true,
+        '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' => true,
+        '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
+        // Private use: no meaning, often no picture.
+        '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::odd;
+
+    #[test]
+    fn text_that_shows_is_not_odd() {
+        for text in ["ls -la\n\tcat x", "echo 日本語 é ü ñ", "grep '→' x", "echo 🙂", ""] {
+            assert!(odd(text).is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_show_is_odd() {
+        for c in [
+            '\0',
+            '\r',
+            '\u{b}',
+            '\u{c}',
+            '\u{1b}',
+            '\u{7f}',
+            '\u{85}',
+            '\u{a0}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{feff}',
+            '\u{e0041}',
+            '\u{ad}',
+            '\u{3000}',
+            '\u{2028}',
+            '\u{fe0f}',
+            '\u{3164}',
+        ] {
+            assert_eq!(odd(&format!("ls {c}x")).len(), 1, "{c:?}");
+        }
+    }
+}

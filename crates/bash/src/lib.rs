@@ -1,0 +1,23 @@
+//! What can run when bash is given a text: every simple command, its words and its effects.
+//!
+//! Pure, and never executed: the text is parsed with tree-sitter's grammar, and what the grammar says is checked against
+//! a reading of our own of words, blanks, comments and heredocs ([`words`], [`read`]). A parser of our own instead was
+//! rejected because two readings that must agree are safer than one. Invariants: only an allow-list of syntax is
+//! understood, everything else leaves a [`Floor`]; a command that can run is in the list or the text has a floor; the
+//! time is linear in the text, and nothing is cut off (see [`Script::endless`]).
+
+mod awk;
+mod braces;
+mod characters;
+mod loose;
+mod programs;
+mod read;
+mod script;
+mod simple;
+mod syntax;
+mod words;
+mod wrap;
+
+pub use programs::{Nature, nature, normal_words};
+pub use read::read;
+pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};

@@ -1,0 +1,479 @@
+//! What a program does with the words it is given: the table of options (`data/programs.txt`) and what follows from it.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use lathe_protocol::Effects;
+
+use crate::awk;
+use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
+
+/// What a program does by its nature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nature {
+    Read,
+    Write,
+    Run,
+    Net,
+    State,
+}
+
+impl Nature {
+    fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "read" => Self::Read,
+            "write" => Self::Write,
+            "run" => Self::Run,
+            "net" => Self::Net,
+            "state" => Self::State,
+            _ => return None,
+        })
+    }
+
+    fn verb(self) -> &'static str {
+        match self {
+            Self::Read => "reads what another file names",
+            Self::Write => "writes",
+            Self::Run => "can run other programs",
+            Self::Net => "sends or reaches elsewhere",
+            Self::State => "changes a state",
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    nature: Option<Nature>,
+    safe: bool,
+    words: bool,
+    bundle: bool,
+    few: bool,
+    exact: bool,
+    script: bool,
+    dangerous: Vec<(&'static str, Nature)>,
+    glued: &'static str,
+    fine: Vec<&'static str>,
+    global: Vec<&'static str>,
+    /// Whether there are entries for its subcommands.
+    subs: bool,
+}
+
+type Table = HashMap<&'static str, std::sync::Arc<Entry>>;
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| parse(include_str!("../data/programs.txt")).0);
+
+/// The table, and the lines that could not be read, which a test wants to be none.
+fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
+    let (mut entries, mut wrong): (Vec<(Vec<&str>, Entry)>, Vec<&str>) = (Vec::new(), Vec::new());
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !line.starts_with(' ') {
+            let Some((names, rest)) = line.rsplit_once(": ") else {
+                wrong.push(line);
+                continue;
+            };
+            let mut entry = Entry::default();
+            for word in rest.split_whitespace() {
+                match word {
+                    "safe" => entry.safe = true,
+                    "words" => entry.words = true,
+                    "bundle" => entry.bundle = true,
+                    "few" => entry.few = true,
+                    "exact" => entry.exact = true,
+                    "script" => entry.script = true,
+                    word => entry.nature = Nature::parse(word),
+                }
+            }
+            if entry.nature.is_none() {
+                wrong.push(line);
+            }
+            entries.push((names.split(", ").collect(), entry));
+            continue;
+        }
+        match (entries.last_mut(), words.as_slice()) {
+            (Some((_, entry)), ["!", effect, options @ ..]) => match Nature::parse(effect) {
+                Some(effect) => entry.dangerous.extend(options.iter().map(|option| (*option, effect))),
+                None => wrong.push(line),
+            },
+            (Some((_, entry)), ["=", letters]) => entry.glued = letters,
+            (Some((_, entry)), ["ok", options @ ..]) => entry.fine.extend(options),
+            (Some((_, entry)), ["global", options @ ..]) => entry.global.extend(options),
+            _ => wrong.push(line),
+        }
+    }
+    let mut table = Table::new();
+    let parents: Vec<&str> = entries
+        .iter()
+        .flat_map(|(names, _)| names)
+        .filter_map(|name| name.split_once(' ').map(|(program, _)| program))
+        .collect();
+    for (names, mut entry) in entries {
+        entry.subs = names.iter().any(|name| parents.contains(name));
+        let entry = std::sync::Arc::new(entry);
+        for name in names {
+            if table.insert(name, entry.clone()).is_some() {
+                wrong.push(name);
+            }
+        }
+    }
+    (table, wrong)
+}
+
+impl Entry {
+    /// The effect of an option, if it is a dangerous one.
+    fn danger(&self, word: &str, first: bool) -> Option<Nature> {
+        let named = |option: &str, word: &str| match option.strip_suffix('*') {
+            Some(begin) => word.starts_with(begin),
+            None => word == option,
+        };
+        let find = |word: &str| {
+            self.dangerous.iter().find(|(option, _)| named(option, word)).map(|(_, nature)| *nature)
+        };
+        if self.words {
+            let bare = word.split('=').next().unwrap_or(word);
+            let single = bare.strip_prefix('-').filter(|rest| rest.starts_with('-')).unwrap_or(bare);
+            return find(single);
+        }
+        if let Some(plus) = self.dangerous.iter().find(|(option, _)| *option == "+")
+            && word.starts_with('+')
+        {
+            return Some(plus.1);
+        }
+        if word.starts_with("--") {
+            let bare = word.split('=').next().unwrap_or(word);
+            if self.fine.contains(&bare) {
+                return None;
+            }
+            return find(bare).or_else(|| {
+                let shortened =
+                    |option: &str| option.len() > bare.len() && option.starts_with(bare) && bare.len() > 2;
+                self.dangerous
+                    .iter()
+                    .find(|(option, _)| !self.exact && shortened(option))
+                    .map(|(_, nature)| *nature)
+            });
+        }
+        let letters = match word.strip_prefix('-') {
+            Some(letters) => letters,
+            None if self.bundle && first => word,
+            None => return None,
+        };
+        for letter in letters.chars() {
+            if let Some(nature) = find(&format!("-{letter}")) {
+                return Some(nature);
+            }
+            if self.glued.contains(letter) {
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// The entry for a command, and how many of its words are program and subcommand.
+fn look_up(words: &[Word]) -> (Option<&'static Entry>, Option<&'static Entry>, usize) {
+    let Some(program) = words.first().and_then(Word::literal).map(base_name) else {
+        return (None, None, 1);
+    };
+    let entry: Option<&'static Entry> = TABLE.get(program).map(|entry| &**entry);
+    let Some(main) = entry.filter(|entry| entry.subs) else {
+        return (entry, None, 1);
+    };
+    let mut at = 1;
+    while let Some(word) = words.get(at).and_then(Word::literal).filter(|word| word.starts_with(['-', '+'])) {
+        at += 1 + usize::from(main.global.contains(&word));
+    }
+    let Some(sub) = words.get(at).and_then(Word::literal) else {
+        return (entry, None, at.min(words.len()));
+    };
+    let next = words.get(at + 1).and_then(Word::literal).unwrap_or("");
+    if let Some(entry) = TABLE.get(format!("{program} {sub} {next}").as_str()) {
+        return (Some(main), Some(entry), at + 2);
+    }
+    (Some(main), TABLE.get(format!("{program} {sub}").as_str()).map(|entry| &**entry), at + 1)
+}
+
+/// The words without the folder of the program and without options before a subcommand: what a denial is compared with.
+pub fn normal_words(words: &[Word]) -> Vec<String> {
+    let (main, _, end) = look_up(words);
+    let mut normal: Vec<String> = words.iter().map(Word::show).collect();
+    if let Some(program) = normal.first_mut() {
+        *program = base_name(program).to_owned();
+    }
+    if main.is_some_and(|main| main.subs) && end >= 2 && end <= normal.len() {
+        let begin = (1..end).find(|index| {
+            words.get(*index).and_then(Word::literal).is_some_and(|word| !word.starts_with(['-', '+']))
+                && !words.get(index - 1).and_then(Word::literal).is_some_and(|before| {
+                    *index > 1 && main.is_some_and(|main| main.global.contains(&before))
+                })
+        });
+        if let Some(begin) = begin {
+            normal.drain(1..begin);
+        }
+    }
+    normal
+}
+
+/// What the command does by its nature; what is not in the table runs something.
+pub fn nature(words: &[Word]) -> Nature {
+    let (main, sub, _) = look_up(words);
+    let entry = match main {
+        Some(main) if main.subs => sub.or(main.nature.is_some().then_some(main)),
+        main => main,
+    };
+    entry.and_then(|entry| entry.nature).unwrap_or(Nature::Run)
+}
+
+const STATE: [&str; 38] = [
+    "cd",
+    "pushd",
+    "popd",
+    "dirs",
+    "alias",
+    "unalias",
+    "export",
+    "declare",
+    "typeset",
+    "local",
+    "readonly",
+    "unset",
+    "unsetenv",
+    "set",
+    "shopt",
+    "source",
+    ".",
+    "eval",
+    "exec",
+    "trap",
+    "read",
+    "mapfile",
+    "readarray",
+    "getopts",
+    "let",
+    "hash",
+    "enable",
+    "umask",
+    "ulimit",
+    "bind",
+    "complete",
+    "compopt",
+    "history",
+    "fc",
+    "disown",
+    "suspend",
+    "logout",
+    "shift",
+];
+
+/// Finds effects and floors of one command.
+pub(crate) fn judge(command: &mut Command) {
+    let mut floors = std::mem::take(&mut command.floors);
+    let mut effects = Effects::default();
+    for assignment in &command.assignments {
+        floors.push(Floor::new(FloorRule::State, format!("it assigns {}", assignment.name)));
+        effects.environment.push(assignment.name.clone());
+    }
+    for redirect in &command.redirects {
+        match redirect.kind {
+            RedirectKind::Read => effects.reads.push(redirect.word.show()),
+            RedirectKind::Write if redirect.word.literal() != Some("/dev/null") => {
+                effects.writes.push(redirect.word.show());
+            }
+            RedirectKind::Write | RedirectKind::Duplicate | RedirectKind::Text => {}
+        }
+    }
+    if !command.words.is_empty() {
+        program(command, &mut floors, &mut effects);
+    }
+    command.floors = floors;
+    command.effects = effects;
+}
+
+fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
+    let Some(name) = command.program() else {
+        floors.push(Floor::at(FloorRule::Program, "which program it is shows only when it runs", 0));
+        effects.opaque = true;
+        return;
+    };
+    if name.contains('/') {
+        floors.push(Floor::at(FloorRule::Program, format!("{name} is a path, not a name"), 0));
+    }
+    let (main, sub, end) = look_up(&command.words);
+    if STATE.contains(&name) {
+        floors.push(Floor::at(FloorRule::State, format!("{name} changes the state of the shell"), 0));
+        effects.environment.push(name.to_owned());
+    }
+    options(command, (main, sub, end), floors, effects);
+    let entry = if main.is_some_and(|main| main.subs) { sub } else { main };
+    let operands = command
+        .words
+        .iter()
+        .skip(end)
+        .filter(|word| word.literal().is_none_or(|word| !word.starts_with('-')));
+    match nature(&command.words) {
+        Nature::Read => effects.reads.extend(operands.map(Word::show)),
+        Nature::Write => effects.writes.extend(operands.map(Word::show)),
+        Nature::Run => effects.programs.push(base_name(name).to_owned()),
+        Nature::Net => effects.hosts.extend(operands.map(Word::show)),
+        Nature::State => effects.environment.push(base_name(name).to_owned()),
+    }
+    // A writer without operands still writes something.
+    if nature(&command.words) != Nature::Read && !effects.change_something() {
+        effects.opaque = true;
+    }
+    if entry.is_some_and(|entry| entry.script) {
+        let doubt =
+            if base_name(name) == "sed" { awk::sed(&command.words) } else { awk::awk(&command.words) };
+        match doubt {
+            Some(why) => floors.push(Floor::new(FloorRule::Option, why)),
+            None => {
+                // The script was understood, and only prints.
+                effects.reads.append(&mut effects.writes);
+                effects.opaque = false;
+            }
+        }
+    }
+}
+
+fn options(
+    command: &Command,
+    (main, sub, end): (Option<&Entry>, Option<&Entry>, usize),
+    floors: &mut Vec<Floor>,
+    effects: &mut Effects,
+) {
+    let safe = sub.or(main).is_some_and(|entry| entry.safe);
+    let mut ended = false;
+    for (index, word) in command.words.iter().enumerate().skip(1) {
+        let entry = if index < end { main } else { sub.or(main) };
+        if let Some(text) = word.literal() {
+            if text == "--" && !entry.is_some_and(|entry| entry.words) {
+                ended = true;
+                continue;
+            }
+            let Some(entry) = entry.filter(|_| !ended) else { continue };
+            let operand = !text.starts_with(['-', '+']);
+            let found = entry
+                .danger(text, index == 1)
+                .or_else(|| (entry.few && operand && index >= end).then_some(Nature::Write));
+            // `%G` in a format makes git run gpg to check signatures.
+            let found = found.or_else(|| {
+                (text.contains("%G") && main.is_some_and(|main| main.subs)).then_some(Nature::Run)
+            });
+            if let Some(nature) = found {
+                floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
+                let what = text.to_owned();
+                match nature {
+                    Nature::Read => effects.reads.push(what),
+                    Nature::Write => effects.writes.push(what),
+                    Nature::Run => effects.programs.push(what),
+                    Nature::Net => effects.hosts.push(what),
+                    Nature::State => effects.environment.push(what),
+                }
+            }
+        } else if let Some(floor) = dynamic(word, index, safe, ended) {
+            floors.push(floor);
+        }
+    }
+}
+
+fn dynamic(word: &Word, index: usize, safe: bool, ended: bool) -> Option<Floor> {
+    for piece in &word.pieces {
+        let why = match piece {
+            Piece::Operator { name, .. } => format!("${{{name}…}} is more than a plain variable"),
+            Piece::Arithmetic { constant: false } => "arithmetic on variables can run commands".to_owned(),
+            Piece::Text(_) | Piece::Tilde(_) | Piece::Glob(_) | Piece::Process => continue,
+            _ if safe => continue,
+            Piece::Variable { name, .. } => format!("${name} may hold an option"),
+            Piece::Substitution | Piece::Arithmetic { .. } | Piece::Brace => {
+                format!("{} may become an option", word.show())
+            }
+        };
+        return Some(Floor::at(FloorRule::Dynamic, why, index));
+    }
+    let dashed = matches!(word.pieces.first(), Some(Piece::Text(text)) if text.starts_with(['-', '+']));
+    let globbed = word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
+    if !safe && globbed && !ended && (word.starts_with_glob() || dashed) {
+        let why = format!("{} may match a file whose name is an option", word.show());
+        return Some(Floor::at(FloorRule::Glob, why, index));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        let (table, wrong) = parse(include_str!("../data/programs.txt"));
+        assert_eq!(wrong, Vec::<&str>::new());
+        assert!(table.len() > 250, "{}", table.len());
+    }
+
+    fn asks(line: &str) -> bool {
+        let words = line.split(' ').map(Word::text).collect();
+        let mut command = Command { words, ..Command::default() };
+        judge(&mut command);
+        command.floors.iter().any(|floor| floor.rule == FloorRule::Option)
+    }
+
+    #[test]
+    fn options_in_every_spelling() {
+        for line in [
+            "sort -uo x",
+            "sort -ox",
+            "sort --outp=x",
+            "sort --output x",
+            "tar xzf a",
+            "tar -xzf a",
+            "tar --ext -f a",
+            "git -c a=b log",
+            "git -C x status",
+            "git log --outp=x",
+            "git diff --ext-d",
+            "git log --format=%G?",
+            "git grep -O x",
+            "find . -delete",
+            "find . -exec rm",
+            "find . -fprintf x",
+            "rg --pre x y",
+            "rg -iz x",
+            "cargo +nightly test",
+            "cargo test --config x",
+            "go test -exec x",
+            "go test --toolexec=x",
+            "git branch x",
+            "git branch -D x",
+            "git tag v1",
+            "less +!id x",
+            "man -Pid ls",
+            "python -c x",
+            "printf -v PATH x",
+            "tree -o x",
+        ] {
+            assert!(asks(line), "{line}");
+        }
+        for line in [
+            "sort -u x",
+            "sort -k2,2 -to x",
+            "tar tzf a",
+            "tar -tvf a",
+            "git log -p",
+            "git log --oneline",
+            "git diff -C",
+            "git diff --stat",
+            "find . -name x -print",
+            "rg -tz x",
+            "rg --pretty x",
+            "cargo test -p x",
+            "go test ./...",
+            "git branch -a",
+            "git branch --show-current",
+            "git log --format=%H",
+            "ls --color",
+            "git log -S--output",
+        ] {
+            assert!(!asks(line), "{line}");
+        }
+    }
+}

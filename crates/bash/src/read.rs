@@ -1,0 +1,536 @@
+//! The walk over the tree: which commands there are.
+//!
+//! The walk keeps its own stack, so nesting cannot overflow the real one, and text that is wrapped in text (`bash -c`,
+//! `eval`, backquotes) is put into a queue and read like the first one.
+
+use std::collections::HashMap;
+
+use lathe_grammars::{Node, TreeCursor};
+
+use crate::characters;
+use crate::script::{Command, Floor, FloorRule, Piece, Script, Stage, Word};
+use crate::syntax::{kind, parse};
+use crate::words::{self, Span, SpanKind};
+use crate::{loose, programs, wrap};
+
+/// Wrapped text may be read again up to this many times the length of the first.
+const AGAIN: usize = 4;
+const AGAIN_AT_LEAST: usize = 256 * 1024;
+
+/// Reads a text as bash would.
+pub fn read(text: &str) -> Script {
+    let mut reader = Reader {
+        script: Script { floors: characters::odd(text), ..Script::default() },
+        queue: Vec::new(),
+        budget: AGAIN_AT_LEAST + AGAIN * text.len(),
+        pipes: 0,
+        selves: HashMap::new(),
+    };
+    if text.contains('\0') {
+        reader.floor(FloorRule::Character, "the text holds a NUL");
+        return reader.script;
+    }
+    reader.queue.push(Job { text: text.to_owned(), around: Around::default(), lines: true });
+    let mut piped = 0;
+    loop {
+        while let Some(job) = reader.queue.pop() {
+            if job.text.len() + 1 > reader.budget {
+                reader.script.endless = true;
+                reader.queue.clear();
+                break;
+            }
+            reader.budget -= job.text.len() + 1;
+            reader.job(&job);
+        }
+        // What a pipe carries is known only when both of its ends are.
+        if !reader.feed_pipes(&mut piped) {
+            break;
+        }
+    }
+    reader.finish()
+}
+
+/// A text to read, and where it stands.
+pub(crate) struct Job {
+    pub(crate) text: String,
+    pub(crate) around: Around,
+    /// Whether its lines are read one by one too if it is broken.
+    pub(crate) lines: bool,
+}
+
+/// What is around a command.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Around {
+    pub(crate) behind: Option<usize>,
+    pub(crate) stage: Option<Stage>,
+    pub(crate) broken: bool,
+    /// The function that is being defined.
+    pub(crate) function: Option<std::rc::Rc<str>>,
+    pub(crate) background: bool,
+}
+
+pub(crate) struct Reader {
+    pub(crate) script: Script,
+    pub(crate) queue: Vec<Job>,
+    pub(crate) budget: usize,
+    pub(crate) pipes: usize,
+    /// How often a function calls itself, and whether in a pipe or the background.
+    pub(crate) selves: HashMap<std::rc::Rc<str>, (usize, bool)>,
+}
+
+/// One text on its way.
+pub(crate) struct Walk<'t, 'r> {
+    pub(crate) text: &'t str,
+    pub(crate) reader: &'r mut Reader,
+    pub(crate) stack: Vec<(Node<'t>, Around)>,
+    /// Redirections that the grammar hangs around a command.
+    pub(crate) hung: HashMap<usize, Vec<Node<'t>>>,
+    /// Whether the grammar and our own reading disagreed.
+    doubtful: bool,
+    /// Kept, because making one for each node costs as much as the rest of the walk.
+    pub(crate) cursor: TreeCursor<'t>,
+}
+
+impl Reader {
+    pub(crate) fn floor(&mut self, rule: FloorRule, why: impl Into<String>) {
+        let floor = Floor::new(rule, why);
+        // A long text may have the same fault in every line; saying it a few times is enough.
+        if self.script.floors.len() < 32 && !self.script.floors.contains(&floor) {
+            self.script.floors.push(floor);
+        }
+    }
+
+    fn job(&mut self, job: &Job) {
+        let Some(tree) = parse(&job.text) else {
+            self.script.endless = true;
+            return;
+        };
+        let root = tree.root_node();
+        let mut around = job.around.clone();
+        if root.has_error() {
+            self.floor(FloorRule::Syntax, "this is not bash as Lathe understands it");
+            around.broken = true;
+            if job.lines && job.text.contains('\n') {
+                // Bash runs the lines before the one it cannot read.
+                for line in job.text.lines().rev() {
+                    self.queue.push(Job { text: line.to_owned(), around: around.clone(), lines: false });
+                }
+            }
+        }
+        let mut walk = Walk {
+            text: &job.text,
+            reader: self,
+            stack: Vec::new(),
+            hung: HashMap::new(),
+            doubtful: around.broken,
+            cursor: root.walk(),
+        };
+        let outside = around.clone();
+        walk.gap(0, root.start_byte());
+        walk.gap(root.end_byte(), job.text.len());
+        walk.stack.push((root, around));
+        while let Some((node, around)) = walk.stack.pop() {
+            walk.visit(node, around);
+        }
+        if walk.doubtful {
+            // What the grammar could not make sense of may still be a command that is denied.
+            for words in loose::commands(&job.text) {
+                self.add(
+                    Command { words, ..Command::default() },
+                    &Around { broken: true, ..outside.clone() },
+                );
+            }
+        }
+    }
+
+    /// Takes a finished command into the list, with all that stands behind it.
+    pub(crate) fn add(&mut self, mut command: Command, around: &Around) {
+        command.behind = around.behind;
+        command.stage = around.stage;
+        command.broken = around.broken;
+        if let (Some(function), Some(program)) = (&around.function, command.program())
+            && program == &**function
+        {
+            let entry = self.selves.entry(function.clone()).or_default();
+            entry.0 += 1;
+            entry.1 |= around.background || around.stage.is_some();
+        }
+        for assignment in &command.assignments {
+            self.assign(&assignment.name, assignment.value.clone());
+        }
+        let mut pending = vec![command];
+        while let Some(mut command) = pending.pop() {
+            programs::judge(&mut command);
+            let wrapped = wrap::unwrap(&command);
+            if let Some(wrapped) = &wrapped {
+                command.floors.push(Floor::new(FloorRule::Wrapper, wrapped.why.clone()));
+            }
+            let index = self.script.commands.len();
+            let (stage, broken) = (command.stage, command.broken);
+            self.script.commands.push(command);
+            for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
+                match inner {
+                    wrap::Inner::Words(words) => {
+                        let cost = words.len() * 16;
+                        if cost > self.budget {
+                            self.script.endless = true;
+                            return;
+                        }
+                        self.budget -= cost;
+                        pending.push(Command {
+                            words,
+                            behind: Some(index),
+                            stage,
+                            broken,
+                            ..Command::default()
+                        });
+                    }
+                    wrap::Inner::Text(text) => {
+                        let around = Around { behind: Some(index), stage: None, broken, ..around.clone() };
+                        self.queue.push(Job { text, around, lines: true });
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
+        let values = self.script.values.entry(name.to_owned()).or_default();
+        // More than this many values are looked at by nobody, and a loop may have thousands.
+        if let Some(value) = value
+            && values.len() < 64
+        {
+            values.push(value);
+        }
+    }
+
+    /// Literal text that `echo` or `printf` sends into a shell or into `xargs`. Says whether there was any.
+    fn feed_pipes(&mut self, from: &mut usize) -> bool {
+        let begin = std::mem::replace(from, self.script.commands.len());
+        let stages: HashMap<(usize, usize), usize> = self
+            .script
+            .commands
+            .iter()
+            .enumerate()
+            .filter(|(_, command)| command.behind.is_none())
+            .filter_map(|(index, command)| command.stage.map(|stage| ((stage.pipe, stage.index), index)))
+            .collect();
+        let mut fed = false;
+        for index in begin..*from {
+            let Some(command) = self.script.commands.get(index) else { continue };
+            let Some(stage) = command.stage.filter(|stage| stage.index > 0) else { continue };
+            let sender = stages
+                .get(&(stage.pipe, stage.index - 1))
+                .and_then(|sender| self.script.commands.get(*sender))
+                .and_then(wrap::printed);
+            let Some(sent) = sender else { continue };
+            let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
+            if wrap::reads_commands(command) {
+                self.queue.push(Job { text: sent, around, lines: true });
+                fed = true;
+            } else if let Some(words) = wrap::with_input(command, &sent) {
+                self.add(Command { words, ..Command::default() }, &around);
+                fed = true;
+            }
+        }
+        fed
+    }
+
+    fn finish(mut self) -> Script {
+        for (function, (times, apart)) in &self.selves {
+            if *times >= 2 || *apart {
+                self.script.bombs.push(function.to_string());
+            }
+        }
+        self.script
+    }
+}
+
+impl<'t> Walk<'t, '_> {
+    pub(crate) fn source(&self, node: Node<'t>) -> &'t str {
+        self.text.get(node.start_byte()..node.end_byte()).unwrap_or("")
+    }
+
+    pub(crate) fn differs(&mut self, why: &str) {
+        self.doubtful = true;
+        self.reader.floor(FloorRule::Syntax, format!("bash may read this differently: {why}"));
+    }
+
+    /// Between two tokens there may be blanks and continued lines, and these must really part them.
+    pub(crate) fn gap(&mut self, from: usize, to: usize) {
+        let gap = self.text.get(from..to).unwrap_or("");
+        if gap.is_empty() {
+            return;
+        }
+        let rest = gap.replace("\\\n", "");
+        if rest.bytes().any(|byte| !matches!(byte, b' ' | b'\t' | b'\n')) {
+            self.differs("something stands between two words");
+        } else if rest.is_empty() {
+            self.differs("a line is continued inside a word");
+        }
+    }
+
+    /// The children, with the checks that hold for all of them.
+    pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Node<'t>> {
+        let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
+        let mut end = node.start_byte();
+        for child in &children {
+            self.gap(end, child.start_byte());
+            end = end.max(child.end_byte());
+            match kind(*child) {
+                "comment" if !self.parted(child.start_byte()) => self.differs("a comment inside a word"),
+                ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
+                "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
+                word if !child.is_named()
+                    && word.bytes().all(|byte| byte.is_ascii_lowercase())
+                    && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>
+                {
+                    self.differs("a keyword inside a word");
+                }
+                _ => {}
+            }
+        }
+        self.gap(end, node.end_byte());
+        children
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn blank_at(&self, at: usize) -> bool {
+        matches!(self.byte(at), None | Some(b' ' | b'\t' | b'\n'))
+    }
+
+    /// Whether a word can begin here.
+    pub(crate) fn parted(&self, at: usize) -> bool {
+        at.checked_sub(1).and_then(|before| self.byte(before)).is_none_or(ends_a_word)
+    }
+
+    /// Whether a word ends here.
+    pub(crate) fn ends_word(&self, at: usize) -> bool {
+        self.byte(at).is_none_or(ends_a_word)
+    }
+
+    fn visit(&mut self, node: Node<'t>, around: Around) {
+        match kind(node) {
+            "program" | "list" | "subshell" | "do_group" | "if_statement" | "elif_clause" | "else_clause"
+            | "while_statement" | "negated_command" => {
+                if kind(node) == "subshell" && self.source(node).starts_with("((") {
+                    self.differs("`((` begins arithmetic");
+                }
+                self.statements(node, &around);
+            }
+            "compound_statement" => {
+                if self.source(node).starts_with("((") {
+                    self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
+                    self.descend(node, &around);
+                } else {
+                    self.statements(node, &around);
+                }
+            }
+            "pipeline" => self.pipeline(node, &around, None),
+            "command" => self.command(node, around),
+            "redirected_statement" => self.redirected(node, around),
+            "variable_assignment" | "variable_assignments" => self.assignments(node, around),
+            "declaration_command" | "unset_command" => self.declaration(node, around),
+            "test_command" => self.test(node, around),
+            "for_statement" => self.for_loop(node, &around),
+            "case_statement" | "case_item" => self.case(node, &around),
+            "function_definition" => self.function(node, around),
+            "command_substitution" | "process_substitution" => self.substitution(node, &around),
+            "c_style_for_statement" => {
+                self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
+                self.descend(node, &around);
+            }
+            "ERROR" => self.broken(node, &around),
+            "comment" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
+            // Inside expansions, whose words are read as a whole; here only commands are looked for.
+            "expansion"
+            | "simple_expansion"
+            | "arithmetic_expansion"
+            | "string"
+            | "concatenation"
+            | "heredoc_body"
+            | "array"
+            | "subscript"
+            | "word"
+            | "raw_string"
+            | "ansi_c_string"
+            | "string_content"
+            | "heredoc_content"
+            | "variable_name"
+            | "special_variable_name"
+            | "number"
+            | "regex"
+            | "extglob_pattern"
+            | "binary_expression"
+            | "unary_expression"
+            | "ternary_expression"
+            | "postfix_expression"
+            | "parenthesized_expression"
+            | "test_operator"
+            | "translated_string"
+            | "brace_expression" => self.descend(node, &around),
+            other => {
+                if node.is_named() {
+                    self.differs(&format!("`{other}` is not understood"));
+                }
+                self.descend(node, &around);
+            }
+        }
+    }
+
+    /// Looks for commands below, and for nothing else.
+    pub(crate) fn descend(&mut self, node: Node<'t>, around: &Around) {
+        let children: Vec<Node<'t>> = node.named_children(&mut self.cursor).collect();
+        for child in children.into_iter().rev() {
+            self.stack.push((child, around.clone()));
+        }
+    }
+
+    fn statements(&mut self, node: Node<'t>, around: &Around) {
+        let children = self.children(node);
+        let mut next_is_amp = false;
+        for child in children.into_iter().rev() {
+            if !child.is_named() {
+                next_is_amp = kind(child) == "&";
+                continue;
+            }
+            let background = around.background || std::mem::take(&mut next_is_amp);
+            self.stack.push((child, Around { background, ..around.clone() }));
+        }
+    }
+
+    /// A pipe; `first` is the stage of a command that stands before it, as after a heredoc.
+    pub(crate) fn pipeline(&mut self, node: Node<'t>, around: &Around, first: Option<Stage>) {
+        let children = self.children(node);
+        let mut stage = first.map_or_else(
+            || {
+                self.reader.pipes += 1;
+                Stage { pipe: self.reader.pipes, index: 0 }
+            },
+            |first| Stage { index: first.index + 1, ..first },
+        );
+        let mut visits = Vec::new();
+        for child in children.into_iter().filter(|child| child.is_named()) {
+            visits.push((child, Around { stage: Some(stage), ..around.clone() }));
+            stage.index += 1;
+        }
+        self.stack.extend(visits.into_iter().rev());
+    }
+
+    fn function(&mut self, node: Node<'t>, around: Around) {
+        let name = node.child_by_field_name("name").map_or("", |name| self.source(name));
+        self.reader.floor(FloorRule::State, format!("it defines the function {name}"));
+        let inner = Around { function: Some(name.into()), background: false, stage: None, ..around };
+        for child in self.children(node).into_iter().rev() {
+            if child.is_named() && kind(child) != "word" {
+                self.stack.push((child, inner.clone()));
+            }
+        }
+    }
+
+    fn substitution(&mut self, node: Node<'t>, around: &Around) {
+        let around = Around { stage: None, background: false, ..around.clone() };
+        let source = self.source(node);
+        if let Some(inner) = source.trim_start_matches('$').strip_prefix('`') {
+            // Bash takes one layer of backslashes away and then reads the text from the beginning.
+            let inner = inner.strip_suffix('`').unwrap_or(inner);
+            if inner.contains('\\') {
+                self.differs("a backslash inside backquotes");
+            }
+            let text = inner.replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\");
+            self.reader.queue.push(Job { text, around, lines: true });
+            return;
+        }
+        if source.starts_with("$((") {
+            self.differs("`$((` begins arithmetic");
+        }
+        for child in self.children(node).into_iter().rev() {
+            if kind(child) == "file_redirect" {
+                // `$(< file)` is bash's own way to read a file.
+                self.redirects_alone(&[child], &around);
+            } else if child.is_named() {
+                self.stack.push((child, around.clone()));
+            }
+        }
+    }
+
+    /// The words of one node, with the commands inside it put on the stack.
+    pub(crate) fn words(&mut self, node: Node<'t>, around: &Around) -> Vec<Word> {
+        let mut words = Vec::new();
+        self.words_into(node, around, &mut words);
+        words
+    }
+
+    pub(crate) fn words_into(&mut self, node: Node<'t>, around: &Around, into: &mut Vec<Word>) {
+        let (start, end) = (node.start_byte(), node.end_byte());
+        if !self.parted(start) || !self.ends_word(end) {
+            self.differs("the ends of a word");
+        }
+        if let Some(plain) = words::plain(self.source(node)) {
+            return into.push(plain);
+        }
+        let spans = self.spans(node, around);
+        match words::words(self.text, start, end, &spans) {
+            Ok(words) => into.extend(words),
+            Err(why) => {
+                self.differs(why);
+                into.push(Word { pieces: vec![Piece::Substitution] });
+            }
+        }
+    }
+
+    /// Where expansions stand in a word; what is inside them is put on the stack.
+    pub(crate) fn spans(&mut self, node: Node<'t>, around: &Around) -> Vec<Span> {
+        let mut spans = Vec::new();
+        if !self.source(node).contains(['$', '`', '(']) {
+            return spans;
+        }
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            let found = match kind(node) {
+                "simple_expansion" => SpanKind::Name,
+                "expansion" => SpanKind::Parameter,
+                "command_substitution" => SpanKind::Command,
+                "process_substitution" => SpanKind::Process,
+                "arithmetic_expansion" => SpanKind::Arithmetic,
+                "concatenation" | "string" | "command_name" | "heredoc_body" | "translated_string" => {
+                    let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
+                    open.extend(children.into_iter().rev());
+                    continue;
+                }
+                _ => continue,
+            };
+            // In a string the grammar may count the blanks before an expansion to it.
+            let source = self.source(node);
+            let blanks = source.len() - source.trim_start_matches([' ', '\t', '\n']).len();
+            spans.push(Span { start: node.start_byte() + blanks, end: node.end_byte(), kind: found });
+            if found != SpanKind::Name {
+                self.stack.push((node, around.clone()));
+            }
+        }
+        spans
+    }
+
+    /// What is allowed in a word that is only data: anything but operators that can run something by themselves.
+    pub(crate) fn data(&mut self, word: &Word) {
+        for piece in &word.pieces {
+            match piece {
+                Piece::Operator { name, .. } => {
+                    self.reader
+                        .floor(FloorRule::Dynamic, format!("${{{name}…}} is more than a plain variable"));
+                }
+                Piece::Arithmetic { constant: false } => {
+                    self.reader.floor(FloorRule::Dynamic, "arithmetic on variables can run commands");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+pub(crate) fn ends_a_word(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>')
+}

@@ -1,0 +1,224 @@
+//! What was read: commands with their words, and the reasons to doubt them.
+
+use std::collections::BTreeMap;
+
+use lathe_protocol::Effects;
+
+/// Everything that can run when bash is given a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Every simple command, in the order of the text; what stands behind a wrapper follows it.
+    pub commands: Vec<Command>,
+    /// What makes the text as a whole uncertain, or changes the state of the shell outside any command.
+    pub floors: Vec<Floor>,
+    /// What each variable may hold, as far as this text assigns it.
+    pub values: BTreeMap<String, Vec<Word>>,
+    /// Functions that start themselves twice or in the background.
+    pub bombs: Vec<String>,
+    /// The text is wrapped so often in itself that following it would take longer than reading it. Nobody writes this
+    /// by accident, and a command could be hidden in it, so it is refused rather than asked about.
+    pub endless: bool,
+}
+
+/// One simple command, or an assignment that stands alone (then there are no words).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Command {
+    pub words: Vec<Word>,
+    pub assignments: Vec<Assignment>,
+    pub redirects: Vec<Redirect>,
+    /// The wrapper in front of it: index into the commands of the script.
+    pub behind: Option<usize>,
+    /// Its place in a pipe.
+    pub stage: Option<Stage>,
+    /// The text is broken around it: it may never run, so it counts for denials only.
+    pub broken: bool,
+    pub effects: Effects,
+    /// Why it may not be allowed without a question, whatever the rules say.
+    pub floors: Vec<Floor>,
+}
+
+impl Command {
+    /// The program as written, if that can be known.
+    pub fn program(&self) -> Option<&str> {
+        self.words.first().and_then(Word::literal)
+    }
+
+    /// The program without its folder.
+    pub fn program_name(&self) -> Option<&str> {
+        self.program().map(base_name)
+    }
+}
+
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    pub name: String,
+    /// `None` where it is an array or cannot be read.
+    pub value: Option<Word>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    pub pipe: usize,
+    pub index: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    pub kind: RedirectKind,
+    /// The target, the herestring, or the body of a heredoc.
+    pub word: Word,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedirectKind {
+    Read,
+    Write,
+    /// `2>&1`, `>&-`: moves or closes a descriptor.
+    Duplicate,
+    /// A heredoc or herestring: text on the standard input.
+    Text,
+}
+
+/// One word as bash will see it: text whose quotes are gone, and parts only known when it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Text(String),
+    /// `$name` or `${name}`.
+    Variable {
+        name: String,
+        quoted: bool,
+    },
+    /// `${name…}` with an operator; `or` is what `:-` and its like put in its place.
+    Operator {
+        name: String,
+        or: Option<String>,
+    },
+    /// `$(…)` and backquotes.
+    Substitution,
+    /// `<(…)`: the name of a pipe, which is never an option.
+    Process,
+    /// `$((…))`.
+    Arithmetic {
+        constant: bool,
+    },
+    Glob(char),
+    /// Braces that could not be multiplied out here.
+    Brace,
+    /// `~`, with the name that follows.
+    Tilde(String),
+}
+
+impl Word {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { pieces: vec![Piece::Text(text.into())] }
+    }
+
+    /// The text, if it is known before it runs.
+    pub fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn push_text(&mut self, text: &str) {
+        match self.pieces.last_mut() {
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.pieces.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    pub(crate) fn push_char(&mut self, c: char) {
+        self.push_text(c.encode_utf8(&mut [0; 4]));
+    }
+
+    pub(crate) fn starts_with_glob(&self) -> bool {
+        matches!(self.pieces.first(), Some(Piece::Glob(_)))
+    }
+
+    /// For people and rules: the text, with what is not known in its usual spelling.
+    pub fn show(&self) -> String {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.push_str(text),
+                Piece::Variable { name, .. } => out.push_str(&format!("${name}")),
+                Piece::Operator { name, .. } => out.push_str(&format!("${{{name}…}}")),
+                Piece::Substitution => out.push_str("$(…)"),
+                Piece::Process => out.push_str("<(…)"),
+                Piece::Arithmetic { .. } => out.push_str("$((…))"),
+                Piece::Glob(c) => out.push(*c),
+                Piece::Brace => out.push_str("{…}"),
+                Piece::Tilde(user) => out.push_str(&format!("~{user}")),
+            }
+        }
+        out
+    }
+}
+
+/// Why something is asked about whatever the rules say. The names are those of the documentation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FloorRule {
+    /// R1: a program that is not a plain name.
+    Program,
+    /// R2: not bash as it is understood here.
+    Syntax,
+    /// R3
+    Redirection,
+    /// R4
+    State,
+    /// R5
+    Wrapper,
+    /// R6
+    Option,
+    /// R7
+    Character,
+    /// R8
+    Dynamic,
+    /// R9
+    Glob,
+}
+
+impl FloorRule {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "R1.program",
+            Self::Syntax => "R2.syntax",
+            Self::Redirection => "R3.redirection",
+            Self::State => "R4.state",
+            Self::Wrapper => "R5.wrapper",
+            Self::Option => "R6.option",
+            Self::Character => "R7.character",
+            Self::Dynamic => "R8.dynamic",
+            Self::Glob => "R9.glob",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Floor {
+    pub rule: FloorRule,
+    pub why: String,
+    /// The word that causes it; a rule that names this very word covers it.
+    pub word: Option<usize>,
+}
+
+impl Floor {
+    pub(crate) fn new(rule: FloorRule, why: impl Into<String>) -> Self {
+        Self { rule, why: why.into(), word: None }
+    }
+
+    pub(crate) fn at(rule: FloorRule, why: impl Into<String>, word: usize) -> Self {
+        Self { rule, why: why.into(), word: Some(word) }
+    }
+}

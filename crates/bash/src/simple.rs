@@ -1,0 +1,465 @@
+//! Simple commands and what belongs to them: words, assignments, redirections, tests.
+
+use lathe_grammars::Node;
+
+use crate::read::{Around, Walk};
+use crate::script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::syntax::kind;
+use crate::{loose, words};
+
+/// Words that mean something to bash where a command begins. `time` and `coproc` are wrappers here.
+const RESERVED: [&str; 20] = [
+    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select",
+    "function", "{", "}", "!", "[[", "]]", "in",
+];
+
+/// The parts of a simple command, gathered from wherever the grammar hangs them.
+#[derive(Default)]
+struct Parts<'t> {
+    words: Vec<Node<'t>>,
+    command: Command,
+    /// A pipe that follows a heredoc on its line.
+    pipes: Vec<Node<'t>>,
+}
+
+impl<'t> Walk<'t, '_> {
+    pub(crate) fn command(&mut self, node: Node<'t>, mut around: Around) {
+        let mut parts = Parts::default();
+        for child in self.children(node) {
+            match kind(child) {
+                "variable_assignment" => {
+                    let assignment = self.assignment(child, &around);
+                    parts.command.assignments.push(assignment);
+                }
+                "file_redirect" | "heredoc_redirect" | "herestring_redirect" => {
+                    self.redirect(child, &around, &mut parts);
+                }
+                "subshell" | "regex" => {
+                    self.differs("a word in brackets");
+                    self.stack.push((child, around.clone()));
+                }
+                "comment" => {}
+                "==" | "=~" | "$" => parts.words.push(child),
+                _ if child.is_named() => parts.words.push(child),
+                _ => self.differs("a sign among words"),
+            }
+        }
+        for redirect in self.hung.remove(&node.id()).unwrap_or_default() {
+            self.redirect(redirect, &around, &mut parts);
+        }
+        self.complete(parts, &mut around);
+    }
+
+    pub(crate) fn redirected(&mut self, node: Node<'t>, mut around: Around) {
+        let (mut redirects, mut body) = (Vec::new(), None);
+        for child in self.children(node) {
+            match kind(child) {
+                "file_redirect" | "heredoc_redirect" | "herestring_redirect" => redirects.push(child),
+                "comment" => {}
+                _ => body = Some(child),
+            }
+        }
+        let Some(body) = body else {
+            return self.redirects_alone(&redirects, &around);
+        };
+        // `a | rm > x -rf y`: the words after the target belong to the last command.
+        let mut last = body;
+        while matches!(kind(last), "list" | "pipeline" | "negated_command") {
+            let count = u32::try_from(last.named_child_count()).unwrap_or(0);
+            match count.checked_sub(1).and_then(|index| last.named_child(index)) {
+                Some(child) => last = child,
+                None => break,
+            }
+        }
+        if kind(last) == "command" {
+            self.hung.entry(last.id()).or_default().extend(redirects);
+        } else {
+            let mut parts = Parts::default();
+            for redirect in redirects {
+                self.redirect(redirect, &around, &mut parts);
+            }
+            if !parts.words.is_empty() {
+                self.differs("words after a redirection");
+            }
+            self.complete(parts, &mut around);
+        }
+        self.stack.push((body, around));
+    }
+
+    pub(crate) fn redirects_alone(&mut self, redirects: &[Node<'t>], around: &Around) {
+        let (mut parts, mut around) = (Parts::default(), around.clone());
+        for redirect in redirects {
+            self.redirect(*redirect, &around, &mut parts);
+        }
+        self.complete(parts, &mut around);
+    }
+
+    /// Puts the words in the order of the text, which is bash's, and takes the command into the list.
+    fn complete(&mut self, mut parts: Parts<'t>, around: &mut Around) {
+        parts.words.sort_by_key(Node::start_byte);
+        for (index, node) in parts.words.iter().enumerate() {
+            let source = self.source(*node);
+            if index == 0 && (RESERVED.contains(&source) || looks_assigned(source)) {
+                self.differs(&format!("`{source}` is no program"));
+            }
+            let next = self.text.as_bytes().get(node.end_byte());
+            let numbered = source.bytes().all(|byte| byte.is_ascii_digit())
+                || (source.starts_with('{') && source.ends_with('}'));
+            if numbered && matches!(next, Some(b'<' | b'>')) {
+                self.differs("a descriptor of a redirection");
+            }
+            self.words_into(*node, around, &mut parts.command.words);
+            if index == 0 && parts.command.words.len() != 1 {
+                let why = "braces give the program";
+                parts.command.floors.push(Floor::at(FloorRule::Program, why, 0));
+            }
+        }
+        if !parts.pipes.is_empty() {
+            let stage = around.stage.unwrap_or_else(|| {
+                self.reader.pipes += 1;
+                Stage { pipe: self.reader.pipes, index: 0 }
+            });
+            around.stage = Some(stage);
+            for pipe in parts.pipes {
+                self.pipeline(pipe, &Around { stage: None, ..around.clone() }, Some(stage));
+            }
+        }
+        for redirect in &parts.command.redirects {
+            if let Some(why) = doubt(redirect) {
+                parts.command.floors.push(Floor::new(FloorRule::Redirection, why));
+            }
+            if redirect.kind == RedirectKind::Text {
+                self.data(&redirect.word);
+            }
+        }
+        self.reader.add(parts.command, around);
+    }
+
+    fn redirect(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
+        match kind(node) {
+            "heredoc_redirect" => return self.heredoc(node, around, parts),
+            "herestring_redirect" => {
+                for child in self.children(node) {
+                    if child.is_named() && kind(child) != "file_descriptor" {
+                        for word in self.words(child, around) {
+                            parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
+                        }
+                    }
+                }
+                return;
+            }
+            _ => {}
+        }
+        let (mut operator, mut targets) = ("", Vec::new());
+        for child in self.children(node) {
+            match kind(child) {
+                "file_descriptor" | "comment" => {
+                    if kind(child) == "file_descriptor" && !self.parted(child.start_byte()) {
+                        self.differs("a descriptor inside a word");
+                    }
+                }
+                _ if child.is_named() => targets.push(child),
+                sign => operator = sign,
+            }
+        }
+        if operator.ends_with('-') {
+            // `>&-` closes; `>&-x` moves, which the grammar sees as a word.
+            parts.words.extend(targets);
+            return;
+        }
+        let mut targets = targets.into_iter();
+        if let Some(target) = targets.next() {
+            let source = self.source(target);
+            let duplicate = operator.ends_with('&') && source.bytes().all(|byte| byte.is_ascii_digit());
+            let way = match operator {
+                _ if duplicate => RedirectKind::Duplicate,
+                "<" => RedirectKind::Read,
+                _ => RedirectKind::Write,
+            };
+            let words = self.words(target, around);
+            if words.len() != 1 {
+                self.differs("a redirection with several targets");
+            }
+            parts.command.redirects.extend(words.into_iter().map(|word| Redirect { kind: way, word }));
+        } else {
+            self.differs("a redirection without a target");
+        }
+        parts.words.extend(targets);
+    }
+
+    fn heredoc(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
+        let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
+        let (mut start, mut end, mut body, mut dash) = (None, None, None, false);
+        for child in children {
+            match kind(child) {
+                "heredoc_start" => start = Some(child),
+                "heredoc_end" => end = Some(child),
+                "heredoc_body" => body = Some(child),
+                "<<-" => dash = true,
+                "pipeline" => parts.pipes.push(child),
+                "file_redirect" | "herestring_redirect" => self.redirect(child, around, parts),
+                "file_descriptor" | "comment" | "<<" | "\n" | "&&" | "||" | "|" | "|&" => {}
+                "word"
+                | "string"
+                | "raw_string"
+                | "concatenation"
+                | "number"
+                | "simple_expansion"
+                | "expansion"
+                | "command_substitution" => parts.words.push(child),
+                _ if child.is_named() => self.stack.push((child, around.clone())),
+                _ => self.differs("a sign after a heredoc"),
+            }
+        }
+        let (Some(start), Some(end)) = (start, end) else {
+            return self.differs("a heredoc without its end");
+        };
+        let written = self.source(start);
+        let bare = written.trim_matches(['\'', '"']).trim_start_matches('\\');
+        let quoted = bare != written;
+        if bare.is_empty() || !bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        {
+            self.differs("the delimiter of a heredoc");
+        }
+        let found = heredoc_lines(self.text, start.end_byte(), bare, dash);
+        let Some((from, to)) = found.filter(|(_, to)| self.line_of(end.end_byte()) == self.line_of(*to))
+        else {
+            return self.differs("the end of a heredoc");
+        };
+        let word = if quoted {
+            Word::text(self.text.get(from..to).unwrap_or(""))
+        } else {
+            let spans = body.map(|body| self.spans(body, around)).unwrap_or_default();
+            words::body(self.text, from, to, &spans).unwrap_or_else(|why| {
+                self.differs(why);
+                Word { pieces: vec![Piece::Substitution] }
+            })
+        };
+        parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
+    }
+
+    /// Where the line begins that holds this place.
+    fn line_of(&self, at: usize) -> usize {
+        self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
+    }
+
+    pub(crate) fn assignments(&mut self, node: Node<'t>, around: Around) {
+        let mut command = Command::default();
+        if kind(node) == "variable_assignment" {
+            let assignment = self.assignment(node, &around);
+            command.assignments.push(assignment);
+        } else {
+            for child in self.children(node) {
+                if kind(child) == "variable_assignment" {
+                    let assignment = self.assignment(child, &around);
+                    command.assignments.push(assignment);
+                } else if child.is_named() {
+                    self.stack.push((child, around.clone()));
+                }
+            }
+        }
+        self.reader.add(command, &around);
+    }
+
+    fn assignment(&mut self, node: Node<'t>, around: &Around) -> Assignment {
+        let source = self.source(node);
+        let name: String = source.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let value = node.child_by_field_name("value");
+        match value {
+            Some(value) if kind(value) == "array" => {
+                let mut cursor = value.walk();
+                let members: Vec<Node<'t>> = value.named_children(&mut cursor).collect();
+                for member in members {
+                    for word in self.words(member, around) {
+                        self.reader.assign(&name, Some(word));
+                    }
+                }
+                Assignment { name, value: None }
+            }
+            Some(value) => {
+                let spans = self.spans(value, around);
+                // Braces and blanks do not matter here, and an assignment asks in any case.
+                let word = words::words(self.text, value.start_byte(), value.end_byte(), &spans)
+                    .ok()
+                    .and_then(|words| words.into_iter().next());
+                if word.is_none() {
+                    self.differs("the value of an assignment");
+                }
+                if let Some(index) =
+                    node.child_by_field_name("name").filter(|name| kind(*name) == "subscript")
+                {
+                    self.stack.push((index, around.clone()));
+                }
+                Assignment { name, value: word }
+            }
+            None => Assignment { name, value: Some(Word::default()) },
+        }
+    }
+
+    pub(crate) fn declaration(&mut self, node: Node<'t>, around: Around) {
+        let mut command = Command::default();
+        for child in self.children(node) {
+            match kind(child) {
+                "variable_assignment" => {
+                    let assignment = self.assignment(child, &around);
+                    command.words.push(Word::text(self.source(child)));
+                    self.reader.assign(&assignment.name, assignment.value);
+                }
+                "comment" => {}
+                _ if child.is_named() => {
+                    let words = self.words(child, &around);
+                    command.words.extend(words);
+                }
+                keyword => command.words.push(Word::text(keyword)),
+            }
+        }
+        self.reader.add(command, &around);
+    }
+
+    pub(crate) fn for_loop(&mut self, node: Node<'t>, around: &Around) {
+        let name = node.child_by_field_name("variable").map_or("", |name| self.source(name));
+        for child in self.children(node) {
+            match kind(child) {
+                "do_group" => self.stack.push((child, around.clone())),
+                "select" => self.reader.floor(FloorRule::State, "select reads an answer into a variable"),
+                "variable_name" | "comment" => {}
+                _ if child.is_named() => {
+                    for word in self.words(child, around) {
+                        self.data(&word);
+                        self.reader.assign(name, Some(word));
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
+        let plain =
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        if !plain || name.ends_with("_proxy") {
+            self.reader.floor(FloorRule::State, format!("the loop assigns {name}"));
+        }
+    }
+
+    pub(crate) fn case(&mut self, node: Node<'t>, around: &Around) {
+        let mut cursor = node.walk();
+        let mut values: Vec<usize> =
+            node.children_by_field_name("value", &mut cursor).map(|value| value.id()).collect();
+        values.sort_unstable();
+        for child in self.children(node).into_iter().rev() {
+            if values.binary_search(&child.id()).is_ok() {
+                if kind(child) == "extglob_pattern" {
+                    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*?/:=".contains(c);
+                    if !self.source(child).chars().all(plain) {
+                        self.differs("a pattern of case");
+                    }
+                } else {
+                    let spans = self.spans(child, around);
+                    match words::words(self.text, child.start_byte(), child.end_byte(), &spans) {
+                        Ok(words) => words.iter().for_each(|word| self.data(word)),
+                        Err(why) => self.differs(why),
+                    }
+                }
+            } else if child.is_named() {
+                self.stack.push((child, around.clone()));
+            }
+        }
+    }
+
+    /// `[ … ]` is a command like any other; `[[ … ]]` is syntax that runs nothing if it is plain.
+    pub(crate) fn test(&mut self, node: Node<'t>, around: Around) {
+        let source = self.source(node);
+        self.descend(node, &around);
+        let double = source.starts_with("[[");
+        let mut words = Vec::new();
+        for part in source.split([' ', '\t', '\n']).filter(|part| !part.is_empty()) {
+            // Words with blanks in quotes are cut here; then nothing more is known than that there are some.
+            match words::words(part, 0, part.len(), &loose::plain_names(part)) {
+                _ if ["[[", "]]"].contains(&part) => words.push(Word::text(part)),
+                Ok(found) => words.extend(found),
+                Err(_) if double && ["&&", "||", "<", ">", "(", ")"].contains(&part) => {}
+                Err(_) => words.push(Word { pieces: vec![Piece::Substitution] }),
+            }
+        }
+        let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };
+        let blank = [' ', '\t', '\n'];
+        let inside = source.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).unwrap_or("");
+        if !inside.starts_with(blank) || !inside.ends_with(blank) {
+            self.differs("the ends of a test");
+        }
+        if !double {
+            return self.reader.add(Command { words, ..Command::default() }, &around);
+        }
+        let counts = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
+        if words.iter().any(|word| word.literal().is_some_and(|word| counts.contains(&word))) {
+            self.reader.floor(FloorRule::Dynamic, "this test computes, which can run commands");
+        }
+        if source.contains("${") || source.contains("$[") || source.contains("$((") {
+            self.reader
+                .floor(FloorRule::Dynamic, "an expansion in a test that is more than a plain variable");
+        }
+    }
+
+    /// Loose words in a broken text count as a command, so that a denial is not escaped by a bracket too many.
+    pub(crate) fn broken(&mut self, node: Node<'t>, around: &Around) {
+        let around = Around { broken: true, ..around.clone() };
+        let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
+        let mut words: Vec<Word> = Vec::new();
+        for child in children {
+            match kind(child) {
+                "word" | "string" | "raw_string" | "concatenation" | "number" | "command_name"
+                | "ansi_c_string" | "simple_expansion" | "expansion" => {
+                    let found = self.words(child, &around);
+                    words.extend(found);
+                }
+                _ => {
+                    if child.is_named() {
+                        self.stack.push((child, around.clone()));
+                    } else if !words.is_empty() {
+                        let words = std::mem::take(&mut words);
+                        self.reader.add(Command { words, ..Command::default() }, &around);
+                    }
+                }
+            }
+        }
+        if !words.is_empty() {
+            self.reader.add(Command { words, ..Command::default() }, &around);
+        }
+    }
+}
+
+/// Why a redirection may do more than read a file.
+fn doubt(redirect: &Redirect) -> Option<String> {
+    let target = redirect.word.literal();
+    let network = |path: &str| path.starts_with("/dev/tcp") || path.starts_with("/dev/udp");
+    match (redirect.kind, target) {
+        (RedirectKind::Duplicate | RedirectKind::Text, _) | (RedirectKind::Write, Some("/dev/null")) => None,
+        (RedirectKind::Read, Some(path)) if !network(path) => None,
+        (RedirectKind::Read, Some(path)) => Some(format!("{path} is a connection")),
+        (RedirectKind::Write, Some(path)) => Some(format!("it writes {path}")),
+        (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
+        (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
+    }
+}
+
+fn looks_assigned(source: &str) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = source.bytes().take_while(is_name).count();
+    let begins = source.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
+    let rest = source.get(length..).unwrap_or("");
+    length > 0 && begins && (rest.starts_with(['=', '[']) || rest.starts_with("+="))
+}
+
+/// From where to where the body of a heredoc reaches, by bash's own rule: up to the first line that is the delimiter.
+fn heredoc_lines(text: &str, after: usize, delimiter: &str, dash: bool) -> Option<(usize, usize)> {
+    let from = after + text.get(after..)?.find('\n')? + 1;
+    let mut at = from;
+    for line in text.get(from..)?.split_inclusive('\n') {
+        let bare = line.strip_suffix('\n').unwrap_or(line);
+        let bare = if dash { bare.trim_start_matches('\t') } else { bare };
+        if bare == delimiter {
+            return Some((from, at));
+        }
+        at += line.len();
+    }
+    None
+}

@@ -1,0 +1,51 @@
+//! The grammar, bounded in time.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use lathe_grammars::{Language, Node, ParseOptions, Parser, Tree};
+
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE_PER_KILOBYTE: Duration = Duration::from_millis(30);
+
+thread_local! {
+    static PARSER: RefCell<Option<Parser>> = RefCell::new(Language::Bash.parser());
+}
+
+/// Kinds by their number. The library finds the name anew for each node, which costs more than all of our walk.
+static KINDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    let grammar = Language::Bash.grammar();
+    (0..grammar.node_kind_count())
+        .map(|id| u16::try_from(id).ok().and_then(|id| grammar.node_kind_for_id(id)).unwrap_or("").to_owned())
+        .collect()
+});
+
+/// The kind of a node.
+pub(crate) fn kind(node: Node<'_>) -> &'static str {
+    // The number of an error is not in the table.
+    KINDS.get(usize::from(node.kind_id())).map_or("ERROR", String::as_str)
+}
+
+/// The tree; `None` if the text is so broken that mending it would take too long.
+///
+/// The grammar takes a minute over 100 kB of stray brackets, and its own count of steps does not show it, so this is the
+/// one place that looks at a clock. Text that anybody wrote stays two orders of magnitude below the limit.
+pub(crate) fn parse(text: &str) -> Option<Tree> {
+    let started = Instant::now();
+    let most =
+        LEAST_PATIENCE + PATIENCE_PER_KILOBYTE * u32::try_from(text.len() / 1024).unwrap_or(u32::MAX >> 8);
+    let mut progress =
+        |_: &_| if started.elapsed() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    PARSER.with_borrow_mut(|parser| {
+        let parser = parser.as_mut()?;
+        let options = ParseOptions::new().progress_callback(&mut progress);
+        let tree =
+            parser.parse_with_options(&mut |at, _| text.get(at..).unwrap_or_default(), None, Some(options));
+        if tree.is_none() {
+            parser.reset();
+        }
+        tree
+    })
+}

@@ -1,0 +1,318 @@
+//! One word of the source to what bash makes of it.
+//!
+//! The grammar only says where a word begins and ends and where an expansion stands in it. The quotes are read here
+//! again, character by character as bash reads them, and everything the grammar says is checked on the way: where the
+//! two disagree, the word is an error and the caller asks. So a fault of the grammar can make Lathe ask too often, but
+//! cannot make it read one program where bash runs another.
+
+use crate::braces;
+use crate::script::{Piece, Word};
+
+/// An expansion inside a word, as the grammar found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    pub(crate) kind: SpanKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpanKind {
+    Name,
+    Parameter,
+    Command,
+    Process,
+    Arithmetic,
+}
+
+type Scanned<T> = Result<T, &'static str>;
+
+/// A word without anything to read in it, which is what most words are.
+pub(crate) fn plain(raw: &str) -> Option<Word> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,%+@^".contains(&byte);
+    if raw.bytes().all(is_plain) {
+        return Some(Word::text(raw));
+    }
+    let inner = raw.strip_prefix('\'')?.strip_suffix('\'')?;
+    (!inner.contains('\'')).then(|| Word::text(inner))
+}
+
+/// The words that `source[start..end]` stands for: one, or several where braces multiply it.
+pub(crate) fn words(source: &str, start: usize, end: usize, spans: &[Span]) -> Scanned<Vec<Word>> {
+    let raw = source.get(start..end).ok_or("a word outside of the text")?;
+    if raw.len() < 4096
+        && raw.contains('{')
+        && spans.is_empty()
+        && let Some(parts) = braces::multiply(raw)
+    {
+        return parts.iter().map(|part| Scan::new(part, 0, part.len(), &[]).word()).collect();
+    }
+    Ok(vec![Scan::new(source, start, end, spans).word()?])
+}
+
+/// A word in which blanks and braces are plain text: the body of a heredoc whose delimiter is not quoted.
+pub(crate) fn body(source: &str, start: usize, end: usize, spans: &[Span]) -> Scanned<Word> {
+    let mut scan = Scan::new(source, start, end, spans);
+    while scan.peek().is_some() {
+        scan.in_quotes(false)?;
+    }
+    Ok(scan.word)
+}
+
+struct Scan<'a> {
+    source: &'a str,
+    start: usize,
+    at: usize,
+    end: usize,
+    spans: &'a [Span],
+    word: Word,
+}
+
+impl<'a> Scan<'a> {
+    fn new(source: &'a str, start: usize, end: usize, spans: &'a [Span]) -> Self {
+        Self { source, start, at: start, end, spans, word: Word::default() }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.source.get(self.at..self.end)?.chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn rest(&self) -> &'a str {
+        self.source.get(self.at..self.end).unwrap_or("")
+    }
+
+    fn word(mut self) -> Scanned<Word> {
+        while let Some(c) = self.peek() {
+            match c {
+                '\\' => {
+                    self.next();
+                    match self.next() {
+                        Some('\n') | None => return Err("a line is continued inside a word"),
+                        Some(c) => self.word.push_char(c),
+                    }
+                }
+                '\'' => {
+                    self.next();
+                    let length = self.rest().find('\'').ok_or("a quote without its end")?;
+                    self.word.push_text(self.rest().get(..length).unwrap_or(""));
+                    self.at += length + 1;
+                }
+                '"' => {
+                    self.next();
+                    self.word.push_text("");
+                    loop {
+                        match self.peek() {
+                            None => return Err("a quote without its end"),
+                            Some('"') => break,
+                            Some(_) => self.in_quotes(true)?,
+                        }
+                    }
+                    self.next();
+                }
+                '$' | '`' => self.dollar(false)?,
+                '<' | '>' => self.span(SpanKind::Process, Piece::Process)?,
+                ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' => {
+                    return Err("the end of a word is not where the grammar sees it");
+                }
+                '#' if self.at == self.start => return Err("a comment read as a word"),
+                '*' | '?' => {
+                    self.next();
+                    self.word.pieces.push(Piece::Glob(c));
+                }
+                '[' if self.end - self.start > 1 => {
+                    self.next();
+                    self.word.pieces.push(Piece::Glob(c));
+                }
+                '~' if self.tilde_here() => {
+                    self.next();
+                    let user: String = self
+                        .rest()
+                        .chars()
+                        .take_while(|c| c.is_alphanumeric() || "_-+.".contains(*c))
+                        .collect();
+                    self.at += user.len();
+                    self.word.pieces.push(Piece::Tilde(user));
+                }
+                '{' if braces::may_begin(self.rest()) => {
+                    self.next();
+                    self.word.pieces.push(Piece::Brace);
+                }
+                c => {
+                    self.next();
+                    self.word.push_char(c);
+                }
+            }
+        }
+        Ok(self.word)
+    }
+
+    /// Bash expands a tilde at the beginning, and after `=` and `:` of what looks like an assignment.
+    fn tilde_here(&self) -> bool {
+        let before = self.source.get(self.start..self.at).unwrap_or("");
+        before.is_empty() || (before.contains('=') && before.ends_with(['=', ':']))
+    }
+
+    /// One character or expansion inside double quotes, or in the body of a heredoc, where a quote is a character.
+    fn in_quotes(&mut self, quotes: bool) -> Scanned<()> {
+        match self.peek() {
+            Some('\\') => {
+                self.next();
+                match self.peek() {
+                    Some('\n') => {
+                        self.next();
+                    }
+                    Some(c) if matches!(c, '$' | '`' | '\\') || (c == '"' && quotes) => {
+                        self.next();
+                        self.word.push_char(c);
+                    }
+                    Some(_) | None => self.word.push_text("\\"),
+                }
+            }
+            Some('$' | '`') => self.dollar(true)?,
+            Some(c) => {
+                self.next();
+                self.word.push_char(c);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn dollar(&mut self, quoted: bool) -> Scanned<()> {
+        let rest = self.rest();
+        if rest.starts_with('`') || rest.starts_with("$`") {
+            return self.span(SpanKind::Command, Piece::Substitution);
+        }
+        if rest.starts_with("$((") || rest.starts_with("$[") {
+            let inner = self.spanned(SpanKind::Arithmetic)?;
+            let constant = inner.chars().all(|c| c.is_ascii_digit() || " +-*/%()[]$<>=!&|^~".contains(c));
+            self.word.pieces.push(Piece::Arithmetic { constant });
+            return Ok(());
+        }
+        if rest.starts_with("$(") {
+            return self.span(SpanKind::Command, Piece::Substitution);
+        }
+        if rest.starts_with("${") {
+            let inner = self.spanned(SpanKind::Parameter)?;
+            let piece = parameter(inner.get(2..inner.len().saturating_sub(1)).unwrap_or(""), quoted);
+            self.word.pieces.push(piece);
+            return Ok(());
+        }
+        if rest.starts_with("$\"") && !quoted {
+            return Err("a translated string");
+        }
+        if rest.starts_with("$'") && !quoted {
+            self.at += 2;
+            return self.ansi();
+        }
+        let name = name_of(rest.get(1..).unwrap_or(""));
+        if name.is_empty() {
+            self.next();
+            self.word.push_text("$");
+            return Ok(());
+        }
+        let end = self.at + 1 + name.len();
+        self.spanned(SpanKind::Name)?;
+        if self.at != end {
+            return Err("a variable that the grammar reads differently");
+        }
+        self.word.pieces.push(Piece::Variable { name: name.to_owned(), quoted });
+        Ok(())
+    }
+
+    /// Skips an expansion that the grammar and we both see here.
+    fn span(&mut self, kind: SpanKind, piece: Piece) -> Scanned<()> {
+        self.spanned(kind)?;
+        self.word.pieces.push(piece);
+        Ok(())
+    }
+
+    fn spanned(&mut self, kind: SpanKind) -> Scanned<&'a str> {
+        let index = self.spans.partition_point(|span| span.start < self.at);
+        let span = self
+            .spans
+            .get(index)
+            .filter(|span| span.start == self.at && span.kind == kind && span.end <= self.end)
+            .ok_or("an expansion that the grammar does not see")?;
+        let inner = self.source.get(span.start..span.end).unwrap_or("");
+        self.at = span.end;
+        Ok(inner)
+    }
+
+    /// `$'…'`, after its beginning.
+    fn ansi(&mut self) -> Scanned<()> {
+        self.word.push_text("");
+        loop {
+            let c = self.next().ok_or("a quote without its end")?;
+            match c {
+                '\'' => return Ok(()),
+                '\\' => {
+                    let c = self.next().ok_or("a quote without its end")?;
+                    let decoded = match c {
+                        'a' => '\u{7}',
+                        'b' => '\u{8}',
+                        'e' | 'E' => '\u{1b}',
+                        'f' => '\u{c}',
+                        'n' => '\n',
+                        'r' => '\r',
+                        't' => '\t',
+                        'v' => '\u{b}',
+                        '\\' | '\'' | '"' | '?' => c,
+                        'x' => self.digits(16, 2)?,
+                        'u' => self.digits(16, 4)?,
+                        'U' => self.digits(16, 8)?,
+                        '0'..='7' => {
+                            self.at -= 1;
+                            self.digits(8, 3)?
+                        }
+                        _ => return Err("an escape that is not known"),
+                    };
+                    self.word.push_char(decoded);
+                }
+                c => self.word.push_char(c),
+            }
+        }
+    }
+
+    fn digits(&mut self, radix: u32, most: usize) -> Scanned<char> {
+        let digits: String = self.rest().chars().take(most).take_while(|c| c.is_digit(radix)).collect();
+        self.at += digits.len();
+        let number = u32::from_str_radix(&digits, radix).map_err(|_| "an escape without digits")?;
+        // Bytes above ASCII build characters only together with their neighbours, and NUL cuts the word off.
+        let plain = (number > 0 && number < 0x80) || most > 3;
+        char::from_u32(number)
+            .filter(|_| plain)
+            .filter(|c| *c != '\0')
+            .ok_or("an escape for a part of a character")
+    }
+}
+
+/// A name, a single digit or a special parameter at the beginning of the text.
+fn name_of(text: &str) -> &str {
+    let mut chars = text.chars();
+    match chars.next() {
+        Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+            let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+            text.get(..end).unwrap_or("")
+        }
+        Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => text.get(..1).unwrap_or(""),
+        _ => "",
+    }
+}
+
+/// What stands between `${` and `}`.
+fn parameter(inner: &str, quoted: bool) -> Piece {
+    let name = name_of(inner);
+    let rest = inner.get(name.len()..).unwrap_or("");
+    if rest.is_empty() && !name.is_empty() {
+        return Piece::Variable { name: name.to_owned(), quoted };
+    }
+    let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| rest.strip_prefix(operator));
+    Piece::Operator { name: name.to_owned(), or: or.map(|or| or.trim_matches(['"', '\'']).to_owned()) }
+}

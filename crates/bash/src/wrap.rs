@@ -1,0 +1,361 @@
+//! Commands in front of commands: what runs behind `env`, `sudo`, `bash -c`, `find -exec` and their like.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::script::{Command, RedirectKind, Word};
+
+pub(crate) struct Wrapped {
+    pub(crate) why: String,
+    pub(crate) inner: Vec<Inner>,
+}
+
+pub(crate) enum Inner {
+    Words(Vec<Word>),
+    Text(String),
+}
+
+struct Entry {
+    values: Vec<&'static str>,
+    positionals: usize,
+    vars: bool,
+    text: bool,
+    first: bool,
+    dash_c: bool,
+}
+
+static TABLE: LazyLock<HashMap<&'static str, Entry>> =
+    LazyLock::new(|| parse(include_str!("../data/wrappers.txt")));
+
+fn parse(text: &'static str) -> HashMap<&'static str, Entry> {
+    text.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            let (name, values) = (fields.next()?, fields.next()?);
+            let positionals = fields.next()?.parse().ok()?;
+            let flags: Vec<&str> = fields.collect();
+            Some((
+                name,
+                Entry {
+                    values: values.split(',').collect(),
+                    positionals,
+                    vars: flags.contains(&"vars"),
+                    text: flags.contains(&"text"),
+                    first: flags.contains(&"first"),
+                    dash_c: flags.contains(&"-c"),
+                },
+            ))
+        })
+        .collect()
+}
+
+const SHELLS: [&str; 14] = [
+    "bash", "sh", "zsh", "dash", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash",
+    "hush",
+];
+
+/// What runs behind the command, if it is a wrapper.
+pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
+    let name = command.program_name()?;
+    let words = command.words.as_slice();
+    if SHELLS.contains(&name) {
+        return Some(shell(name, command));
+    }
+    let found = match name {
+        "find" | "fd" | "fdfind" => return find(name, words),
+        "source" | "." => vec![],
+        "alias" => words.iter().skip(1).filter_map(after_equals).map(Inner::Text).collect(),
+        "command" if is_query(words) => return None,
+        "env" if words.len() == 1 => return None,
+        _ => {
+            let entry = TABLE.get(name)?;
+            behind(entry, words)
+        }
+    };
+    Some(Wrapped { why: format!("{name} runs another command"), inner: found })
+}
+
+/// `command -v x` only looks.
+fn is_query(words: &[Word]) -> bool {
+    words.get(1).and_then(Word::literal).is_some_and(|word| matches!(word, "-v" | "-V"))
+}
+
+fn after_equals(word: &Word) -> Option<String> {
+    word.literal()?.split_once('=').map(|(_, text)| text.to_owned())
+}
+
+fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
+    let (mut at, mut positionals, mut inner, mut unsure) = (1, 0, Vec::new(), false);
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.literal() else {
+            // Which words are options cannot be known any more: every one of them could be the program.
+            unsure = true;
+            break;
+        };
+        if text == "--" {
+            at += 1;
+            break;
+        }
+        if text.starts_with('-') && text.len() > 1 {
+            let value = words.get(at + 1).and_then(Word::literal);
+            if text == "-S" || text == "--split-string" {
+                inner.extend(value.filter(|_| entry.vars).map(|text| Inner::Text(text.to_owned())));
+            }
+            let glued = text.strip_prefix("-S").or_else(|| text.strip_prefix("--split-string="));
+            inner.extend(
+                glued
+                    .filter(|glued| entry.vars && !glued.is_empty())
+                    .map(|text| Inner::Text(text.to_owned())),
+            );
+            if entry.dash_c {
+                inner.extend(option_c(text, value).map(|text| Inner::Text(text.to_owned())));
+            }
+            // `-uroot` carries its value, `-u root` takes the next word; so does the last of several letters.
+            at += 1 + usize::from(takes_value(entry, text));
+            continue;
+        }
+        if entry.vars && text.contains('=') && !text.starts_with('=') {
+            at += 1;
+            continue;
+        }
+        if positionals < entry.positionals {
+            positionals += 1;
+            at += 1;
+            continue;
+        }
+        break;
+    }
+    // `flock file -c text`, `su root -c text`: the option may follow the positional word.
+    if entry.dash_c {
+        for pair in words.windows(2) {
+            let (Some(option), value) =
+                (pair.first().and_then(Word::literal), pair.get(1).and_then(Word::literal))
+            else {
+                continue;
+            };
+            inner.extend(option_c(option, value).map(|text| Inner::Text(text.to_owned())));
+        }
+    }
+    let rest = words.get(at..).unwrap_or(&[]);
+    if rest.is_empty() {
+        return inner;
+    }
+    if entry.first {
+        inner.extend(rest.first().and_then(Word::literal).map(|text| Inner::Text(text.to_owned())));
+    } else if entry.text {
+        let joined: Vec<&str> = rest.iter().map_while(Word::literal).collect();
+        // A part that is only known later is left out, which leaves the words before it to be looked at.
+        let text = if joined.len() == rest.len() { joined.join(" ") } else { shown(rest) };
+        inner.push(Inner::Text(text));
+    } else if unsure {
+        inner.extend(
+            (at + 1..words.len().min(at + 16)).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec()))),
+        );
+    } else {
+        inner.push(Inner::Words(rest.to_vec()));
+    }
+    inner
+}
+
+fn shown(words: &[Word]) -> String {
+    words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
+}
+
+fn option_c<'a>(option: &'a str, value: Option<&'a str>) -> Option<&'a str> {
+    match option {
+        "-c" | "--command" | "--session-command" => value,
+        _ => option.strip_prefix("--command="),
+    }
+}
+
+fn takes_value(entry: &Entry, text: &str) -> bool {
+    if entry.values.contains(&text) {
+        return true;
+    }
+    if text.starts_with("--") || text.len() < 3 {
+        return false;
+    }
+    // `-nu root`: harmless letters, then one that takes the next word. A value letter before the last is glued.
+    let letters: Vec<char> = text.chars().skip(1).collect();
+    let is_value = |letter: &char| entry.values.contains(&format!("-{letter}").as_str());
+    letters.iter().position(is_value) == Some(letters.len() - 1)
+}
+
+fn shell(name: &str, command: &Command) -> Wrapped {
+    let mut inner = Vec::new();
+    let words = command.words.as_slice();
+    let mut at = 1;
+    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with(['-', '+'])) {
+        let letters = !text.starts_with("--");
+        if letters && text.starts_with('-') && text.contains('c') {
+            // The text is the first word after all options.
+            let mut script = at + 1;
+            while words
+                .get(script)
+                .and_then(Word::literal)
+                .is_some_and(|word| word.starts_with('-') && word.len() > 1)
+            {
+                script += 1;
+            }
+            if let Some(script) = words.get(script) {
+                inner.push(Inner::Text(script.literal().map_or_else(|| script.show(), str::to_owned)));
+            }
+            return Wrapped { why: format!("{name} runs a text as commands"), inner };
+        }
+        at += 1 + usize::from(matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file"));
+    }
+    if reads_commands(command) {
+        let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+        inner.extend(input.map(|redirect| {
+            Inner::Text(redirect.word.literal().map_or_else(|| redirect.word.show(), str::to_owned))
+        }));
+    }
+    Wrapped { why: format!("{name} runs commands that are elsewhere"), inner }
+}
+
+/// Whether the command is a shell that reads its commands from the standard input.
+pub(crate) fn reads_commands(command: &Command) -> bool {
+    let Some(name) = command.program_name() else { return false };
+    let mut operands = command.words.iter().skip(1).filter_map(Word::literal);
+    match name {
+        "source" | "." => operands.any(|word| word == "/dev/stdin"),
+        _ if SHELLS.contains(&name) => {
+            let operands: Vec<&str> = operands.collect();
+            let only_options = operands.iter().all(|word| word.starts_with(['-', '+']));
+            let stdin = operands.iter().any(|word| *word == "/dev/stdin" || *word == "-s" || *word == "-");
+            stdin
+                || (only_options
+                    && !operands.iter().any(|word| word.contains('c') && !word.starts_with("--")))
+        }
+        _ => false,
+    }
+}
+
+/// `xargs` with the text it is sent.
+pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
+    if command.program_name()? != "xargs" {
+        return None;
+    }
+    let inner = behind(TABLE.get("xargs")?, &command.words);
+    let mut words = inner.into_iter().find_map(|inner| match inner {
+        Inner::Words(words) => Some(words),
+        Inner::Text(_) => None,
+    })?;
+    let quotes = |word: &str| word.trim_matches(['\'', '"']).to_owned();
+    words.extend(sent.split_whitespace().take(1000).map(quotes).map(Word::text));
+    Some(words)
+}
+
+/// What `echo` or `printf` would print, as far as it is known; also the files that `find` names, by where it begins.
+pub(crate) fn printed(command: &Command) -> Option<String> {
+    let operands = || command.words.iter().skip(1);
+    match command.program_name()? {
+        "echo" => {
+            let words: Vec<String> = operands()
+                .skip_while(|word| word.literal().is_some_and(is_echo_option))
+                .map(Word::show)
+                .collect();
+            Some(words.join(" ").replace("\\n", "\n"))
+        }
+        "printf" => {
+            let words: Vec<String> = operands().map(Word::show).collect();
+            Some(words.join("\n").replace("\\n", "\n").replace("%s", " ").replace("\\0", "\n"))
+        }
+        "cat" if command.words.len() == 1 => {
+            let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
+            Some(text.word.show())
+        }
+        "find" => {
+            let places = operands().take_while(|word| !word.show().starts_with(['-', '(', '!']));
+            Some(places.map(Word::show).collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
+fn is_echo_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && word.chars().skip(1).all(|c| "neE".contains(c))
+}
+
+/// The commands of `find -exec` and `fd -x`.
+fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
+    let mut inner = Vec::new();
+    let starts = |word: &Word| {
+        word.literal().is_some_and(|word| match name {
+            "find" => matches!(word, "-exec" | "-execdir" | "-ok" | "-okdir"),
+            _ => matches!(word, "-x" | "-X" | "--exec" | "--exec-batch"),
+        })
+    };
+    let mut at = 1;
+    while let Some(begin) = words.iter().skip(at).position(starts).map(|index| index + at + 1) {
+        let end = words
+            .iter()
+            .skip(begin)
+            .position(|word| word.literal().is_some_and(|word| word == ";" || word == "+"))
+            .map_or(words.len(), |index| index + begin);
+        if let Some(command) = words.get(begin..end).filter(|command| !command.is_empty()) {
+            inner.push(Inner::Words(command.to_vec()));
+        }
+        at = end.max(begin);
+    }
+    (!inner.is_empty()).then(|| Wrapped { why: format!("{name} runs a command on what it finds"), inner })
+}
+
+/// Whether a name is a wrapper or a shell, for tests and tables.
+#[cfg(test)]
+pub(crate) fn is_wrapper(name: &str) -> bool {
+    TABLE.contains_key(name) || SHELLS.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        let lines =
+            include_str!("../data/wrappers.txt").lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(TABLE.len(), lines);
+        assert!(is_wrapper("env") && is_wrapper("bash") && !is_wrapper("ls"));
+    }
+
+    fn inner(line: &str) -> Vec<String> {
+        let words = line.split(' ').map(Word::text).collect();
+        let command = Command { words, ..Command::default() };
+        let inner = unwrap(&command).map_or_else(Vec::new, |wrapped| wrapped.inner);
+        inner
+            .into_iter()
+            .map(|inner| match inner {
+                Inner::Words(words) => shown(&words),
+                Inner::Text(text) => format!("'{text}'"),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_command_behind_is_found() {
+        for (line, found) in [
+            ("env A=1 -u B rm x", vec!["rm x"]),
+            ("sudo -u root rm x", vec!["rm x"]),
+            ("sudo -nu root rm x", vec!["rm x"]),
+            ("sudo -uroot rm x", vec!["rm x"]),
+            ("timeout -s KILL 5 rm x", vec!["rm x"]),
+            ("nice -n 5 rm x", vec!["rm x"]),
+            ("nice -5 rm x", vec!["rm x"]),
+            ("xargs -0 -n 1 rm x", vec!["rm x"]),
+            ("xargs -I {} rm {}", vec!["rm {}"]),
+            ("eval rm x", vec!["'rm x'"]),
+            ("bash -lc ls", vec!["'ls'"]),
+            ("sh -e -c ls a", vec!["'ls'"]),
+            ("find . -exec rm {} ; -exec ls {} +", vec!["rm {}", "ls {}"]),
+            ("trap ls EXIT", vec!["'ls'"]),
+            ("exec -a x rm y", vec!["rm y"]),
+            ("busybox rm x", vec!["rm x"]),
+            ("env", vec![]),
+            ("command -v x", vec![]),
+        ] {
+            assert_eq!(inner(line), found, "{line}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Nesting, length and garbage: no overflow, no hang, time in proportion.
+
+use std::time::{Duration, Instant};
+
+use lathe_bash::{Script, read};
+use lathe_grammars::Language;
+
+/// Reads on a small stack, so that recursion would show.
+fn on_a_small_stack(text: String) -> (Script, Duration) {
+    let work = move || {
+        let started = Instant::now();
+        (read(&text), started.elapsed())
+    };
+    std::thread::Builder::new().stack_size(256 * 1024).spawn(work).unwrap().join().unwrap()
+}
+
+fn nested(n: usize, open: &str, inner: &str, close: &str) -> String {
+    format!("{}{inner}{}", open.repeat(n), close.repeat(n))
+}
+
+#[test]
+fn what_is_nested_deeply_is_found_or_the_text_is_refused() {
+    for (open, inner, close) in [
+        ("echo $(", "hidden x", ")"),
+        ("echo \"$(", "hidden x", ")\""),
+        ("{ ", "hidden x", "; }"),
+        ("if ls; then ", "hidden x", "; fi"),
+        ("f() { ", "hidden x", "; }"),
+        ("eval ", "hidden x", ""),
+        ("nice ", "hidden x", ""),
+        ("sudo env ", "hidden x", ""),
+        ("while ls; do ", "hidden x", "; done"),
+        ("ls && ", "hidden x", ""),
+        ("ls | ", "hidden x", ""),
+        ("cat <(", "hidden x", ")"),
+    ] {
+        for n in [3, 40, 3_000] {
+            let (script, took) = on_a_small_stack(nested(n, open, inner, close));
+            let found = script.commands.iter().any(|command| command.program() == Some("hidden"));
+            assert!(found || script.endless, "{n} times {open}");
+            assert!(took < Duration::from_secs(10), "{n} times {open}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn garbage_neither_overflows_nor_hangs() {
+    for (unit, n) in [
+        ("(", 30_000),
+        ("$(", 20_000),
+        ("`", 30_000),
+        ("{", 30_000),
+        ("{a,b}", 10_000),
+        ("[", 30_000),
+        ("cat <<E\n", 3_000),
+        ("\"'", 20_000),
+        ("${a:-", 10_000),
+        ("$((", 10_000),
+        ("case a in b) ", 3_000),
+        (")(<>|&;", 1_500),
+        ("a)b(c;;'d\"", 3_000),
+        ("\\", 30_000),
+        ("<<", 10_000),
+        ("[[ ", 10_000),
+        ("!", 30_000),
+        ("#", 30_000),
+    ] {
+        let (_, took) = on_a_small_stack(unit.repeat(n));
+        assert!(took < Duration::from_secs(10), "{unit}: {took:?}");
+    }
+}
+
+#[test]
+fn a_long_text_takes_little_longer_than_its_parse() {
+    let text = "git status -s | grep 'a b' > /dev/null && cargo test -p lathe-bash 2>&1 | tail -n 20\n"
+        .repeat(1_200);
+    let mut parser = Language::Bash.parser().unwrap();
+    let mut best = f64::MAX;
+    // The least of several, because other work on the machine only ever adds.
+    for _ in 0..7 {
+        let started = Instant::now();
+        let tree = parser.parse(&text, None).unwrap();
+        let bare = started.elapsed();
+        drop(tree);
+        let started = Instant::now();
+        assert_eq!(read(&text).commands.len(), 4_800);
+        best = best.min(started.elapsed().as_secs_f64() / bare.as_secs_f64());
+    }
+    // Without optimisation our part is slowed more than the grammar, which is C.
+    let most = if cfg!(debug_assertions) { 5.0 } else { 1.5 };
+    println!("{best:.2} times the bare parser");
+    assert!(best < most, "{best} times the bare parser");
+}

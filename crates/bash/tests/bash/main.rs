@@ -1,0 +1,4 @@
+//! What is read out of a text.
+
+mod commands;
+mod depth;

@@ -1,0 +1,181 @@
+//! Reads a rule file, and checks that every rule does what its examples say.
+
+use lathe_protocol::{Actor, Kind, Mode, Verdict};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::PolicyError;
+use crate::rules::Rule;
+
+/// The rules of one file, and what it says about everything else.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RuleFile {
+    pub(crate) default: Option<Verdict>,
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// A value with the place it stands at.
+type Value<'a> = Spanned<DeValue<'a>>;
+
+struct Source<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn line(&self, at: usize) -> usize {
+        self.text.get(..at).unwrap_or("").matches('\n').count() + 1
+    }
+
+    fn syntax(&self, at: usize, why: impl Into<String>) -> PolicyError {
+        PolicyError::Syntax { file: self.name.to_owned(), line: self.line(at), why: why.into() }
+    }
+}
+
+pub(crate) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
+    let source = Source { name, text };
+    let table = DeTable::parse(text)
+        .map_err(|error| source.syntax(error.span().map_or(0, |span| span.start), error.message()))?;
+    let mut file = RuleFile::default();
+    for (key, value) in table.get_ref() {
+        match key.get_ref().as_ref() {
+            "default" => {
+                let word = string(&source, value)?;
+                file.default = Some(verdict(word).ok_or_else(|| {
+                    source.syntax(value.span().start, "`default` is one of allow, ask, deny")
+                })?);
+            }
+            "rule" => {
+                let DeValue::Array(rules) = value.get_ref() else {
+                    return Err(source.syntax(value.span().start, "a rule begins with [[rule]]"));
+                };
+                for (index, rule) in rules.iter().enumerate() {
+                    file.rules.push(one(&source, index + 1, rule)?);
+                }
+            }
+            other => {
+                return Err(source.syntax(key.span().start, format!("there is no `{other}` in a rule file")));
+            }
+        }
+    }
+    for rule in &file.rules {
+        rule.check()?;
+    }
+    Ok(file)
+}
+
+fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, PolicyError> {
+    let line = source.line(value.span().start);
+    let wrong = |at: usize, why: String| PolicyError::Rule {
+        file: source.name.to_owned(),
+        line: source.line(at),
+        rule: number,
+        why,
+    };
+    let DeValue::Table(table) = value.get_ref() else {
+        return Err(wrong(value.span().start, "a rule begins with [[rule]]".to_owned()));
+    };
+    let mut rule = Rule { file: source.name.to_owned(), line, number, ..Rule::default() };
+    let mut decided = false;
+    for (key, value) in table {
+        let at = value.span().start;
+        match key.get_ref().as_ref() {
+            "decision" => {
+                rule.decision = verdict(string(source, value)?)
+                    .ok_or_else(|| wrong(at, "`decision` is one of allow, ask, deny".to_owned()))?;
+                decided = true;
+            }
+            "command" => {
+                for prefix in strings(source, value)? {
+                    let words: Vec<String> = prefix.split_whitespace().map(str::to_owned).collect();
+                    if words.is_empty()
+                        || prefix.contains(['\'', '"', '\\', '$', '`', ';', '|', '&', '<', '>'])
+                    {
+                        return Err(wrong(at, format!("`{prefix}` is no list of plain words")));
+                    }
+                    rule.command.push(words);
+                }
+            }
+            "tool" => rule.tool = strings(source, value)?,
+            "path" => rule.path = strings(source, value)?,
+            "host" => rule.host = strings(source, value)?,
+            "kind" => {
+                for word in strings(source, value)? {
+                    rule.kind
+                        .push(kind(&word).ok_or_else(|| wrong(at, format!("there is no kind `{word}`")))?);
+                }
+            }
+            "mode" => {
+                for word in strings(source, value)? {
+                    let mode = Mode::ALL.into_iter().find(|mode| mode.as_str() == word);
+                    rule.mode.push(mode.ok_or_else(|| wrong(at, format!("there is no mode `{word}`")))?);
+                }
+            }
+            "actor" => {
+                for word in strings(source, value)? {
+                    rule.actor.push(match word.as_str() {
+                        "model" => Actor::Model,
+                        "person" => Actor::Person,
+                        "project" => Actor::Project,
+                        _ => return Err(wrong(at, format!("there is no actor `{word}`"))),
+                    });
+                }
+            }
+            "reason" => rule.reason = string(source, value)?.to_owned(),
+            "match" => rule.matches = strings(source, value)?,
+            "not_match" => rule.not_matches = strings(source, value)?,
+            other => return Err(wrong(key.span().start, format!("a rule has no `{other}`"))),
+        }
+    }
+    if !decided {
+        return Err(wrong(value.span().start, "`decision` is missing".to_owned()));
+    }
+    if rule.is_empty() {
+        return Err(wrong(
+            value.span().start,
+            "it names nothing: give command, tool, kind, path or host".to_owned(),
+        ));
+    }
+    Ok(rule)
+}
+
+fn verdict(word: &str) -> Option<Verdict> {
+    Some(match word {
+        "allow" => Verdict::Allow,
+        "ask" => Verdict::Ask,
+        "deny" => Verdict::Deny,
+        _ => return None,
+    })
+}
+
+fn kind(word: &str) -> Option<Kind> {
+    const KINDS: [Kind; 10] = [
+        Kind::Read,
+        Kind::Edit,
+        Kind::Delete,
+        Kind::Move,
+        Kind::Search,
+        Kind::Execute,
+        Kind::Think,
+        Kind::Fetch,
+        Kind::Communicate,
+        Kind::Other,
+    ];
+    KINDS.into_iter().find(|kind| kind.as_str() == word)
+}
+
+fn string<'v>(source: &Source<'_>, value: &'v Value<'_>) -> Result<&'v str, PolicyError> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text),
+        _ => Err(source.syntax(value.span().start, "a text in quotes is expected here")),
+    }
+}
+
+/// A list of texts; one text alone will do.
+fn strings(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<String>, PolicyError> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(vec![text.to_string()]),
+        DeValue::Array(items) => items.iter().map(|item| string(source, item).map(str::to_owned)).collect(),
+        _ => Err(source.syntax(value.span().start, "a list of texts is expected here")),
+    }
+}

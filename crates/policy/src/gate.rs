@@ -1,0 +1,181 @@
+//! Decisions by effects, the mode, and the permit that goes with an allowing decision.
+
+use std::path::{Component, Path, PathBuf};
+
+use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
+
+/// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
+const MEMORY: &str = "memory.md";
+
+/// What the gate needs to know of the place.
+#[derive(Debug, Clone)]
+pub struct Gate {
+    /// Lathe's own folder, which no tool may write.
+    pub home: PathBuf,
+    /// Whether somebody can be asked.
+    pub headless: bool,
+}
+
+/// Leave to run one invocation. Only the gate makes one, so nothing runs that was not decided.
+#[derive(Debug)]
+pub struct Permit {
+    granted: Effects,
+}
+
+impl Permit {
+    pub fn granted(&self) -> &Effects {
+        &self.granted
+    }
+}
+
+impl Gate {
+    pub fn decide(&self, actor: Actor, mode: Mode, effects: &Effects) -> Decision {
+        if let Some(denied) = self.guard(effects) {
+            return denied;
+        }
+        match actor {
+            // A person's own line is limited by the guard only.
+            Actor::Person => decision(Verdict::Allow, "person", "asked for by a person"),
+            Actor::Model | Actor::Project => self.by_mode(mode, effects),
+        }
+    }
+
+    /// The permit that goes with an allowing decision.
+    pub fn permit(&self, decision: &Decision, effects: &Effects) -> Option<Permit> {
+        match decision.verdict {
+            Verdict::Allow => Some(Permit { granted: effects.clone() }),
+            Verdict::Ask | Verdict::Deny => None,
+        }
+    }
+
+    /// What no mode and no rule switches off.
+    pub(crate) fn guard(&self, effects: &Effects) -> Option<Decision> {
+        let inside = |path: &str, test: &dyn Fn(&Path) -> bool| test(&normal(Path::new(path)));
+        for path in &effects.writes {
+            if inside(path, &|path| path.starts_with(&self.home) && path != self.home.join(MEMORY)) {
+                return Some(decision(
+                    Verdict::Deny,
+                    "guard.home",
+                    "this is Lathe's own folder; tools never write there",
+                ));
+            }
+            if inside(path, &is_git_internal) {
+                return Some(decision(
+                    Verdict::Deny,
+                    "guard.git",
+                    "files inside .git are written by git only; use git commands",
+                ));
+            }
+        }
+        None
+    }
+
+    fn by_mode(&self, mode: Mode, effects: &Effects) -> Decision {
+        if !effects.change_something() {
+            return decision(Verdict::Allow, "builtin.reads", "it only reads");
+        }
+        match mode {
+            Mode::FullAuto => decision(Verdict::Allow, "mode.full-auto", "mode full-auto allows changes"),
+            Mode::Plan => decision(Verdict::Deny, "mode.plan", "mode plan changes nothing"),
+            Mode::Default | Mode::AutoEdit if self.headless => decision(
+                Verdict::Deny,
+                "headless",
+                "it may change something and nobody can be asked; `--mode full-auto` would allow it",
+            ),
+            Mode::Default | Mode::AutoEdit => {
+                decision(Verdict::Ask, "builtin.changes", "it may change something")
+            }
+        }
+    }
+}
+
+pub(crate) fn decision(verdict: Verdict, rule: &str, reason: &str) -> Decision {
+    Decision { verdict, rule: rule.to_owned(), reason: reason.to_owned() }
+}
+
+/// The path without `.` and `..`, as far as text alone can tell.
+fn normal(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
+}
+
+/// `.git` in any spelling of case, and all below it.
+fn is_git_internal(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Gate {
+        Gate { home: "/h/.lathe".into(), headless: true }
+    }
+
+    #[test]
+    fn each_mode_decides_by_effects() {
+        let opaque = Effects { opaque: true, ..Effects::default() };
+        let write = Effects::writing("/w/a");
+        let read = Effects::reading("/w/a");
+        for (mode, effects, verdict, rule) in [
+            (Mode::FullAuto, &opaque, Verdict::Allow, "mode.full-auto"),
+            (Mode::FullAuto, &write, Verdict::Allow, "mode.full-auto"),
+            (Mode::Plan, &write, Verdict::Deny, "mode.plan"),
+            (Mode::Plan, &opaque, Verdict::Deny, "mode.plan"),
+            (Mode::Plan, &read, Verdict::Allow, "builtin.reads"),
+            (Mode::Default, &write, Verdict::Deny, "headless"),
+            (Mode::AutoEdit, &opaque, Verdict::Deny, "headless"),
+            (Mode::Default, &read, Verdict::Allow, "builtin.reads"),
+        ] {
+            let decision = gate().decide(Actor::Model, mode, effects);
+            assert_eq!((decision.verdict, decision.rule.as_str()), (verdict, rule), "{mode:?} {effects:?}");
+        }
+    }
+
+    #[test]
+    fn where_somebody_can_be_asked_a_change_is_a_question() {
+        let gate = Gate { headless: false, ..gate() };
+        assert_eq!(gate.decide(Actor::Model, Mode::Default, &Effects::writing("/w/a")).verdict, Verdict::Ask);
+    }
+
+    #[test]
+    fn the_guard_holds_in_every_mode_and_for_every_actor() {
+        for path in [
+            "/h/.lathe/config.toml",
+            "/h/x/../.lathe/a",
+            "/w/.git/hooks/pre-commit",
+            "/w/.GIT/config",
+            "/w/sub/.git/x",
+        ] {
+            for mode in Mode::ALL {
+                for actor in [Actor::Model, Actor::Person, Actor::Project] {
+                    let decision = gate().decide(actor, mode, &Effects::writing(path));
+                    assert_eq!(decision.verdict, Verdict::Deny, "{path}");
+                    assert!(decision.rule.starts_with("guard."));
+                }
+            }
+        }
+        for path in ["/w/.gitignore", "/w/git/x", "/h/.lathe2/x", "/h/.lathe/memory.md"] {
+            let decision = gate().decide(Actor::Model, Mode::FullAuto, &Effects::writing(path));
+            assert_eq!(decision.verdict, Verdict::Allow, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_an_allowing_decision_gives_a_permit() {
+        let effects = Effects::writing("/w/a");
+        let allowed = gate().decide(Actor::Model, Mode::FullAuto, &effects);
+        let denied = gate().decide(Actor::Model, Mode::Plan, &effects);
+        assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.granted() == effects));
+        assert!(gate().permit(&denied, &effects).is_none());
+    }
+}

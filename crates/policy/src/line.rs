@@ -1,0 +1,187 @@
+//! The decision about a shell line: each command, then the strictest of them, then the mode.
+
+use lathe_bash::{Command, Floor, FloorRule};
+use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
+
+use crate::gate::{Gate, decision};
+use crate::guard;
+use crate::places::Values;
+use crate::rules::{Call, Rulebook, Setting, Subject, narrowest};
+
+/// What is decided about a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineDecision {
+    pub decision: Decision,
+    /// Every command that can run.
+    pub each: Vec<Each>,
+    /// Everything the line does, together.
+    pub effects: Effects,
+    /// The word prefixes that "always" would allow: exactly what was asked about. Empty if no rule can allow the line.
+    pub narrowest: Vec<Vec<String>>,
+}
+
+/// What is decided about one command of a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Each {
+    /// As a person reads them; what is only known later is in its usual spelling.
+    pub words: Vec<String>,
+    pub decision: Decision,
+    pub effects: Effects,
+    /// The wrapper in front of it: index into the list.
+    pub behind: Option<usize>,
+}
+
+impl Rulebook {
+    /// What guard, floors and rules say about a line, before the mode does.
+    fn judge(&self, gate: Option<&Gate>, setting: Setting, line: &str) -> LineDecision {
+        let script = lathe_bash::read(line);
+        let values = Values { assigned: &script.values };
+        let from = guard::folders(&script, &values);
+        let mut strictest: Option<Decision> = None;
+        let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
+        let mut take = |decision: &Decision| {
+            if strictest.as_ref().is_none_or(|strictest| decision.verdict > strictest.verdict) {
+                strictest = Some(decision.clone());
+            }
+        };
+        if let Some(denied) = guard::script(&script) {
+            take(&denied);
+        }
+        for command in &script.commands {
+            let denied = guard::command(gate, command, &values, &from);
+            let decision = denied.unwrap_or_else(|| self.command(command, setting));
+            take(&decision);
+            if decision.verdict == Verdict::Ask && command.behind.is_none() {
+                let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
+                match narrowest(command).filter(|words| coverable && !words.is_empty()) {
+                    Some(words) => narrow.iter_mut().for_each(|all: &mut Vec<_>| all.push(words.clone())),
+                    None => narrow = None,
+                }
+            }
+            join(&mut effects, &command.effects);
+            each.push(Each {
+                words: shown(command),
+                decision,
+                effects: command.effects.clone(),
+                behind: command.behind,
+            });
+        }
+        for floor in &script.floors {
+            take(&by_floor(floor));
+            effects.opaque = true;
+            narrow = None;
+        }
+        LineDecision {
+            decision: strictest
+                .unwrap_or_else(|| decision(Verdict::Allow, "builtin.nothing", "nothing runs")),
+            each,
+            effects,
+            narrowest: narrow.unwrap_or_default(),
+        }
+    }
+
+    fn command(&self, command: &Command, setting: Setting) -> Decision {
+        let (said, covered) = self.say(Subject::Command(command), setting);
+        if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
+            return denied;
+        }
+        // A rule that names an option in its own words has decided about that option.
+        let covers =
+            |floor: &&Floor| floor.rule == FloorRule::Option && floor.word.is_some_and(|word| word < covered);
+        if let Some(floor) = command.floors.iter().find(|floor| !covers(floor)) {
+            return by_floor(floor);
+        }
+        if command.words.is_empty() {
+            return decision(Verdict::Allow, "builtin.nothing", "nothing runs");
+        }
+        said.unwrap_or_else(|| self.default())
+    }
+
+    /// What the rules say about a call of a tool; `None` where none speaks.
+    pub fn say_call(&self, actor: Actor, mode: Mode, call: &Call<'_>) -> Option<Decision> {
+        self.say(Subject::Call(call), Setting { actor, mode }).0
+    }
+}
+
+impl Gate {
+    /// Decides about a shell line.
+    pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
+        let mut decided = rules.judge(Some(self), Setting { actor, mode }, line);
+        let guarded = decided.decision.rule.starts_with("guard.");
+        decided.decision = match (actor, decided.decision.verdict) {
+            (_, Verdict::Deny) if guarded => return decided,
+            (Actor::Person, _) => decision(Verdict::Allow, "person", "asked for by a person"),
+            (Actor::Model | Actor::Project, _) => {
+                self.by_rules_and_mode(mode, &decided.effects, decided.decision)
+            }
+        };
+        decided
+    }
+
+    /// Decides about a call of a tool that is no shell line, by its effects and the rules that speak about it.
+    pub fn decide_call(&self, rules: &Rulebook, actor: Actor, mode: Mode, call: &Call<'_>) -> Decision {
+        let plain = self.decide(actor, mode, call.effects);
+        if actor == Actor::Person || plain.rule.starts_with("guard.") {
+            return plain;
+        }
+        match rules.say_call(actor, mode, call) {
+            Some(said) => self.by_rules_and_mode(mode, call.effects, said),
+            None => plain,
+        }
+    }
+
+    /// The last word on what the rules said.
+    fn by_rules_and_mode(&self, mode: Mode, effects: &Effects, said: Decision) -> Decision {
+        match (mode, said.verdict) {
+            (_, Verdict::Deny) => said,
+            (Mode::Plan, _) if effects.change_something() => {
+                decision(Verdict::Deny, "mode.plan", "mode plan changes nothing")
+            }
+            (_, Verdict::Allow) => said,
+            (Mode::FullAuto, Verdict::Ask) => {
+                decision(Verdict::Allow, "mode.full-auto", "mode full-auto asks nothing")
+            }
+            (Mode::Plan | Mode::Default | Mode::AutoEdit, Verdict::Ask) if self.headless => Decision {
+                verdict: Verdict::Deny,
+                rule: "headless".to_owned(),
+                reason: format!("{} ({}), and nobody can be asked", said.reason, said.rule),
+            },
+            (Mode::Plan | Mode::Default | Mode::AutoEdit, Verdict::Ask) => said,
+        }
+    }
+}
+
+fn by_floor(floor: &Floor) -> Decision {
+    decision(Verdict::Ask, floor.rule.as_str(), &floor.why)
+}
+
+/// The words, or what an entry without words does.
+fn shown(command: &Command) -> Vec<String> {
+    let mut words: Vec<String> = command
+        .assignments
+        .iter()
+        .map(|assignment| {
+            let value = assignment.value.as_ref().map_or_else(|| "(…)".to_owned(), lathe_bash::Word::show);
+            format!("{}={value}", assignment.name)
+        })
+        .collect();
+    words.extend(guard::shown(&command.words));
+    words
+}
+
+fn join(all: &mut Effects, one: &Effects) {
+    let add = |all: &mut Vec<String>, one: &[String]| {
+        for thing in one {
+            // A long line may name the same thing thousands of times; looking for it each time would be quadratic.
+            if all.len() >= 256 || !all.contains(thing) {
+                all.push(thing.clone());
+            }
+        }
+    };
+    add(&mut all.reads, &one.reads);
+    add(&mut all.writes, &one.writes);
+    add(&mut all.programs, &one.programs);
+    add(&mut all.hosts, &one.hosts);
+    add(&mut all.environment, &one.environment);
+    all.opaque |= one.opaque;
+}

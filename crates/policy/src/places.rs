@@ -1,0 +1,321 @@
+//! Which place a word means, by any spelling: `/`, `//`, `/./`, `/usr/..`, `~`, `$HOME`, `d=/; $d`.
+
+use std::collections::BTreeMap;
+
+use lathe_bash::{Piece, Word};
+
+use crate::rules::glob;
+
+/// Stands for what cannot be known. No file is called so.
+const UNKNOWN: char = '\u{1}';
+/// Stands for the folder the line runs in.
+const HERE: &str = "\u{2}";
+/// Stands for the name of the user.
+const USER: &str = "\u{3}";
+
+/// More spellings than this are not tried; what is left over is unknown, which asks.
+const MOST: usize = 64;
+
+/// Folders whose loss breaks a system.
+const SYSTEM: [&str; 30] = [
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "libx32",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    "mnt",
+    "media",
+    "snap",
+    "nix",
+    "System",
+    "Library",
+    "Applications",
+    "Users",
+    "Volumes",
+    "private",
+    "cores",
+    "Network",
+];
+
+/// A place that must not be lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Root,
+    System,
+    Home,
+    /// The folder the line runs in, by an absolute name.
+    Here,
+    /// The folder `.git`.
+    Git,
+}
+
+/// What the variables of a line may hold.
+pub(crate) struct Values<'a> {
+    pub(crate) assigned: &'a BTreeMap<String, Vec<Word>>,
+}
+
+impl Values<'_> {
+    /// Every spelling of a word that can be known, cut at blanks where bash would cut it.
+    pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
+        let mut all = Vec::new();
+        for (text, split) in self.alternatives(word, 0) {
+            if split {
+                all.extend(text.split_whitespace().map(str::to_owned));
+            } else {
+                all.push(text);
+            }
+        }
+        all
+    }
+
+    fn alternatives(&self, word: &Word, depth: usize) -> Vec<(String, bool)> {
+        let mut all = vec![(String::new(), false)];
+        for piece in &word.pieces {
+            let (texts, split) = self.piece(piece, depth);
+            let mut next = Vec::new();
+            for (begin, was_split) in &all {
+                for text in &texts {
+                    next.push((format!("{begin}{text}"), *was_split || split));
+                }
+            }
+            next.truncate(MOST);
+            all = next;
+        }
+        all
+    }
+
+    fn piece(&self, piece: &Piece, depth: usize) -> (Vec<String>, bool) {
+        match piece {
+            Piece::Text(text) => (vec![text.clone()], false),
+            Piece::Glob(c) => (vec![c.to_string()], false),
+            Piece::Tilde(user) => match user.as_str() {
+                "+" => (vec![HERE.to_owned()], false),
+                _ => (vec!["~".to_owned()], false),
+            },
+            Piece::Variable { name, quoted } => (self.variable(name, depth), !quoted),
+            Piece::Operator { name, or } => {
+                let mut texts = self.variable(name, depth);
+                if let Some(or) = or {
+                    texts.push(or.replace("$HOME", "~").replace("${HOME}", "~"));
+                }
+                (texts, true)
+            }
+            Piece::Substitution | Piece::Process | Piece::Arithmetic { .. } | Piece::Brace => {
+                (vec![UNKNOWN.to_string()], false)
+            }
+        }
+    }
+
+    fn variable(&self, name: &str, depth: usize) -> Vec<String> {
+        let mut texts = Vec::new();
+        if depth < 4 {
+            for value in self.assigned.get(name).into_iter().flatten() {
+                texts.extend(self.alternatives(value, depth + 1).into_iter().map(|(text, _)| text));
+            }
+        }
+        texts.push(match name {
+            "HOME" => "~".to_owned(),
+            "PWD" | "OLDPWD" => HERE.to_owned(),
+            "USER" | "LOGNAME" => USER.to_owned(),
+            "IFS" => " ".to_owned(),
+            _ => UNKNOWN.to_string(),
+        });
+        texts.truncate(MOST);
+        texts
+    }
+}
+
+/// The place that a spelling means, if it is one that must not be lost. `from` are the folders the line may be in.
+pub(crate) fn place(spelling: &str, from: &[String]) -> Option<Place> {
+    let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
+    if spelling.starts_with('/') || spelling.starts_with('~') || spelling.starts_with(HERE) {
+        return absolute(spelling);
+    }
+    if matches!(parts(spelling).as_slice(), [".git"] | [".git", "*"]) {
+        return Some(Place::Git);
+    }
+    from.iter().find_map(|from| absolute(&format!("{from}/{spelling}"))).or_else(|| {
+        // So far up that every folder ends at the root.
+        let parts = parts(spelling);
+        let ups = parts.iter().take_while(|part| **part == "..").count();
+        (ups >= 6 && parts.iter().skip(ups).all(|part| is_all(part))).then_some(Place::Root)
+    })
+}
+
+fn parts(path: &str) -> Vec<&str> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if path.starts_with('/') => {}
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// A pattern for everything in a folder.
+fn is_all(part: &str) -> bool {
+    let outside: String = part.split('[').enumerate().fold(String::new(), |mut text, (index, piece)| {
+        text.push_str(if index == 0 { piece } else { piece.split_once(']').map_or("", |(_, rest)| rest) });
+        text
+    });
+    part.contains(['*', '?']) && outside.chars().all(|c| "*?.".contains(c))
+}
+
+fn absolute(path: &str) -> Option<Place> {
+    let path = ["/proc/self/root", "/proc/1/root", "/proc/thread-self/root"]
+        .iter()
+        .find_map(|root| path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/')))
+        .map_or_else(|| path.to_owned(), |rest| format!("/{rest}"));
+    let rooted = path.starts_with('/');
+    let parts = parts(&path);
+    match parts.as_slice() {
+        _ if parts.last() == Some(&".git") => Some(Place::Git),
+        [] if rooted => Some(Place::Root),
+        // `~/..`: the folder of all homes, or the root.
+        [] | [".."] | ["..", _] if !rooted => Some(Place::System),
+        [home] | [home, _] if home.starts_with('~') => {
+            parts.get(1).is_none_or(|part| is_all(part)).then_some(Place::Home)
+        }
+        [here] | [here, _] if *here == HERE => {
+            parts.get(1).is_none_or(|part| is_all(part)).then_some(Place::Here)
+        }
+        ["home" | "Users", user] | ["home" | "Users", user, _] if *user == USER || user.contains(USER) => {
+            parts.get(2).is_none_or(|part| is_all(part)).then_some(Place::Home)
+        }
+        [first] if rooted && is_all(first) => Some(Place::Root),
+        [first] if rooted && *first == "tmp" => Some(Place::System),
+        [first] if rooted && SYSTEM.iter().any(|name| folder(first, name)) => Some(Place::System),
+        [first, all] if rooted && is_all(all) && (SYSTEM.contains(first) || is_all(first)) => {
+            Some(Place::System)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a part, which may be a pattern, means the folder.
+fn folder(part: &str, name: &str) -> bool {
+    if let Some((begin, rest)) = part.split_once('[') {
+        // A set of characters: any one of them may be meant.
+        let after = rest.split_once(']').map_or("", |(_, after)| after);
+        return glob(&format!("{begin}?{after}"), name);
+    }
+    glob(part, name)
+}
+
+/// A disk or a part of one.
+pub(crate) fn is_block_device(spelling: &str) -> bool {
+    if !spelling.starts_with('/') {
+        return false;
+    }
+    let parts = parts(spelling);
+    let ["dev", name, ..] = parts.as_slice() else { return false };
+    let numbered = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit() || "*?[".contains(c) || c == UNKNOWN)
+        })
+    };
+    let lettered = |prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_lowercase() || "*?[".contains(c) || c == UNKNOWN)
+        })
+    };
+    ["sd", "hd", "vd", "xvd"].iter().any(|prefix| lettered(prefix))
+        || ["nvme", "mmcblk", "loop", "dm-", "md", "sr", "ram", "zram", "nbd", "disk", "rdisk", "pmem", "zd"]
+            .iter()
+            .any(|prefix| numbered(prefix))
+        || matches!(*name, "mapper" | "disk" | "mem" | "kmem" | "port" | "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_place() {
+        for (spelling, meant) in [
+            ("/", Place::Root),
+            ("//", Place::Root),
+            ("/./", Place::Root),
+            ("/usr/..", Place::Root),
+            ("/../..", Place::Root),
+            ("/*", Place::Root),
+            ("/.*", Place::Root),
+            ("/[a-z]*", Place::Root),
+            ("/proc/self/root/", Place::Root),
+            ("/usr", Place::System),
+            ("/usr/", Place::System),
+            ("/usr/*", Place::System),
+            ("/us?", Place::System),
+            ("/e*", Place::System),
+            ("/tmp", Place::System),
+            ("~", Place::Home),
+            ("~/", Place::Home),
+            ("~/*", Place::Home),
+            ("~/.*", Place::Home),
+            ("~/x/..", Place::Home),
+            ("~/..", Place::System),
+            ("../../../../../../../../..", Place::Root),
+            (".git", Place::Git),
+            ("./.git/", Place::Git),
+            ("/w/.git", Place::Git),
+        ] {
+            assert_eq!(place(spelling, &[]), Some(meant), "{spelling}");
+        }
+        for spelling in [
+            "/tmp/x",
+            "/tmp/*",
+            "/usr/local/x",
+            "~/x",
+            "x",
+            "*",
+            ".",
+            "..",
+            "/w/*",
+            "/workspace",
+            "/home/me/x",
+            ".gitignore",
+        ] {
+            assert_eq!(place(spelling, &[]), None, "{spelling}");
+        }
+        assert_eq!(place("*", &["/".to_owned()]), Some(Place::Root));
+        assert_eq!(place(".", &["~".to_owned()]), Some(Place::Home));
+    }
+
+    #[test]
+    fn disks_are_told_from_other_devices() {
+        for disk in [
+            "/dev/sda",
+            "/dev/sda1",
+            "/dev/nvme0n1",
+            "/dev//sdb",
+            "/dev/mapper/x",
+            "/dev/disk/by-id/x",
+            "/dev/sd*",
+        ] {
+            assert!(is_block_device(disk), "{disk}");
+        }
+        for other in
+            ["/dev/null", "/dev/stdout", "/dev/zero", "/dev/shm/x", "dev/sda", "/dev/stderr", "/dev/sdr0/.."]
+        {
+            assert!(!is_block_device(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The corpus: lines with the decision that is right under `corpus/rules.toml`.
+
+use lathe_policy::{Gate, Rulebook, Tier};
+use lathe_protocol::{Actor, Mode, Verdict};
+use serde_json::Value;
+
+pub(crate) fn gate() -> Gate {
+    Gate { home: "/h/.lathe".into(), headless: false }
+}
+
+pub(crate) fn rules() -> Rulebook {
+    Rulebook::empty().with(Tier::User, "rules.toml", include_str!("../corpus/rules.toml")).unwrap()
+}
+
+#[test]
+fn no_line_of_the_corpus_is_decided_weaker_and_few_are_stricter() {
+    let (mut weaker, mut stricter, mut all) = (Vec::new(), Vec::new(), 0);
+    let rules = rules();
+    for entry in include_str!("../corpus/lines.jsonl").lines() {
+        let entry: Value = serde_json::from_str(entry).unwrap();
+        let right = match entry["decision"].as_str().unwrap() {
+            "allow" => Verdict::Allow,
+            "ask" => Verdict::Ask,
+            _ => Verdict::Deny,
+        };
+        let line = entry["command"].as_str().unwrap();
+        let decided = gate().decide_line(&rules, Actor::Model, Mode::Default, line).decision;
+        let told = format!(
+            "{:?} instead of {right:?} by {} ({}): {line:?}",
+            decided.verdict, decided.rule, decided.reason
+        );
+        all += 1;
+        match decided.verdict.cmp(&right) {
+            std::cmp::Ordering::Less => weaker.push(told),
+            std::cmp::Ordering::Greater => stricter.push(told),
+            std::cmp::Ordering::Equal => {}
+        }
+    }
+    assert!(all >= 450, "{all}");
+    assert_eq!(weaker, Vec::<String>::new());
+    assert!(stricter.len() * 50 <= all, "{} of {all} are stricter: {stricter:#?}", stricter.len());
+}

@@ -1,0 +1,3 @@
+//! The gate from outside: rule files, shell lines, modes.
+
+mod corpus;
