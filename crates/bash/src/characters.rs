@@ -22,6 +22,32 @@ pub(crate) fn odd(text: &str) -> Vec<Floor> {
         .collect()
 }
 
+/// The text on one line as it really is, for a person who decides about it: what does not show is written out, and
+/// blanks that would push the rest out of sight are counted.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut blanks = 0_usize;
+    for c in text.chars().chain(['\0']) {
+        if c == ' ' {
+            blanks += 1;
+            continue;
+        }
+        match blanks {
+            0..=8 => out.extend(std::iter::repeat_n(' ', blanks)),
+            _ => out.push_str(&format!(" <{blanks} blanks> ")),
+        }
+        blanks = 0;
+        match c {
+            '\n' => out.push('\u{23ce}'),
+            c if c == '\t' || is_odd(c) => out.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    // The mark at the end was only there to bring out the last blanks.
+    out.truncate(out.len() - "<U+0000>".len());
+    out
+}
+
 fn is_odd(c: char) -> bool {
     match c {
         '\t' | '\n' | ' '..='~' => false,
@@ -45,7 +71,7 @@ fn is_odd(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::odd;
+    use super::{odd, visible};
 
     #[test]
     fn text_that_shows_is_not_odd() {
@@ -79,5 +105,13 @@ mod tests {
         ] {
             assert_eq!(odd(&format!("ls {c}x")).len(), 1, "{c:?}");
         }
+    }
+
+    #[test]
+    fn what_does_not_show_is_made_visible() {
+        assert_eq!(visible("ls -la"), "ls -la");
+        assert_eq!(visible("a\u{202e}b\nc\0"), "a<U+202E>b\u{23ce}c<U+0000>");
+        assert_eq!(visible(&format!("ls{}rm", " ".repeat(300))), "ls <300 blanks> rm");
+        assert_eq!(visible("a  "), "a  ");
     }
 }

@@ -18,6 +18,7 @@ mod syntax;
 mod words;
 mod wrap;
 
+pub use characters::visible;
 pub use programs::{Nature, nature, normal_words};
 pub use read::read;
 pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};

@@ -217,11 +217,11 @@ pub fn normal_words(words: &[Word]) -> Vec<String> {
 /// What the command does by its nature; what is not in the table runs something.
 pub fn nature(words: &[Word]) -> Nature {
     let (main, sub, _) = look_up(words);
-    let entry = match main {
-        Some(main) if main.subs => sub.or(main.nature.is_some().then_some(main)),
-        main => main,
-    };
-    entry.and_then(|entry| entry.nature).unwrap_or(Nature::Run)
+    nature_of(main, sub)
+}
+
+fn nature_of(main: Option<&Entry>, sub: Option<&Entry>) -> Nature {
+    sub.or(main).and_then(|entry| entry.nature).unwrap_or(Nature::Run)
 }
 
 const STATE: [&str; 38] = [
@@ -310,7 +310,8 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
         .iter()
         .skip(end)
         .filter(|word| word.literal().is_none_or(|word| !word.starts_with('-')));
-    match nature(&command.words) {
+    let nature = nature_of(main, sub);
+    match nature {
         Nature::Read => effects.reads.extend(operands.map(Word::show)),
         Nature::Write => effects.writes.extend(operands.map(Word::show)),
         Nature::Run => effects.programs.push(base_name(name).to_owned()),
@@ -318,7 +319,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
         Nature::State => effects.environment.push(base_name(name).to_owned()),
     }
     // A writer without operands still writes something.
-    if nature(&command.words) != Nature::Read && !effects.change_something() {
+    if nature != Nature::Read && !effects.change_something() {
         effects.opaque = true;
     }
     if entry.is_some_and(|entry| entry.script) {

@@ -84,7 +84,7 @@ pub(crate) struct Walk<'t, 'r> {
     pub(crate) reader: &'r mut Reader,
     pub(crate) stack: Vec<(Node<'t>, Around)>,
     /// Redirections that the grammar hangs around a command.
-    pub(crate) hung: HashMap<usize, Vec<Node<'t>>>,
+    pub(crate) hung: Vec<(usize, Vec<Node<'t>>)>,
     /// Whether the grammar and our own reading disagreed.
     doubtful: bool,
     /// Kept, because making one for each node costs as much as the rest of the walk.
@@ -121,7 +121,7 @@ impl Reader {
             text: &job.text,
             reader: self,
             stack: Vec::new(),
-            hung: HashMap::new(),
+            hung: Vec::new(),
             doubtful: around.broken,
             cursor: root.walk(),
         };
@@ -207,6 +207,15 @@ impl Reader {
     /// Literal text that `echo` or `printf` sends into a shell or into `xargs`. Says whether there was any.
     fn feed_pipes(&mut self, from: &mut usize) -> bool {
         let begin = std::mem::replace(from, self.script.commands.len());
+        let receives = |(index, command): (usize, &Command)| {
+            let stage = command.stage.filter(|stage| stage.index > 0)?;
+            wrap::receives(command).then_some((index, stage))
+        };
+        let receivers: Vec<(usize, Stage)> =
+            self.script.commands.iter().enumerate().skip(begin).filter_map(receives).collect();
+        if receivers.is_empty() {
+            return false;
+        }
         let stages: HashMap<(usize, usize), usize> = self
             .script
             .commands
@@ -216,14 +225,12 @@ impl Reader {
             .filter_map(|(index, command)| command.stage.map(|stage| ((stage.pipe, stage.index), index)))
             .collect();
         let mut fed = false;
-        for index in begin..*from {
-            let Some(command) = self.script.commands.get(index) else { continue };
-            let Some(stage) = command.stage.filter(|stage| stage.index > 0) else { continue };
+        for (index, stage) in receivers {
             let sender = stages
                 .get(&(stage.pipe, stage.index - 1))
                 .and_then(|sender| self.script.commands.get(*sender))
                 .and_then(wrap::printed);
-            let Some(sent) = sender else { continue };
+            let (Some(sent), Some(command)) = (sender, self.script.commands.get(index)) else { continue };
             let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
             if wrap::reads_commands(command) {
                 self.queue.push(Job { text: sent, around, lines: true });
@@ -259,7 +266,7 @@ impl<'t> Walk<'t, '_> {
     /// Between two tokens there may be blanks and continued lines, and these must really part them.
     pub(crate) fn gap(&mut self, from: usize, to: usize) {
         let gap = self.text.get(from..to).unwrap_or("");
-        if gap.is_empty() {
+        if gap.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n')) {
             return;
         }
         let rest = gap.replace("\\\n", "");

@@ -44,8 +44,10 @@ impl<'t> Walk<'t, '_> {
                 _ => self.differs("a sign among words"),
             }
         }
-        for redirect in self.hung.remove(&node.id()).unwrap_or_default() {
-            self.redirect(redirect, &around, &mut parts);
+        while let Some(at) = self.hung.iter().rposition(|(id, _)| *id == node.id()) {
+            for redirect in self.hung.swap_remove(at).1 {
+                self.redirect(redirect, &around, &mut parts);
+            }
         }
         self.complete(parts, &mut around);
     }
@@ -72,7 +74,7 @@ impl<'t> Walk<'t, '_> {
             }
         }
         if kind(last) == "command" {
-            self.hung.entry(last.id()).or_default().extend(redirects);
+            self.hung.push((last.id(), redirects));
         } else {
             let mut parts = Parts::default();
             for redirect in redirects {

@@ -232,6 +232,11 @@ pub(crate) fn reads_commands(command: &Command) -> bool {
     }
 }
 
+/// Whether what a pipe brings can become a command.
+pub(crate) fn receives(command: &Command) -> bool {
+    command.program_name() == Some("xargs") || reads_commands(command)
+}
+
 /// `xargs` with the text it is sent.
 pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
     if command.program_name()? != "xargs" {

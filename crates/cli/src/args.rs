@@ -108,6 +108,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe graph build\n  lathe graph query callers Session.run\n  lathe graph stats --json\n  lathe graph export . > definitions.jsonl"
     )]
     Graph(crate::graph::GraphArgs),
+    /// What may be done without asking: try the rules
+    #[command(
+        after_help = "Examples:\n  lathe policy check 'cargo test 2>&1 | grep FAIL'\n  lathe policy check --rules my.toml < lines.txt"
+    )]
+    Policy(crate::policy::PolicyArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
     Cost(CostArgs),

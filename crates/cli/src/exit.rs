@@ -98,6 +98,7 @@ impl Exit {
             | HostError::Prices(_)
             | HostError::Replay(_)
             | HostError::Check(_)
+            | HostError::Policy(_)
             | HostError::Discovery(_)
             | HostError::Field { .. }
             | HostError::NotModifiable(_)

@@ -9,6 +9,7 @@ mod graph;
 mod interactive;
 mod models;
 mod output;
+mod policy;
 mod question;
 mod rewind;
 mod run;

@@ -53,6 +53,8 @@ pub enum HostError {
     Field { domain: String, reason: String },
     #[error("the shell cannot go on: {0}")]
     Shell(String),
+    #[error("the rules cannot be used: {0}")]
+    Policy(String),
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
     #[error(transparent)]
@@ -101,6 +103,7 @@ impl HostError {
             Self::NoSuchTool { .. } => "no-such-tool",
             Self::ToolArguments(_) => "tool-arguments",
             Self::Check(_) => "check",
+            Self::Policy(_) => "policy",
             Self::Discovery(_) => "discovery",
             Self::Shell(_) => "shell",
             Self::Field { .. } => "field",

@@ -17,3 +17,5 @@ pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use line::{Each, LineDecision};
 pub use rules::{Call, Rulebook, Tier};
+
+pub use lathe_bash::visible;

@@ -190,7 +190,7 @@ pub struct Rulebook {
 }
 
 /// The rules that come with Lathe; `docs/policy.md` shows them.
-pub(crate) const BUILTIN: &str = include_str!("../rules/builtin.toml");
+const BUILTIN: &str = include_str!("../rules/builtin.toml");
 
 static BUILTIN_RULES: LazyLock<RuleFile> =
     LazyLock::new(|| file::parse("builtin", BUILTIN).unwrap_or_default());
@@ -205,6 +205,11 @@ impl Rulebook {
         Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())] }
     }
 
+    /// The rules that come with Lathe, as they are written.
+    pub fn builtin_text() -> &'static str {
+        BUILTIN
+    }
+
     /// Adds the rules of a file; `name` is for messages and decisions.
     pub fn with(mut self, tier: Tier, name: &str, text: &str) -> Result<Self, PolicyError> {
         let file = file::parse(name, text)?;
@@ -216,8 +221,8 @@ impl Rulebook {
 
     /// What the rules say, and how many words the rule that allows covers.
     pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting) -> (Option<Decision>, usize) {
-        let (mut deny, mut tighten, mut top): (Option<&Rule>, Option<&Rule>, Option<(Tier, &Rule, usize)>) =
-            (None, None, None);
+        let (mut deny, mut tighten): (Option<&Rule>, Option<&Rule>) = (None, None);
+        let mut top: Option<(Tier, &Rule, usize)> = None;
         for (tier, file) in &self.tiers {
             for rule in &file.rules {
                 let Some(covered) = rule.speaks(subject, setting) else { continue };

@@ -1,0 +1,140 @@
+//! `policy`: what the gate would say.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use lathe_host::{Host, LineDecision, PolicyCheck, visible};
+use lathe_protocol::{Mode, Verdict};
+use serde_json::{Value, json};
+
+use crate::args::ModeArg;
+use crate::exit::Exit;
+use crate::term;
+
+#[derive(Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    command: PolicyCommand,
+}
+
+#[derive(Subcommand)]
+enum PolicyCommand {
+    /// What is decided about shell lines, command by command, and by which rule
+    #[command(
+        after_help = "Examples:\n  lathe policy check 'git log --output=x'\n  lathe policy check --rules my.toml 'make test'\n  printf '%s\\n' '\"ls\"' '{\"command\": \"rm x\"}' | lathe policy check --json\n\nWithout a command, lines are read from the standard input: with --json one JSON value each, a text or an object with `command`."
+    )]
+    Check(CheckArgs),
+}
+
+#[derive(Args)]
+struct CheckArgs {
+    /// The line; left out, lines come from the standard input
+    command: Option<String>,
+    /// Only the rules of this file, in place of those that hold here
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// In this mode
+    #[arg(long, value_name = "MODE")]
+    mode: Option<ModeArg>,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
+    let PolicyCommand::Check(args) = &args.command;
+    let check = match host.policy_check(args.rules.as_deref()) {
+        Ok(check) => check,
+        Err(error) => return Exit::host(&error),
+    };
+    let mode = args.mode.map_or(Mode::Default, Into::into);
+    if let Some(command) = &args.command {
+        term::out(&answer(&check, mode, Ok(command), args.json));
+        return Exit::Done;
+    }
+    let (mut input, mut line, mut answers) = (std::io::stdin().lock(), Vec::new(), String::new());
+    loop {
+        line.clear();
+        match input.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) => return Exit::failed(&format!("the standard input cannot be read: {error}")),
+        }
+        let text = String::from_utf8_lossy(&line);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        if text.trim().is_empty() {
+            continue;
+        }
+        let command = if args.json { from_json(text) } else { Ok(text.to_owned()) };
+        answers.push_str(&answer(&check, mode, command.as_deref().map_err(|_| text), args.json));
+        if answers.len() > 64 * 1024 {
+            term::out(&answers);
+            answers.clear();
+        }
+    }
+    term::out(&answers);
+    Exit::Done
+}
+
+fn from_json(text: &str) -> Result<String, ()> {
+    match serde_json::from_str(text) {
+        Ok(Value::String(command)) => Ok(command),
+        Ok(Value::Object(object)) => {
+            object.get("command").and_then(Value::as_str).map(str::to_owned).ok_or(())
+        }
+        Ok(_) | Err(_) => Err(()),
+    }
+}
+
+/// The answer to one line; to what is no line as well, so that answers stay in step with questions.
+fn answer(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json: bool) -> String {
+    let command = match command {
+        Ok(command) => command,
+        Err(text) => {
+            let because = "this is neither a JSON text nor an object with `command`";
+            let value = json!({ "command": text, "decision": "ask", "because": because, "commands": [] });
+            return format!("{value}\n");
+        }
+    };
+    let decided = check.line(mode, command);
+    if as_json { format!("{}\n", to_json(command, &decided)) } else { readable(command, &decided) }
+}
+
+fn because(decided: &LineDecision) -> String {
+    format!("{}: {}", decided.decision.rule, decided.decision.reason)
+}
+
+fn to_json(command: &str, decided: &LineDecision) -> Value {
+    let commands: Vec<Value> = decided
+        .each
+        .iter()
+        .map(|each| {
+            json!({
+                "words": each.words,
+                "decision": word(each.decision.verdict),
+                "rule": each.decision.rule,
+                "reason": each.decision.reason,
+                "effects": each.effects,
+            })
+        })
+        .collect();
+    json!({
+        "command": command,
+        "decision": word(decided.decision.verdict),
+        "because": because(decided),
+        "commands": commands,
+    })
+}
+
+fn readable(command: &str, decided: &LineDecision) -> String {
+    format!("{:<5}  {}  ({})\n", word(decided.decision.verdict), visible(command), visible(&because(decided)))
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    }
+}
