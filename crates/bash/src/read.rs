@@ -281,9 +281,20 @@ impl<'t> Walk<'t, '_> {
     pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Node<'t>> {
         let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
         let mut end = node.start_byte();
+        // To the grammar a line feed is a blank wherever it does not need it; to bash it ends a command unless
+        // something that calls for more stands before it. A comment does not.
+        let one = is_one_command(kind(node));
+        let mut open = true;
         for child in &children {
             self.gap(end, child.start_byte());
+            let line_feed = self.text.get(end..child.start_byte()).is_some_and(|gap| gap.contains('\n'));
+            if line_feed && one && !open && kind(*child) != "do_group" {
+                self.line_feed(end, child.start_byte());
+            }
             end = end.max(child.end_byte());
+            if kind(*child) != "comment" {
+                open = matches!(kind(*child), "&&" | "||" | "|" | "|&" | ")");
+            }
             match kind(*child) {
                 "comment" if !self.parted(child.start_byte()) => self.differs("a comment inside a word"),
                 ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
@@ -299,6 +310,14 @@ impl<'t> Walk<'t, '_> {
         }
         self.gap(end, node.end_byte());
         children
+    }
+
+    /// A line feed that is not escaped.
+    fn line_feed(&mut self, from: usize, to: usize) {
+        let gap = self.text.get(from..to).unwrap_or("");
+        if gap.replace("\\\n", "").contains('\n') {
+            self.differs("a command that goes on in the next line");
+        }
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -536,6 +555,25 @@ impl<'t> Walk<'t, '_> {
             }
         }
     }
+}
+
+/// Nodes whose parts belong to one command; in all others a line feed parts commands for bash as well.
+fn is_one_command(kind: &str) -> bool {
+    matches!(
+        kind,
+        "command"
+            | "redirected_statement"
+            | "file_redirect"
+            | "herestring_redirect"
+            | "declaration_command"
+            | "unset_command"
+            | "variable_assignments"
+            | "negated_command"
+            | "for_statement"
+            | "pipeline"
+            | "list"
+            | "function_definition"
+    )
 }
 
 pub(crate) fn ends_a_word(byte: u8) -> bool {

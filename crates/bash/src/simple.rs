@@ -385,7 +385,7 @@ impl<'t> Walk<'t, '_> {
         let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };
         let blank = [' ', '\t', '\n'];
         let inside = source.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).unwrap_or("");
-        if !inside.starts_with(blank) || !inside.ends_with(blank) {
+        if !inside.starts_with(blank) || !inside.ends_with(blank) || inside.contains('\n') {
             self.differs("the ends of a test");
         }
         if !double {

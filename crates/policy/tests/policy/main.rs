@@ -3,3 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod corpus;
+mod docs;
+mod generated;
+mod rules;

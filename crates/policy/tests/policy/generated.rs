@@ -1,0 +1,197 @@
+//! Made-up scripts: none may panic or hang, and none may be allowed that runs what is not allowed.
+
+use std::time::{Duration, Instant};
+
+use lathe_policy::Rulebook;
+use lathe_protocol::{Actor, Mode, Verdict};
+
+use crate::corpus::{gate, rules};
+
+/// A small generator of our own, so that a failure is repeated by its number alone.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.roll(from.len())]
+    }
+}
+
+const FINE: [&str; 16] = [
+    "ls -la",
+    "cat x",
+    "echo hi",
+    "git status -s",
+    "git log --oneline",
+    "rg -n x src",
+    "grep -c a b",
+    "find . -name 'x'",
+    "cargo test",
+    "echo \"$x\"",
+    "ls 2>/dev/null",
+    "cat < f",
+    "echo $(ls)",
+    "echo 'a;b'",
+    "ls | cat",
+    "echo {a,b}",
+];
+
+/// Nothing of this may run unasked under the rules of the corpus.
+const FOUL: [&str; 22] = [
+    "evil",
+    "evil -x",
+    "/bin/ls",
+    "./ls",
+    "X=1 ls",
+    "ls > out",
+    "git -c a=b status",
+    "find . -delete",
+    "rg --pre x y",
+    "git log --output=x",
+    "evil | cat",
+    "cargo +x test",
+    "sudo ls",
+    "eval ls",
+    "cd x",
+    "$x y",
+    "echo ${x@P}",
+    "git $x",
+    "bash -c ls",
+    "x=1",
+    "f() { ls; }",
+    "cat < /dev/tcp/a/1",
+];
+
+/// Ways to put a command into a script such that it can run; `@` is its place, `%` a fine command.
+const AROUND: [&str; 48] = [
+    "% # c\n\n@",
+    "{ % # c\n@; }",
+    "(% # c\n@)",
+    "if % # c\nthen @; fi",
+    "% | # c\n@",
+    "% && # c\n@",
+    "echo $(% # c\n@)",
+    "for i in a # c\ndo @; done",
+    "@",
+    "%; @",
+    "@; %",
+    "% && @",
+    "@ && %",
+    "% || @",
+    "% | @",
+    "@ | %",
+    "(@)",
+    "{ @; }",
+    "! @",
+    "@ &",
+    "% & @",
+    "if @; then %; fi",
+    "if %; then @; fi",
+    "if %; then %; else @; fi",
+    "while @; do %; done",
+    "while %; do @; done",
+    "for i in a b; do @; done",
+    "for i in $(@); do %; done",
+    "case x in x) @;; esac",
+    "echo $(@)",
+    "echo \"$(@)\"",
+    "echo \"a $(%; @) b\"",
+    "echo <(@)",
+    "cat < <(@)",
+    "cat <<E\n$(@)\nE",
+    "cat <<< \"$(@)\"",
+    "%\n@",
+    "@\n%",
+    "%\n\n@\n",
+    "% # x\n@",
+    "%;@",
+    "%\\\n ; @",
+    "[[ -n $(@) ]]",
+    "echo $((1 + $(@)))",
+    "until @; do %; done",
+    "% |& @",
+    "@ 2>&1",
+    "echo ${x:-$(@)}",
+];
+
+const LETTERS: [&str; 48] = [
+    "a", "b", " ", " ", "\n", "\t", ";", "&", "|", "(", ")", "{", "}", "[", "]", "<", ">", "$", "`", "'",
+    "\"", "\\", "#", "!", "*", "?", "~", "=", "-", "/", ",", ".", "1", "2", "if", "then", "fi", "do", "done",
+    "$(", "${", "<<", "E", "&&", "||", ";;", "\u{200b}", "é",
+];
+
+fn planted(dice: &mut Dice) -> String {
+    let mut script = (*dice.pick(&FOUL)).to_owned();
+    for _ in 0..=dice.roll(3) {
+        // A heredoc or a continued line around several lines would change what they are.
+        let shape = dice.pick(&AROUND);
+        if script.contains('\n') && (shape.contains("E\n") || shape.contains("\\\n")) {
+            continue;
+        }
+        // Braces and lists of statements cannot stand on the left of `)` after `&`, and the like: keep to plain shapes.
+        if script.ends_with('&') && !shape.starts_with('@') {
+            continue;
+        }
+        script = shape.replace('%', dice.pick(&FINE)).replace('@', &script);
+    }
+    script
+}
+
+fn mutated(dice: &mut Dice) -> String {
+    let mut script = if dice.roll(4) == 0 { String::new() } else { planted(dice) };
+    for _ in 0..=dice.roll(8) {
+        let at = dice.roll(script.chars().count() + 1);
+        let at = script.char_indices().nth(at).map_or(script.len(), |(at, _)| at);
+        if dice.roll(4) == 0 {
+            script.truncate(at);
+        } else {
+            script.insert_str(at, dice.pick(&LETTERS));
+        }
+    }
+    script
+}
+
+fn count() -> u64 {
+    if std::env::var_os("LATHE_TEST_FULL").is_some() { 5_000_000 } else { 100_000 }
+}
+
+/// Decides, and complains if that takes longer than anybody would wait.
+fn decide(rules: &Rulebook, script: &str) -> Verdict {
+    let started = Instant::now();
+    let verdict = gate().decide_line(rules, Actor::Model, Mode::Default, script).decision.verdict;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}: {script:?}", started.elapsed());
+    verdict
+}
+
+#[test]
+fn no_script_with_something_foul_in_it_is_allowed() {
+    let rules = rules();
+    for number in 0..count() {
+        let script = planted(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        assert!(decide(&rules, &script) > Verdict::Allow, "number {number}: {script:?}");
+    }
+}
+
+#[test]
+fn no_script_makes_it_panic_or_hang() {
+    let rules = rules();
+    for number in 0..count() {
+        decide(&rules, &mutated(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1)));
+    }
+}
+
+#[test]
+fn fine_scripts_are_mostly_allowed() {
+    let (rules, mut dice, mut allowed) = (rules(), Dice(7), 0);
+    for _ in 0..2_000 {
+        let shape = dice.pick(&AROUND);
+        let script = shape.replace('%', dice.pick(&FINE)).replace('@', dice.pick(&FINE));
+        allowed += usize::from(decide(&rules, &script) == Verdict::Allow);
+    }
+    // What is left are `${x:-…}`, arithmetic and heredocs inside of which another one begins.
+    assert!(allowed > 1_800, "{allowed} of 2,000");
+}

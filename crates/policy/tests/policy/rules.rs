@@ -1,0 +1,227 @@
+//! Rule files, tiers, modes and actors.
+
+use lathe_policy::{Call, Gate, PolicyError, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
+use serde_json::Value;
+
+use crate::corpus::gate;
+
+const ACTORS: [Actor; 3] = [Actor::Model, Actor::Person, Actor::Project];
+
+fn rule(decision: &str, command: &str) -> String {
+    format!("[[rule]]\ndecision = \"{decision}\"\ncommand = [\"{command}\"]\n")
+}
+
+fn decide(rules: &Rulebook, line: &str) -> (Verdict, String) {
+    let decided = gate().decide_line(rules, Actor::Model, Mode::Default, line).decision;
+    (decided.verdict, decided.rule)
+}
+
+fn book(tiers: &[(Tier, &str)]) -> Rulebook {
+    tiers
+        .iter()
+        .fold(Rulebook::empty(), |book, (tier, text)| book.with(*tier, &format!("{tier:?}"), text).unwrap())
+}
+
+#[test]
+fn the_highest_tier_that_speaks_decides_and_the_strictest_within_it() {
+    let (allow, ask) = (rule("allow", "make"), rule("ask", "make"));
+    let both = format!("{allow}{ask}");
+    for (tiers, verdict) in [
+        (vec![(Tier::Builtin, ask.as_str()), (Tier::User, &allow)], Verdict::Allow),
+        (vec![(Tier::Builtin, &allow), (Tier::User, &ask)], Verdict::Ask),
+        (vec![(Tier::User, &allow), (Tier::Admin, &ask)], Verdict::Ask),
+        (vec![(Tier::User, &ask), (Tier::Admin, &allow)], Verdict::Allow),
+        (vec![(Tier::User, &both)], Verdict::Ask),
+        (vec![(Tier::User, "")], Verdict::Ask),
+    ] {
+        assert_eq!(decide(&book(&tiers), "make").0, verdict, "{tiers:?}");
+    }
+}
+
+#[test]
+fn a_denial_of_any_tier_holds() {
+    let (allow, deny) = (rule("allow", "make"), rule("deny", "make"));
+    for tier in [Tier::Project, Tier::Builtin, Tier::User, Tier::Admin] {
+        let book = book(&[(tier, &deny), (Tier::Admin, &allow)]);
+        assert_eq!(decide(&book, "make").0, Verdict::Deny, "{tier:?}");
+        assert_eq!(decide(&book, "nice make").0, Verdict::Deny, "{tier:?}");
+    }
+}
+
+#[test]
+fn a_project_only_tightens() {
+    let (allow, ask) = (rule("allow", "make"), rule("ask", "make"));
+    assert_eq!(decide(&book(&[(Tier::Project, &allow)]), "make").0, Verdict::Ask);
+    assert_eq!(decide(&book(&[(Tier::Project, &ask), (Tier::User, &allow)]), "make").0, Verdict::Ask);
+    assert_eq!(decide(&book(&[(Tier::Project, "default = \"allow\"")]), "make").0, Verdict::Ask);
+    assert_eq!(decide(&book(&[(Tier::Project, "default = \"deny\"")]), "make").0, Verdict::Deny);
+}
+
+#[test]
+fn the_default_of_a_file_holds_where_no_rule_speaks_but_not_over_a_floor() {
+    let book = book(&[(Tier::User, "default = \"allow\"")]);
+    assert_eq!(decide(&book, "make").0, Verdict::Allow);
+    assert_eq!(decide(&book, "make > x"), (Verdict::Ask, "R3.redirection".to_owned()));
+    assert_eq!(decide(&book, "sudo make").0, Verdict::Ask);
+    assert_eq!(decide(&book, "/bin/make").0, Verdict::Ask);
+}
+
+#[test]
+fn a_rule_that_names_an_option_has_decided_about_it() {
+    let book = book(&[(Tier::User, &rule("allow", "git -C sub status"))]);
+    assert_eq!(decide(&book, "git -C sub status").0, Verdict::Allow);
+    assert_eq!(decide(&book, "git -C sub status -s").0, Verdict::Allow);
+    assert_eq!(decide(&book, "git -C other status").0, Verdict::Ask);
+    assert_eq!(decide(&book, "git -C sub -c a=b status").0, Verdict::Ask);
+    assert_eq!(decide(&book, "git -C sub status > x").0, Verdict::Ask);
+}
+
+#[test]
+fn modes_and_actors_narrow_a_rule() {
+    let text =
+        "[[rule]]\ndecision = \"allow\"\ncommand = [\"make\"]\nmode = [\"auto-edit\"]\nactor = [\"model\"]\n";
+    let book = book(&[(Tier::User, text)]);
+    let verdict = |actor, mode| gate().decide_line(&book, actor, mode, "make").decision.verdict;
+    assert_eq!(verdict(Actor::Model, Mode::AutoEdit), Verdict::Allow);
+    assert_eq!(verdict(Actor::Model, Mode::Default), Verdict::Ask);
+    assert_eq!(verdict(Actor::Project, Mode::AutoEdit), Verdict::Ask);
+    assert_eq!(verdict(Actor::Person, Mode::Default), Verdict::Allow);
+}
+
+#[test]
+fn each_mode_has_the_last_word_on_a_question() {
+    let book = Rulebook::builtin();
+    for (line, mode, headless, verdict) in [
+        ("make deploy", Mode::Default, false, Verdict::Ask),
+        ("make deploy", Mode::Default, true, Verdict::Deny),
+        ("make deploy", Mode::AutoEdit, false, Verdict::Ask),
+        ("make deploy", Mode::FullAuto, true, Verdict::Allow),
+        ("make deploy", Mode::Plan, false, Verdict::Deny),
+        ("cargo test", Mode::Plan, false, Verdict::Deny),
+        ("cargo test", Mode::Default, true, Verdict::Allow),
+        ("git log -3", Mode::Plan, true, Verdict::Allow),
+        ("ls > x", Mode::Plan, false, Verdict::Deny),
+        ("ls > x", Mode::FullAuto, false, Verdict::Allow),
+        ("echo ${x:-y}", Mode::Plan, true, Verdict::Deny),
+        ("( ls", Mode::Plan, false, Verdict::Deny),
+        ("X=1 ls", Mode::Plan, false, Verdict::Deny),
+        ("sed -n 1,5p x", Mode::Plan, false, Verdict::Allow),
+        ("sed -i s/a/b/ x", Mode::Plan, false, Verdict::Deny),
+        ("sort -o x y", Mode::Plan, false, Verdict::Deny),
+        ("git config --get user.name", Mode::Plan, false, Verdict::Deny),
+    ] {
+        let gate = Gate { home: "/h/.lathe".into(), headless };
+        assert_eq!(
+            gate.decide_line(&book, Actor::Model, mode, line).decision.verdict,
+            verdict,
+            "{line} in {mode:?}"
+        );
+    }
+}
+
+/// Issue 7, point 7: the guard stands above rules, modes and actors.
+#[test]
+fn the_guard_holds_whatever_rules_modes_and_actors_say() {
+    let everything = "default = \"allow\"\n[[rule]]\ndecision = \"allow\"\ncommand = [\"rm\", \"rm -rf /\", \"dd\", \"find\"]\n";
+    let book = book(&[(Tier::Admin, everything)]);
+    let mut count = 0;
+    for entry in include_str!("../corpus/lines.jsonl").lines() {
+        let entry: Value = serde_json::from_str(entry).unwrap();
+        if entry["category"] != "hard deny" || entry["decision"] != "deny" {
+            continue;
+        }
+        let line = entry["command"].as_str().unwrap();
+        count += 1;
+        for mode in Mode::ALL {
+            for actor in ACTORS {
+                let decided = gate().decide_line(&book, actor, mode, line).decision;
+                assert_eq!(decided.verdict, Verdict::Deny, "{line:?} in {mode:?} by {actor:?}");
+                assert!(decided.rule.starts_with("guard."), "{line:?}: {}", decided.rule);
+            }
+        }
+    }
+    assert!(count > 180, "{count}");
+}
+
+#[test]
+fn always_is_as_narrow_as_what_was_asked_about() {
+    let narrowest =
+        |line: &str| gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).narrowest;
+    assert_eq!(narrowest("git push origin main"), [["git", "push", "origin", "main"]]);
+    assert_eq!(narrowest("ls && make deploy"), [["make", "deploy"]]);
+    assert!(narrowest("make > x").is_empty());
+    assert!(narrowest("sudo make").is_empty());
+    assert!(narrowest("make $x").is_empty());
+    let text = rule("allow", "git push origin main");
+    let book = Rulebook::builtin().with(Tier::User, "always", &text).unwrap();
+    assert_eq!(decide(&book, "git push origin main").0, Verdict::Allow);
+    assert_eq!(decide(&book, "git push origin other").0, Verdict::Ask);
+    assert_eq!(decide(&book, "git push").0, Verdict::Ask);
+}
+
+#[test]
+fn rules_about_tools_look_at_name_kind_path_and_host() {
+    let text = r#"
+[[rule]]
+decision = "deny"
+path = ["**/secrets/**"]
+match = ["/w/secrets/key"]
+not_match = ["/w/src/x"]
+[[rule]]
+decision = "allow"
+tool = ["write*"]
+path = ["/w/docs/**"]
+[[rule]]
+decision = "allow"
+kind = ["fetch"]
+host = ["*.example.org"]
+match = ["www.example.org"]
+"#;
+    let book = book(&[(Tier::User, text)]);
+    let decide = |tool: &str, kind: Kind, effects: &Effects| {
+        gate().decide_call(&book, Actor::Model, Mode::Default, &Call { tool, kind, effects }).verdict
+    };
+    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Allow);
+    assert_eq!(decide("edit", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Ask);
+    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/w/src/a.rs")), Verdict::Ask);
+    assert_eq!(decide("view", Kind::Read, &Effects::reading("/w/secrets/key")), Verdict::Deny);
+    let mut both = Effects::writing("/w/docs/a.md");
+    both.writes.push("/w/src/b".to_owned());
+    assert_eq!(decide("write", Kind::Edit, &both), Verdict::Ask);
+    let host = |host: &str| Effects { hosts: vec![host.to_owned()], ..Effects::default() };
+    assert_eq!(decide("fetch", Kind::Fetch, &host("www.example.org")), Verdict::Allow);
+    assert_eq!(decide("fetch", Kind::Fetch, &host("example.com")), Verdict::Ask);
+    assert_eq!(decide("write", Kind::Edit, &Effects::writing("/h/.lathe/x")), Verdict::Deny);
+}
+
+#[test]
+fn a_wrong_file_is_refused_with_its_place() {
+    for (text, line, words) in [
+        ("default = \"never\"", 1, "allow, ask, deny"),
+        ("x = 1", 1, "no `x`"),
+        ("\n\n[[rule]]\ncommand = [\"ls\"]", 3, "`decision` is missing"),
+        ("[[rule]]\ndecision = \"allow\"", 1, "names nothing"),
+        ("[[rule]]\ndecision = \"allow\"\ncommand = [\"ls; x\"]", 3, "plain words"),
+        ("[[rule]]\ndecision = \"allow\"\ncommand = [\"\"]", 3, "plain words"),
+        ("[[rule]]\ndecision = \"allow\"\ncommand = 3", 3, "list of texts"),
+        ("[[rule]]\ndecision = \"allow\"\nmode = \"fast\"\ntool = \"x\"", 3, "no mode"),
+        ("[[rule]]\ndecision = \"allow\"\nkind = \"x\"", 3, "no kind"),
+        ("[[rule]]\ndecision = \"allow\"\nactor = \"x\"", 3, "no actor"),
+        ("[[rule]]\ndecision = \"allow\"\ncomand = \"ls\"", 3, "no `comand`"),
+        ("[[rule]]\ndecision = \"allow\"\ncommand = \"ls\"\nmatch = [\"cat\"]", 1, "should match `cat`"),
+        (
+            "\n[[rule]]\ndecision = \"allow\"\ncommand = \"ls\"\nnot_match = [\"ls -l\"]",
+            2,
+            "should not match",
+        ),
+        ("[[rule]\n", 1, ""),
+    ] {
+        let error = Rulebook::empty().with(Tier::User, "f.toml", text).unwrap_err();
+        let told = error.to_string();
+        assert!(told.starts_with(&format!("f.toml:{line}: ")) && told.contains(words), "{text:?}: {told}");
+    }
+    let error =
+        Rulebook::empty().with(Tier::User, "f", "[[rule]]\ndecision = \"ask\"\ntool = \"a\"\nmatch = \"b\"");
+    assert!(matches!(error, Err(PolicyError::NoMatch { rule: 1, .. })));
+}
