@@ -9,6 +9,7 @@
 mod awk;
 mod braces;
 mod characters;
+mod checks;
 mod loose;
 mod programs;
 mod read;

@@ -48,6 +48,7 @@ struct Entry {
     words: bool,
     bundle: bool,
     few: bool,
+    one: bool,
     exact: bool,
     script: bool,
     dangerous: Vec<(&'static str, Nature)>,
@@ -79,6 +80,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
                     "words" => entry.words = true,
                     "bundle" => entry.bundle = true,
                     "few" => entry.few = true,
+                    "one" => entry.one = true,
                     "exact" => entry.exact = true,
                     "script" => entry.script = true,
                     word => entry.nature = Nature::parse(word),
@@ -343,7 +345,16 @@ fn options(
     effects: &mut Effects,
 ) {
     let safe = sub.or(main).is_some_and(|entry| entry.safe);
-    let mut ended = false;
+    let (mut ended, mut operands) = (false, 0);
+    let program = command.program_name().unwrap_or("");
+    // `git reflog expire` under a rule for `git reflog`.
+    if let Some(nature) =
+        sub.filter(|_| end > 2).and_then(|sub| sub.nature).filter(|nature| *nature != Nature::Read)
+        && let Some(word) =
+            command.words.get(end - 1).and_then(Word::literal).filter(|_| is_three(&command.words, end))
+    {
+        floors.push(Floor::at(FloorRule::Option, format!("{word} {}", nature.verb()), end - 1));
+    }
     for (index, word) in command.words.iter().enumerate().skip(1) {
         let entry = if index < end { main } else { sub.or(main) };
         if let Some(text) = word.literal() {
@@ -351,15 +362,17 @@ fn options(
                 ended = true;
                 continue;
             }
-            let Some(entry) = entry.filter(|_| !ended) else { continue };
-            let operand = !text.starts_with(['-', '+']);
-            let found = entry
-                .danger(text, index == 1)
-                .or_else(|| (entry.few && operand && index >= end).then_some(Nature::Write));
-            // `%G` in a format makes git run gpg to check signatures.
-            let found = found.or_else(|| {
-                (text.contains("%G") && main.is_some_and(|main| main.subs)).then_some(Nature::Run)
-            });
+            if ended && program == "cargo" && passed_on(text) {
+                floors.push(Floor::at(FloorRule::Option, format!("{text} {}", Nature::Run.verb()), index));
+                effects.programs.push(text.to_owned());
+            }
+            let Some(entry) = entry else { continue };
+            let operand = index >= end && (ended || !text.starts_with(['-', '+']));
+            operands += usize::from(operand);
+            let written = operand && (entry.few || (entry.one && operands > 1));
+            let option = entry.danger(text, index == 1).filter(|_| !ended);
+            let found =
+                option.or_else(|| written.then_some(Nature::Write)).or_else(|| special(program, text));
             if let Some(nature) = found {
                 floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
                 let what = text.to_owned();
@@ -375,6 +388,36 @@ fn options(
             floors.push(floor);
         }
     }
+}
+
+/// Words that are no options, and yet make a program run another.
+fn special(program: &str, text: &str) -> Option<Nature> {
+    let runs = match program {
+        // In a format it makes git run gpg to check signatures.
+        "git" => text.contains("%G"),
+        // A target of one's own names its linker.
+        "cargo" | "rustc" => text.ends_with(".json"),
+        // Variables of the command line go before those of the file: `make SHELL=x`.
+        "make" | "gmake" | "ninja" | "cmake" => text.contains('='),
+        _ => false,
+    };
+    runs.then_some(Nature::Run)
+}
+
+/// Options behind `--` that cargo hands on to rustc or to the tests, and that run or write something there.
+fn passed_on(text: &str) -> bool {
+    ["-C", "-Z", "-o", "-L", "--emit", "--out-dir", "--logfile", "--config", "--codegen", "--sysroot"]
+        .iter()
+        .any(|option| text.starts_with(option))
+}
+
+/// Whether program, subcommand and its own subcommand were found.
+fn is_three(words: &[Word], end: usize) -> bool {
+    let name: Option<Vec<&str>> = [words.first(), words.get(end - 2), words.get(end - 1)]
+        .into_iter()
+        .map(|word| word.and_then(Word::literal))
+        .collect();
+    name.is_some_and(|name| TABLE.contains_key(name.join(" ").as_str()))
 }
 
 fn dynamic(word: &Word, index: usize, safe: bool, ended: bool) -> Option<Floor> {

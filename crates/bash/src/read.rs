@@ -263,81 +263,6 @@ impl<'t> Walk<'t, '_> {
         self.reader.floor(FloorRule::Syntax, format!("bash may read this differently: {why}"));
     }
 
-    /// Between two tokens there may be blanks and continued lines, and these must really part them.
-    pub(crate) fn gap(&mut self, from: usize, to: usize) {
-        let gap = self.text.get(from..to).unwrap_or("");
-        if gap.bytes().all(|byte| matches!(byte, b' ' | b'\t' | b'\n')) {
-            return;
-        }
-        let rest = gap.replace("\\\n", "");
-        if rest.bytes().any(|byte| !matches!(byte, b' ' | b'\t' | b'\n')) {
-            self.differs("something stands between two words");
-        } else if rest.is_empty() {
-            self.differs("a line is continued inside a word");
-        }
-    }
-
-    /// The children, with the checks that hold for all of them.
-    pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Node<'t>> {
-        let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
-        let mut end = node.start_byte();
-        // To the grammar a line feed is a blank wherever it does not need it; to bash it ends a command unless
-        // something that calls for more stands before it. A comment does not.
-        let one = is_one_command(kind(node));
-        let mut open = true;
-        for child in &children {
-            self.gap(end, child.start_byte());
-            let line_feed = self.text.get(end..child.start_byte()).is_some_and(|gap| gap.contains('\n'));
-            if line_feed && one && !open && kind(*child) != "do_group" {
-                self.line_feed(end, child.start_byte());
-            }
-            end = end.max(child.end_byte());
-            if kind(*child) != "comment" {
-                open = matches!(kind(*child), "&&" | "||" | "|" | "|&" | ")");
-            }
-            match kind(*child) {
-                "comment" if !self.parted(child.start_byte()) => self.differs("a comment inside a word"),
-                ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
-                "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
-                word if !child.is_named()
-                    && word.bytes().all(|byte| byte.is_ascii_lowercase())
-                    && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>
-                {
-                    self.differs("a keyword inside a word");
-                }
-                _ => {}
-            }
-        }
-        self.gap(end, node.end_byte());
-        children
-    }
-
-    /// A line feed that is not escaped.
-    fn line_feed(&mut self, from: usize, to: usize) {
-        let gap = self.text.get(from..to).unwrap_or("");
-        if gap.replace("\\\n", "").contains('\n') {
-            self.differs("a command that goes on in the next line");
-        }
-    }
-
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.text.as_bytes().get(at).copied()
-    }
-
-    fn blank_at(&self, at: usize) -> bool {
-        matches!(self.byte(at), None | Some(b' ' | b'\t' | b'\n'))
-    }
-
-    /// Whether a word can begin here.
-    pub(crate) fn parted(&self, at: usize) -> bool {
-        at.checked_sub(1).and_then(|before| self.byte(before)).is_none_or(ends_a_word)
-    }
-
-    /// Whether a word ends here.
-    pub(crate) fn ends_word(&self, at: usize) -> bool {
-        self.byte(at).is_none_or(ends_a_word)
-    }
-
     fn visit(&mut self, node: Node<'t>, around: Around) {
         match kind(node) {
             "program" | "list" | "subshell" | "do_group" | "if_statement" | "elif_clause" | "else_clause"
@@ -417,6 +342,20 @@ impl<'t> Walk<'t, '_> {
 
     fn statements(&mut self, node: Node<'t>, around: &Around) {
         let children = self.children(node);
+        // `{ }` and `do done` are errors to bash, and only to bash.
+        let mut keyword = false;
+        for child in children.iter().filter(|child| kind(**child) != "comment") {
+            let opens = matches!(
+                kind(*child),
+                "{" | "do" | "then" | "else" | "if" | "elif" | "while" | "until" | "("
+            );
+            if std::mem::replace(&mut keyword, opens) && !child.is_named() {
+                self.differs("an empty part");
+            }
+        }
+        if keyword {
+            self.differs("an empty part");
+        }
         let mut next_is_amp = false;
         for child in children.into_iter().rev() {
             if !child.is_named() {
@@ -440,6 +379,9 @@ impl<'t> Walk<'t, '_> {
         );
         let mut visits = Vec::new();
         for child in children.into_iter().filter(|child| child.is_named()) {
+            if kind(child) == "negated_command" && stage.index > 0 {
+                self.differs("`!` in the middle of a pipe");
+            }
             visits.push((child, Around { stage: Some(stage), ..around.clone() }));
             stage.index += 1;
         }
@@ -555,27 +497,4 @@ impl<'t> Walk<'t, '_> {
             }
         }
     }
-}
-
-/// Nodes whose parts belong to one command; in all others a line feed parts commands for bash as well.
-fn is_one_command(kind: &str) -> bool {
-    matches!(
-        kind,
-        "command"
-            | "redirected_statement"
-            | "file_redirect"
-            | "herestring_redirect"
-            | "declaration_command"
-            | "unset_command"
-            | "variable_assignments"
-            | "negated_command"
-            | "for_statement"
-            | "pipeline"
-            | "list"
-            | "function_definition"
-    )
-}
-
-pub(crate) fn ends_a_word(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>')
 }

@@ -104,12 +104,7 @@ impl<'t> Walk<'t, '_> {
             if index == 0 && (RESERVED.contains(&source) || looks_assigned(source)) {
                 self.differs(&format!("`{source}` is no program"));
             }
-            let next = self.text.as_bytes().get(node.end_byte());
-            let numbered = source.bytes().all(|byte| byte.is_ascii_digit())
-                || (source.starts_with('{') && source.ends_with('}'));
-            if numbered && matches!(next, Some(b'<' | b'>')) {
-                self.differs("a descriptor of a redirection");
-            }
+            self.descriptor(*node);
             self.words_into(*node, around, &mut parts.command.words);
             if index == 0 && parts.command.words.len() != 1 {
                 let why = "braces give the program";
@@ -143,6 +138,7 @@ impl<'t> Walk<'t, '_> {
             "herestring_redirect" => {
                 for child in self.children(node) {
                     if child.is_named() && kind(child) != "file_descriptor" {
+                        self.descriptor(child);
                         for word in self.words(child, around) {
                             parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
                         }
@@ -172,6 +168,7 @@ impl<'t> Walk<'t, '_> {
         let mut targets = targets.into_iter();
         if let Some(target) = targets.next() {
             let source = self.source(target);
+            self.descriptor(target);
             let duplicate = operator.ends_with('&') && source.bytes().all(|byte| byte.is_ascii_digit());
             let way = match operator {
                 _ if duplicate => RedirectKind::Duplicate,
@@ -187,6 +184,17 @@ impl<'t> Walk<'t, '_> {
             self.differs("a redirection without a target");
         }
         parts.words.extend(targets);
+    }
+
+    /// Digits right before a redirection are its descriptor to bash, whatever the grammar takes them for.
+    fn descriptor(&mut self, word: Node<'t>) {
+        let source = self.source(word);
+        let next = self.text.as_bytes().get(word.end_byte());
+        let numbered = source.bytes().all(|byte| byte.is_ascii_digit())
+            || (source.starts_with('{') && source.ends_with('}'));
+        if numbered && matches!(next, Some(b'<' | b'>')) {
+            self.differs("a descriptor of a redirection");
+        }
     }
 
     fn heredoc(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
@@ -216,10 +224,18 @@ impl<'t> Walk<'t, '_> {
         let (Some(start), Some(end)) = (start, end) else {
             return self.differs("a heredoc without its end");
         };
+        let line = self.text.get(node.start_byte()..start.start_byte()).unwrap_or("");
+        if line.contains('\n') {
+            self.differs("a heredoc without a delimiter");
+        }
         let written = self.source(start);
         let bare = written.trim_matches(['\'', '"']).trim_start_matches('\\');
         let quoted = bare != written;
-        if bare.is_empty() || !bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+        let plain = [bare.to_owned(), format!("'{bare}'"), format!("\"{bare}\""), format!("\\{bare}")];
+        if bare.is_empty()
+            || !self.ends_word(start.end_byte())
+            || !plain.iter().any(|plain| plain == written)
+            || !bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
         {
             self.differs("the delimiter of a heredoc");
         }
@@ -363,6 +379,14 @@ impl<'t> Walk<'t, '_> {
                 }
             } else if child.is_named() {
                 self.stack.push((child, around.clone()));
+            } else if kind(child) == "esac" {
+                // `ls esac` is a command with a word to bash, and the end of the case to the grammar.
+                let before = self.text.get(..child.start_byte()).unwrap_or("").trim_end_matches([' ', '\t']);
+                if !before.ends_with(['\n', ';', '&', ')']) && !before.ends_with("in") {
+                    self.differs("the end of a case");
+                }
+            } else if kind(node) == "case_statement" && !matches!(kind(child), "case" | "in") {
+                self.differs("a sign inside case");
             }
         }
     }
@@ -390,6 +414,9 @@ impl<'t> Walk<'t, '_> {
         }
         if !double {
             return self.reader.add(Command { words, ..Command::default() }, &around);
+        }
+        if !plain_test(inside) {
+            self.differs("a test that is not plain");
         }
         let counts = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
         if words.iter().any(|word| word.literal().is_some_and(|word| counts.contains(&word))) {
@@ -438,9 +465,35 @@ fn doubt(redirect: &Redirect) -> Option<String> {
         (RedirectKind::Read, Some(path)) if !network(path) => None,
         (RedirectKind::Read, Some(path)) => Some(format!("{path} is a connection")),
         (RedirectKind::Write, Some(path)) => Some(format!("it writes {path}")),
+        // `< <(…)`: what is read is what a command prints, and that command is in the list.
+        (RedirectKind::Read, None) if matches!(redirect.word.pieces.as_slice(), [Piece::Process]) => None,
         (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
         (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
     }
+}
+
+/// Tests as everybody writes them: one word, an operator before it or between two, joined by `&&` and `||`.
+fn plain_test(inside: &str) -> bool {
+    let parts: Vec<&str> = inside.split_whitespace().collect();
+    let unary = |part: &str| {
+        part.len() == 2 && part.starts_with('-') && "abcdefghknprstuwxzGLNOS".contains(&part[1..])
+    };
+    let word = |part: &str| {
+        !unary(part)
+            && !["&&", "||", "!", "(", ")"].contains(&part)
+            && !part.starts_with(['<', '>', '|', '&', '=', ']'])
+    };
+    parts.split(|part| *part == "&&" || *part == "||").all(|test| {
+        let test = test.strip_prefix(&["!"]).unwrap_or(test);
+        match test {
+            [one] => word(one),
+            [operator, one] => unary(operator) && word(one),
+            [one, "=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-nt" | "-ot", two] => {
+                word(one) && word(two)
+            }
+            _ => false,
+        }
+    })
 }
 
 fn looks_assigned(source: &str) -> bool {

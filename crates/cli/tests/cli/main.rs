@@ -15,6 +15,7 @@ mod kills;
 mod layers;
 mod limits;
 mod page;
+mod policy;
 mod proposals;
 mod replay;
 mod rewinds;

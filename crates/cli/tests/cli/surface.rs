@@ -28,6 +28,7 @@ fn every_command_has_help_with_examples() {
         "replay",
         "tools",
         "tool",
+        "policy",
         "cost",
         "gc",
         "config",

@@ -1,0 +1,109 @@
+//! `lathe policy check` (issue 7, lines 1 and 2). It only reads: nothing of what is asked about here runs.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::lathe;
+
+const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../policy/tests/corpus/rules.toml");
+const CORPUS: &str = include_str!("../../../policy/tests/corpus/lines.jsonl");
+
+fn answers(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn ten_thousand_commands_are_answered_in_order_in_one_call() {
+    let entries: Vec<Value> = CORPUS.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let asked: Vec<&Value> = entries.iter().cycle().take(10_000).collect();
+    let mut input = String::new();
+    for (index, entry) in asked.iter().enumerate() {
+        // Both forms: a text, and an object with more in it than is needed.
+        let line = if index % 2 == 0 { entry["command"].clone() } else { (*entry).clone() };
+        input.push_str(&format!("{line}\n"));
+    }
+    let started = Instant::now();
+    let ran = lathe().args(["policy", "check", "--json", "--rules", RULES]).stdin(input).run().expect_code(0);
+    // About a second when built for use; the gate builds for tests, beside other tests.
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    let answers = answers(&ran.stdout);
+    assert_eq!(answers.len(), asked.len());
+    for (answer, entry) in answers.iter().zip(asked) {
+        assert_eq!(answer["command"], entry["command"]);
+        assert!(answer["because"].as_str().is_some_and(|because| !because.is_empty()), "{answer}");
+        for command in answer["commands"].as_array().unwrap() {
+            assert!(command["words"].is_array() && command["effects"].is_object(), "{answer}");
+            assert!(command["rule"].is_string() && command["decision"].is_string(), "{answer}");
+        }
+    }
+    let right = |(answer, entry): &(&Value, &Value)| answer["decision"] == entry["decision"];
+    let count = answers.iter().zip(&entries).filter(right).count();
+    assert!(count * 100 >= entries.len() * 98, "{count} of {}", entries.len());
+}
+
+#[test]
+fn each_command_is_told_with_its_rule_and_effects() {
+    let ran = lathe()
+        .args(["policy", "check", "--json", "--rules", RULES, "ls > out && git push"])
+        .run()
+        .expect_code(0);
+    let answer = &answers(&ran.stdout)[0];
+    assert_eq!(answer["decision"], "deny");
+    assert_eq!(answer["commands"][0]["words"], json!(["ls"]));
+    assert_eq!(answer["commands"][0]["decision"], "ask");
+    assert_eq!(answer["commands"][0]["rule"], "R3.redirection");
+    assert_eq!(answer["commands"][0]["effects"], json!({ "writes": ["out"] }));
+    assert_eq!(answer["commands"][1]["decision"], "deny");
+    assert!(answer["commands"][1]["rule"].as_str().unwrap().ends_with("rules.toml:11"), "{answer}");
+}
+
+#[test]
+fn people_get_one_line_each_with_what_does_not_show() {
+    let ran = lathe()
+        .args(["policy", "check", "--rules", RULES])
+        .stdin("ls\nrm x\u{200b}\n\nls | grep y\n")
+        .run()
+        .expect_code(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert_eq!(lines.len(), 3, "{}", ran.stdout);
+    assert!(lines[0].starts_with("allow  ls  ("));
+    assert!(lines[1].starts_with("ask    rm x<U+200B>  ("), "{}", lines[1]);
+    assert!(lines[2].starts_with("allow  ls | grep y"));
+}
+
+#[test]
+fn the_mode_has_the_last_word() {
+    for (mode, word) in [("plan", "deny"), ("default", "ask"), ("auto-edit", "ask"), ("full-auto", "allow")] {
+        let ran = lathe().args(["policy", "check", "--mode", mode, "make deploy"]).run().expect_code(0);
+        assert!(ran.stdout.starts_with(word), "{mode}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_line_that_is_no_command_keeps_the_answers_in_step() {
+    let ran =
+        lathe().args(["policy", "check", "--json"]).stdin("\"ls\"\n{oops\n7\n\"pwd\"\n").run().expect_code(0);
+    let decisions: Vec<Value> =
+        answers(&ran.stdout).iter().map(|answer| answer["decision"].clone()).collect();
+    assert_eq!(decisions, ["allow", "ask", "ask", "allow"]);
+}
+
+#[test]
+fn rules_that_cannot_be_used_are_exit_2_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("r.toml");
+    for (text, told) in [
+        ("default = \"ask\"\n[[rule]]\ndecision = \"alow\"\ncommand = \"ls\"\n", "r.toml:3: rule 1"),
+        (
+            "[[rule]]\ndecision = \"allow\"\ncommand = \"ls\"\nmatch = [\"cat\"]\n",
+            "r.toml:1: rule 1 should match `cat`",
+        ),
+        ("default =\n", "r.toml:1:"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let ran = lathe().args(["policy", "check", "ls", "--rules"]).arg(&file).run().expect_code(2);
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    }
+    lathe().args(["policy", "check", "--rules", "/nonexistent", "ls"]).run().expect_code(2);
+}

@@ -1,0 +1,13 @@
+//! Any text as a shell line: no panic, no hang, and no leave for what is no text to bash.
+#![no_main]
+
+use lathe_policy::{Gate, Rulebook};
+use lathe_protocol::{Actor, Mode, Verdict};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|line: &str| {
+    let gate = Gate { home: "/h/.lathe".into(), headless: false };
+    let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line);
+    let hidden = line.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
+    assert!(!hidden || decided.decision.verdict > Verdict::Allow);
+});
