@@ -29,34 +29,47 @@ impl<'t> Walk<'t, '_> {
         let one = is_one_command(kind(node));
         let mut open = true;
         for child in &children {
-            self.gap(end, child.start_byte());
-            let line_feed = self.text.get(end..child.start_byte()).is_some_and(|gap| gap.contains('\n'));
-            if line_feed && one && !open && kind(*child) != "do_group" {
-                self.line_feed(end, child.start_byte());
+            let (begin, sort) = (child.start_byte(), kind(*child));
+            // Nearly every gap is one blank.
+            if begin > end && !(begin == end + 1 && self.byte(end) == Some(b' ')) {
+                self.gap(end, begin);
+                let line_feed = || self.text.get(end..begin).is_some_and(|gap| gap.contains('\n'));
+                if one && !open && sort != "do_group" && line_feed() {
+                    self.line_feed(end, begin);
+                }
             }
             end = end.max(child.end_byte());
-            if kind(*child) != "comment" {
-                open = match kind(*child) {
-                    "&&" | "||" | "|" | "|&" | ")" | "case_item" => true,
-                    "in" => kind(node) == "case_statement",
-                    _ => false,
-                };
-            }
-            match kind(*child) {
-                "comment" if !self.parted(child.start_byte()) => self.differs("a comment inside a word"),
-                ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
-                "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
-                word if !child.is_named()
-                    && word.bytes().all(|byte| byte.is_ascii_lowercase())
-                    && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>
-                {
-                    self.differs("a keyword inside a word");
+            if sort == "comment" {
+                if !self.parted(begin) {
+                    self.differs("a comment inside a word");
                 }
-                _ => {}
+                continue;
+            }
+            open = match sort {
+                "&&" | "||" | "|" | "|&" | ")" | "case_item" => true,
+                "in" => kind(node) == "case_statement",
+                _ => false,
+            };
+            if !child.is_named() {
+                self.sign(node, *child, sort);
             }
         }
         self.gap(end, node.end_byte());
         children
+    }
+
+    /// Operators and keywords.
+    fn sign(&mut self, node: Node<'t>, child: Node<'t>, sign: &str) {
+        match sign {
+            ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
+            "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
+            word if word.bytes().all(|byte| byte.is_ascii_lowercase())
+                && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>
+            {
+                self.differs("a keyword inside a word");
+            }
+            _ => {}
+        }
     }
 
     /// A line feed that is not escaped.

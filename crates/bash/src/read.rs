@@ -296,9 +296,12 @@ impl<'t> Walk<'t, '_> {
             }
             "ERROR" => self.broken(node, &around),
             "comment" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}
+            "expansion" => {
+                self.hidden(node, &around);
+                self.descend(node, &around);
+            }
             // Inside expansions, whose words are read as a whole; here only commands are looked for.
-            "expansion"
-            | "simple_expansion"
+            "simple_expansion"
             | "arithmetic_expansion"
             | "string"
             | "concatenation"
@@ -329,6 +332,28 @@ impl<'t> Walk<'t, '_> {
                 }
                 self.descend(node, &around);
             }
+        }
+    }
+
+    /// Patterns and replacements of `${x#…}` are one token to the grammar, whatever stands in them.
+    fn hidden(&mut self, node: Node<'t>, around: &Around) {
+        let mut cursor = node.walk();
+        let read = node.named_children(&mut cursor).any(|child| {
+            matches!(
+                kind(child),
+                "expansion" | "command_substitution" | "string" | "concatenation" | "process_substitution"
+            )
+        });
+        let source = self.source(node);
+        if read || !(source.contains("$(") || source.contains('`')) {
+            return;
+        }
+        let ticks = source.split('`').skip(1).step_by(2);
+        let brackets =
+            source.split("$(").skip(1).map(|text| text.rsplit_once(')').map_or(text, |(inside, _)| inside));
+        let texts: Vec<String> = ticks.chain(brackets).take(64).map(str::to_owned).collect();
+        for text in texts {
+            self.reader.queue.push(Job { text, around: around.clone(), lines: true });
         }
     }
 

@@ -264,8 +264,18 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             Some(words.join(" ").replace("\\n", "\n"))
         }
         "printf" => {
-            let words: Vec<String> = operands().map(Word::show).collect();
-            Some(words.join("\n").replace("\\n", "\n").replace("%s", " ").replace("\\0", "\n"))
+            let mut words = operands().map(Word::show);
+            let format = words.next()?;
+            let mut text = String::new();
+            for (index, part) in format.split("%s").enumerate() {
+                if index > 0 {
+                    text.push_str(&words.next().unwrap_or_default());
+                }
+                text.push_str(part);
+            }
+            // What is left over goes through the format again; only that it is there matters here.
+            words.for_each(|word| text.push_str(&format!("\n{word}")));
+            Some(text.replace("\\n", "\n").replace("\\0", "\n"))
         }
         "cat" if command.words.len() == 1 => {
             let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;

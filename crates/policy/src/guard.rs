@@ -5,6 +5,7 @@ use lathe_protocol::{Decision, Effects, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::places::{Place, Values, is_block_device, place};
+use crate::rules::glob;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))
@@ -70,7 +71,7 @@ pub(crate) fn command(
     let (first, rest) = command.words.split_first()?;
     let given: Vec<String> = rest.iter().flat_map(|word| values.spell(word)).collect();
     // The program may come from a variable, with words of its own: `c="rm -rf"; $c /`.
-    let mut spellings = values.spell(first);
+    let mut spellings = Values { empty: true, ..*values }.spell(first);
     let variable = first.pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
     if !variable {
         spellings.truncate(1);
@@ -79,11 +80,32 @@ pub(crate) fn command(
         let mut words: Vec<&str> = spellings.iter().skip(index + 1).map(String::as_str).collect();
         words.extend(given.iter().map(String::as_str));
         let name = program.rsplit('/').next().unwrap_or(program);
-        if let Some(denied) = named(gate, name, &words, from) {
-            return Some(denied);
+        // `/bin/r?` may be any program whose name fits.
+        let meant = |guarded: &&&str| name.contains(['*', '?', '[']) && fits(name, guarded);
+        for name in GUARDED.iter().filter(meant).copied().chain([name]) {
+            if let Some(denied) = named(gate, name, &words, from) {
+                return Some(denied);
+            }
         }
     }
     None
+}
+
+/// The programs that [`named`] knows.
+const GUARDED: [&str; 12] =
+    ["rm", "find", "chmod", "chown", "mv", "dd", "tee", "cp", "shred", "wipefs", "mkfs", "kill"];
+
+/// Whether a pattern fits a name; a set of characters stands for any character.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut simple = String::new();
+    let mut rest = pattern;
+    while let Some((before, after)) = rest.split_once('[') {
+        simple.push_str(before);
+        simple.push('?');
+        rest = after.split_once(']').map_or("", |(_, after)| after);
+    }
+    simple.push_str(rest);
+    glob(&simple, name)
 }
 
 fn named(gate: Option<&Gate>, name: &str, words: &[&str], from: &[String]) -> Option<Decision> {
@@ -165,7 +187,8 @@ fn recursive(words: &[&str]) -> bool {
 
 fn find(words: &[&str], from: &[String]) -> Option<Decision> {
     let expression = |word: &&str| word.starts_with(['-', '(', '!']);
-    let options = words.iter().take_while(|word| matches!(**word, "-H" | "-L" | "-P")).count();
+    let option = |word: &&&str| matches!(**word, "-H" | "-L" | "-P" | "-D") || word.starts_with("-O");
+    let options = words.iter().take_while(option).count();
     let starts: Vec<&str> =
         words.iter().skip(options).take_while(|word| !expression(word)).copied().collect();
     let mut places: Vec<Place> = starts.iter().filter_map(|start| place(start, from)).collect();

@@ -1,6 +1,6 @@
 //! The decision about a shell line: each command, then the strictest of them, then the mode.
 
-use lathe_bash::{Command, Floor, FloorRule};
+use lathe_bash::{Command, Floor, FloorRule, Word};
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
 use crate::gate::{Gate, decision};
@@ -35,7 +35,7 @@ impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
-        let values = Values { assigned: &script.values };
+        let values = Values { assigned: &script.values, empty: false };
         let from = guard::folders(&script, &values);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
@@ -49,7 +49,9 @@ impl Rulebook {
         }
         for command in &script.commands {
             let denied = guard::command(gate, command, &values, &from);
-            let decision = denied.unwrap_or_else(|| self.command(command, setting));
+            let decision = denied
+                .or_else(|| self.denied_as_spelled(command, &values, setting))
+                .unwrap_or_else(|| self.command(command, setting));
             take(&decision);
             if decision.verdict == Verdict::Ask && command.behind.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
@@ -78,6 +80,24 @@ impl Rulebook {
             effects,
             narrowest: narrow.unwrap_or_default(),
         }
+    }
+
+    /// `x=push; git $x`: a denial is not escaped by a variable of the same line.
+    fn denied_as_spelled(
+        &self,
+        command: &Command,
+        values: &Values<'_>,
+        setting: Setting,
+    ) -> Option<Decision> {
+        if command.words.iter().all(|word| word.literal().is_some()) {
+            return None;
+        }
+        let values = Values { empty: true, ..*values };
+        let spelled =
+            command.words.iter().flat_map(|word| values.spell(word)).filter(|word| !word.is_empty());
+        let words: Vec<Word> = spelled.map(Word::text).collect();
+        let (said, _) = self.say(Subject::Command(&Command { words, ..Command::default() }), setting);
+        said.filter(|said| said.verdict == Verdict::Deny)
     }
 
     fn command(&self, command: &Command, setting: Setting) -> Decision {
@@ -161,7 +181,7 @@ fn shown(command: &Command) -> Vec<String> {
         .assignments
         .iter()
         .map(|assignment| {
-            let value = assignment.value.as_ref().map_or_else(|| "(…)".to_owned(), lathe_bash::Word::show);
+            let value = assignment.value.as_ref().map_or_else(|| "(…)".to_owned(), Word::show);
             format!("{}={value}", assignment.name)
         })
         .collect();

@@ -63,8 +63,12 @@ pub(crate) enum Place {
 }
 
 /// What the variables of a line may hold.
+#[derive(Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) assigned: &'a BTreeMap<String, Vec<Word>>,
+    /// Whether a variable that nobody assigned may be empty. For the name of a program it may, because `r${x}m` is a way
+    /// to write `rm`; for a path it may not, because `rm -rf $dir/x` would be denied for what is only likely a mistake.
+    pub(crate) empty: bool,
 }
 
 impl Values<'_> {
@@ -131,6 +135,8 @@ impl Values<'_> {
             "PWD" | "OLDPWD" => HERE.to_owned(),
             "USER" | "LOGNAME" => USER.to_owned(),
             "IFS" => " ".to_owned(),
+            "@" | "*" => String::new(),
+            _ if self.empty => String::new(),
             _ => UNKNOWN.to_string(),
         });
         texts.truncate(MOST);
