@@ -374,7 +374,8 @@ impl<'t> Walk<'t, '_> {
                 kind(*child),
                 "{" | "do" | "then" | "else" | "if" | "elif" | "while" | "until" | "("
             );
-            if std::mem::replace(&mut keyword, opens) && !child.is_named() {
+            let part = matches!(kind(*child), "elif_clause" | "else_clause" | "do_group");
+            if std::mem::replace(&mut keyword, opens) && (part || !child.is_named()) {
                 self.differs("an empty part");
             }
         }

@@ -169,6 +169,11 @@ impl<'t> Walk<'t, '_> {
         if let Some(target) = targets.next() {
             let source = self.source(target);
             self.descriptor(target);
+            // `<<(` begins a heredoc, not the reading of `<(`.
+            let glued = self.text.as_bytes().get(target.start_byte().wrapping_sub(1));
+            if source.starts_with(['<', '>']) && !matches!(glued, Some(b' ' | b'\t')) {
+                self.differs("two redirections without a blank");
+            }
             let duplicate = operator.ends_with('&') && source.bytes().all(|byte| byte.is_ascii_digit());
             let way = match operator {
                 _ if duplicate => RedirectKind::Duplicate,
@@ -363,7 +368,13 @@ impl<'t> Walk<'t, '_> {
         let mut values: Vec<usize> =
             node.children_by_field_name("value", &mut cursor).map(|value| value.id()).collect();
         values.sort_unstable();
-        for child in self.children(node).into_iter().rev() {
+        let children = self.children(node);
+        let pattern_end =
+            children.iter().find(|child| kind(**child) == ")").map_or(node.start_byte(), Node::start_byte);
+        if self.text.get(node.start_byte()..pattern_end).is_some_and(|pattern| pattern.contains('\n')) {
+            self.differs("a line feed in a pattern of case");
+        }
+        for child in children.into_iter().rev() {
             if values.binary_search(&child.id()).is_ok() {
                 if kind(child) == "extglob_pattern" {
                     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*?/:=".contains(c);
