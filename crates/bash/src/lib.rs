@@ -20,6 +20,6 @@ mod words;
 mod wrap;
 
 pub use characters::visible;
-pub use programs::{Nature, nature, normal_words};
+pub use programs::normal_words;
 pub use read::read;
 pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};

@@ -10,7 +10,7 @@ use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_n
 
 /// What a program does by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+enum Nature {
     Read,
     Write,
     Run,
@@ -216,12 +216,7 @@ pub fn normal_words(words: &[Word]) -> Vec<String> {
     normal
 }
 
-/// What the command does by its nature; what is not in the table runs something.
-pub fn nature(words: &[Word]) -> Nature {
-    let (main, sub, _) = look_up(words);
-    nature_of(main, sub)
-}
-
+/// What a command does by its nature; what is not in the table runs something.
 fn nature_of(main: Option<&Entry>, sub: Option<&Entry>) -> Nature {
     sub.or(main).and_then(|entry| entry.nature).unwrap_or(Nature::Run)
 }

@@ -158,8 +158,8 @@ impl Reader {
         for assignment in &command.assignments {
             self.assign(&assignment.name, assignment.value.clone());
         }
-        let mut pending = vec![command];
-        while let Some(mut command) = pending.pop() {
+        let (mut first, mut pending) = (Some(command), Vec::new());
+        while let Some(mut command) = first.take().or_else(|| pending.pop()) {
             programs::judge(&mut command);
             let wrapped = wrap::unwrap(&command);
             if let Some(wrapped) = &wrapped {

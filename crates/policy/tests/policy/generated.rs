@@ -155,8 +155,12 @@ fn mutated(dice: &mut Dice) -> String {
     script
 }
 
+fn full() -> bool {
+    std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
+}
+
 fn count() -> u64 {
-    if std::env::var_os("LATHE_TEST_FULL").is_some() { 5_000_000 } else { 100_000 }
+    if full() { 5_000_000 } else { 100_000 }
 }
 
 /// Decides, and complains if that takes longer than anybody would wait.
@@ -211,7 +215,7 @@ fn bent(dice: &mut Dice) -> String {
 #[test]
 fn what_is_allowed_is_no_syntax_error_to_bash() {
     let (rules, mut asked) = (rules(), 0);
-    let most = if std::env::var_os("LATHE_TEST_FULL").is_some() { 20_000 } else { 300 };
+    let most = if full() { 20_000 } else { 300 };
     for number in 0_u64.. {
         let script = bent(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 2));
         if decide(&rules, &script) != Verdict::Allow {
