@@ -153,7 +153,7 @@ fn unknown_tools_and_malformed_arguments_are_results_not_failures() {
     let events = play(repo.path(), script).expect_code(0).events();
     let told = results(&events);
     assert!(told[0].1.starts_with("Tool \"bsh\" not found. Did you mean one of: \"bash\""), "{}", told[0].1);
-    assert!(told[1].1.contains("unknown field `comand`"), "{}", told[1].1);
+    assert!(told[1].1.contains("there is no parameter `comand`"), "{}", told[1].1);
     assert!(told[2].1.contains("not valid JSON"), "{}", told[2].1);
 }
 
