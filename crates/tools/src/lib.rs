@@ -32,6 +32,7 @@ mod patch;
 mod placeholder;
 mod preview;
 mod problem;
+pub mod router;
 mod schedule;
 mod schema;
 mod search;

@@ -63,3 +63,45 @@ fn the_configuration_reference_is_what_the_program_says() {
     let said = lathe().args(["config", "reference"]).run().expect_code(0).stdout;
     golden(docs("configuration.md"), &said);
 }
+
+/// The block of code that follows a line with just this file's name.
+fn block(text: &str, name: &str) -> String {
+    let (_, after) = text.split_once(&format!("\n`{name}`\n")).unwrap();
+    let (_, code) = after.split_once("```").and_then(|(_, rest)| rest.split_once('\n')).unwrap();
+    code.split_once("```").unwrap().0.to_owned()
+}
+
+#[test]
+fn the_domain_of_the_docs_works_as_they_say() {
+    let page = std::fs::read_to_string(docs("shell.md")).unwrap();
+    let (lathe, repo) = (lathe(), TempRepo::new(&[]));
+    let home = lathe.home().display().to_string();
+    for name in ["config.toml", "units.json", "units.py"] {
+        std::fs::write(lathe.home().join(name), block(&page, name).replace("{home}", &home)).unwrap();
+    }
+    let binary = Path::new(env!("CARGO_BIN_EXE_lathe"));
+    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut lines = page.lines().peekable();
+    let mut tried = 0;
+    while let Some(line) = lines.next() {
+        let Some(command) = line.strip_prefix("    $ ") else { continue };
+        let mut expected = String::new();
+        while let Some(said) = lines.next_if(|line| line.starts_with("    ") && !line.starts_with("    $ ")) {
+            expected.push_str(said.trim_start());
+            expected.push('\n');
+        }
+        let run = std::process::Command::new("bash")
+            .args(["-c", command])
+            .current_dir(repo.path())
+            .env("PATH", &path)
+            .env("LATHE_HOME", lathe.home())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&run.stdout), expected, "{command}\n{run:?}");
+        tried += 1;
+    }
+    assert_eq!(tried, 6);
+    // The model has it too, as a tool and as a command.
+    let listed = lathe.clone().in_dir(repo.path()).args(["tools", "--json"]).run().expect_code(0);
+    assert!(listed.stdout.contains("units_length"), "{}", listed.stdout);
+}

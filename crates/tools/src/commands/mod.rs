@@ -29,12 +29,18 @@ use crate::syntax;
 use crate::tool::{Invocation, RunContext};
 use crate::toolbox::Tools;
 use table::Base;
-use typed::{Given, Grammar, Request};
+use typed::{Given, Request};
 
 pub(crate) use context::LineContext;
 pub use context::{Judge, Ledger, Notebook, Recalled};
 pub(crate) use field::FieldTools;
 pub(crate) use table::{COMMANDS, Command};
+pub(crate) use typed::Grammar;
+
+/// Help for a tool that stands in no table.
+pub(crate) fn whole_help(name: &str, description: &str, grammar: &Grammar) -> String {
+    help::whole(name, description, grammar, "")
+}
 
 /// Bytes of standard input a command takes.
 const INPUT: usize = 64 << 20;

@@ -35,15 +35,13 @@ struct Effort {
 /// One part of the table.
 type Part = fn(&Path, &Effort, &mut Table);
 
-/// A part is asked for by its name or by how that begins: `tools` also gives `tools-edit`.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 6] = [
     ("binary", binary::measure),
     ("steps", steps::measure),
     ("stream", stream::measure),
     ("upkeep", upkeep::measure),
     ("resume", resume::measure),
     ("tools", tools::measure),
-    ("tools-edit", tools::edits),
 ];
 
 fn main() {
@@ -64,7 +62,7 @@ fn main() {
     }
     let Some(binary) = binary.and_then(|path| path.canonicalize().ok()) else {
         eprintln!(
-            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|stream|upkeep|resume|tools|tools-edit]   (usually through scripts/bench)"
+            "usage: lathe-bench PATH_OF_LATHE [--quick | --faults] [--only=binary|steps|stream|upkeep|resume|tools]   (usually through scripts/bench)"
         );
         std::process::exit(2);
     };

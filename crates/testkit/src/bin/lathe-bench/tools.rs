@@ -132,50 +132,6 @@ fn samples(values: &[f64]) -> Samples {
     samples
 }
 
-/// An edit of 1 MB beside a temporary file, a sync and a rename.
-pub fn edits(binary: &Path, _: &Effort, table: &mut Table) {
-    eprintln!("edits of a file of 1 MB");
-    let folder = tempfile::tempdir().expect("a folder");
-    let text: String =
-        (0..16_000).map(|n| format!("line {n} of a file that is about a megabyte long\n")).collect();
-    std::fs::write(folder.path().join("a.txt"), &text).expect("a file");
-    let script = Script::repeat(CALLS, |k| {
-        let old = if k == 0 { "line 8000 of".to_owned() } else { format!("line 8000 ({}) of", k - 1) };
-        call(
-            &format!("c{k}"),
-            "edit",
-            json!({ "path": "a.txt", "old_str": old, "new_str": format!("line 8000 ({k}) of") }),
-        )
-    });
-    let ours = calls(binary, folder.path(), script);
-    let (mut bare, mut durable) = (Samples::default(), Samples::default());
-    let write = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder.path()).expect("a file");
-        file.write_all(text.as_bytes()).expect("room");
-        file.as_file().sync_all().expect("a sync");
-        file.persist(folder.path().join("b.txt")).expect("a rename");
-    };
-    for _ in 0..CALLS {
-        bare.push(time(write));
-        durable.push(time(|| {
-            write();
-            std::fs::File::open(folder.path()).and_then(|folder| folder.sync_all()).expect("a sync");
-        }));
-    }
-    // A call says its whole milliseconds, so each took half of one more on average, and the mean says more than the median.
-    let mut ours = ours.get(..CALLS).unwrap_or(&ours).to_vec();
-    ours.sort_by(f64::total_cmp);
-    let middle = ours.get(CALLS / 4..CALLS - CALLS / 4).unwrap_or(&ours);
-    let mean = middle.iter().sum::<f64>() / middle.len().max(1) as f64 + 0.5;
-    let ours = samples(&[mean]);
-    table.note(format!(
-        "an edit syncs the folder too, so that its name survives the loss of power; with that the bare write takes {:.2} ms (ratio {:.2})",
-        durable.median().as_secs_f64() * 1000.0,
-        mean / 1000.0 / durable.median().as_secs_f64()
-    ));
-    table.time("edit of a file of 1 MB", &ours, ("temp, fsync, rename", bare.median()), &Goal::Ratio(3.0));
-}
-
 /// A line that changes one file, in a tree of 50,000 and in one of ten; and the first line, which waits until all is secured.
 fn tracking(binary: &Path, table: &mut Table) {
     eprintln!("shell lines in a tree of {FILES} files");
