@@ -76,6 +76,7 @@ fn the_domain_of_the_docs_works_as_they_say() {
     let page = std::fs::read_to_string(docs("shell.md")).unwrap();
     let (lathe, repo) = (lathe(), TempRepo::new(&[]));
     let home = lathe.home().display().to_string();
+    std::fs::create_dir_all(lathe.home()).unwrap();
     for name in ["config.toml", "units.json", "units.py"] {
         std::fs::write(lathe.home().join(name), block(&page, name).replace("{home}", &home)).unwrap();
     }

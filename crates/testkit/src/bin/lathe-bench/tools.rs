@@ -9,7 +9,7 @@ use lathe_testkit::{FakeModel, Lathe, Options, Script, call, done};
 use serde_json::{Value, json};
 
 use super::Effort;
-use super::samples::{Samples, time, time_program};
+use super::samples::{Samples, time_program};
 use super::table::{Goal, Table};
 
 /// Files of the tree whose changes are watched.
