@@ -289,7 +289,9 @@ impl Console {
         let mut out = String::new();
         if tool == "bash" && self.shown == 0 && self.hidden == 0 && self.partial.is_empty() {
             // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
-            for line in clean(&finished.text).lines().skip(1).filter(|line| !is_tag(line)) {
+            // The one tool of toolset `bash` begins with the output; the others with how it ended.
+            let status = usize::from(finished.name != "Bash");
+            for line in clean(&finished.text).lines().skip(status).filter(|line| !is_tag(line)) {
                 out.push_str(&self.output_line(line));
             }
         }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use lathe_testkit::TempRepo;
+use lathe_testkit::{FakeModel, Script, TempRepo, call, say};
 use serde_json::json;
 
-use crate::lathe;
+use crate::{bodies, lathe, results};
 
 /// What every line finds in its folder.
 fn files() -> TempRepo {
@@ -278,4 +278,78 @@ fn every_agent_command_works() {
         let ran = lathe().in_dir(repo.path()).args(["shell", "-c", line]).run();
         assert!(ran.stdout.contains(expected), "{line}: {} {}", ran.stdout, ran.stderr);
     }
+}
+
+#[test]
+fn a_run_with_one_tool_ends_by_a_command_and_writes_each_command_down() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    let line = |id: &str, text: &str| call(id, "Bash", json!({ "command": text }));
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(line("c1", "task_done 'too early' || echo not yet"))
+            .answer(say("It is all done."))
+            .answer(line(
+                "c2",
+                "for i in 1 2; do edit a.txt one two; edit a.txt two one; done; edit a.txt one 1",
+            ))
+            .answer(line("c3", "task_done 'it reads 1' && view a.txt | cat").call(
+                "c4",
+                "Bash",
+                json!({ "command": "echo beside > b.txt" }),
+            )),
+    );
+    let ran = lathe()
+        .in_dir(repo.path())
+        .args(["run", "make it 1", "--toolset", "bash", "--must-patch", "--output", "stream-json"])
+        .with_model(&model)
+        .run()
+        .expect_code(0);
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let events = ran.events();
+    let told = results(&events);
+    assert!(told[0].1.contains("not yet") && told[0].1.contains("task_done: "), "{}", told[0].1);
+    let ran: Vec<String> = bodies(&events, "command_ran")
+        .iter()
+        .map(|ran| format!("{} {}", ran["argv"][0].as_str().unwrap(), ran["exit"]))
+        .collect();
+    let edits = std::iter::repeat_n("edit 0", 5);
+    let expected: Vec<&str> =
+        ["task_done 1"].into_iter().chain(edits).chain(["task_done 0", "view 0"]).collect();
+    assert_eq!(ran, expected);
+    let finished = &bodies(&events, "task_finished")[0];
+    assert_eq!((&finished["ending"], &finished["result"]), (&json!("done"), &json!("it reads 1")));
+    // What was edited back and forth is one change; what stands beside the end is done too.
+    assert_eq!(repo.read("a.txt"), "1\n");
+    assert_eq!(repo.read("b.txt"), "beside\n");
+    assert!(
+        bodies(&events, "reminded")[0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("run `task_done 'summary'` with Bash")
+    );
+}
+
+#[test]
+fn what_commands_changed_is_taken_back_with_their_line() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    let line = |id: &str, text: &str| call(id, "Bash", json!({ "command": text }));
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(line("c1", "edit a.txt one two"))
+            .answer(line("c2", "edit a.txt two three; write deep/new.txt x | cat; rm a.txt"))
+            .answer(line("c3", "task_done ok")),
+    );
+    let lathe = lathe();
+    let run =
+        lathe.clone().in_dir(repo.path()).args(["run", "x", "--toolset", "bash", "--mode", "full-auto"]);
+    run.with_model(&model).run().expect_code(0);
+    assert!(!repo.path().join("a.txt").exists());
+    let back = |step: &str| {
+        lathe.clone().in_dir(repo.path()).args(["rewind", "--to", step, "--files"]).run().expect_code(0)
+    };
+    back("1");
+    assert_eq!(repo.read("a.txt"), "two\n");
+    assert!(!repo.path().join("deep").exists());
+    back("0");
+    assert_eq!(repo.read("a.txt"), "one\n");
 }

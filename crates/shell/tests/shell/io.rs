@@ -176,7 +176,8 @@ async fn great_volume_is_capped_in_flat_memory() {
     assert!(growth < 64 * 1024, "{growth} KiB more");
 }
 
-fn resident() -> usize {
+/// KiB of memory of this process.
+pub fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_ascii_whitespace().nth(1).unwrap().parse().unwrap()

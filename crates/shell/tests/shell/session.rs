@@ -15,6 +15,7 @@ use crate::harness::{
     all, ax_of, descriptors, eventually, options, parent, pids, shell, started, text, with_argument,
 };
 use crate::host::{TestHost, commands, session_folder, shell_with_commands};
+use crate::io::resident;
 
 #[tokio::test]
 async fn an_unknown_name_is_told_in_bashs_own_words() {
@@ -340,6 +341,18 @@ async fn eight_shells_at_once() {
     let count = if std::env::var_os("LATHE_TEST_FULL").is_some() { 1000 } else { 50 };
     let me = std::process::id() as i32;
     let before = descriptors(me);
+    // What is made once is there after the first round.
+    eight_shells(count).await;
+    let warm = resident();
+    eight_shells(count).await;
+    let grown = resident().saturating_sub(warm);
+    assert!(grown < 16 * 1024, "{grown} KiB more after as much again");
+    let children = || pids().iter().filter(|pid| parent(**pid) == me).count();
+    eventually("no child is left", || children() == 0).await;
+    eventually("no descriptor is left", || descriptors(me) <= before + 2).await;
+}
+
+async fn eight_shells(count: usize) {
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..8 {
         tasks.spawn(async move {
@@ -362,7 +375,4 @@ async fn eight_shells_at_once() {
     while let Some(result) = tasks.join_next().await {
         result.unwrap();
     }
-    let children = || pids().iter().filter(|pid| parent(**pid) == me).count();
-    eventually("no child is left", || children() == 0).await;
-    eventually("no descriptor is left", || descriptors(me) <= before + 2).await;
 }
