@@ -479,7 +479,7 @@ impl Actor {
             line_seconds: self.state.options.limits.line_seconds,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
             judge,
-            ledger: Arc::new(InboxLedger(self.answers.clone())),
+            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
         };
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {

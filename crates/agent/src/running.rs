@@ -1,6 +1,7 @@
 //! The calls that are running: how each is stopped alone, and how it asks the user.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use lathe_protocol::{Boxed, CallId, CommandRan, Question};
 use lathe_tools::{Asker, Ledger, Recalled};
@@ -62,31 +63,52 @@ impl Asker for InboxAsker {
 }
 
 /// What commands of a shell line know of the session, and tell it.
-pub(crate) struct InboxLedger(pub(crate) mpsc::Sender<Inbox>);
+pub(crate) struct InboxLedger {
+    pub(crate) inbox: mpsc::Sender<Inbox>,
+    /// Cancelled with the run. A session that closes reads nothing any more, so nobody waits for it much longer then.
+    pub(crate) cancel: CancellationToken,
+}
+
+impl InboxLedger {
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Inbox) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        let asking = async {
+            self.inbox.send(message(reply)).await.ok()?;
+            answer.await.ok()
+        };
+        let closing = async {
+            self.cancel.cancelled().await;
+            tokio::time::sleep(CLOSING).await;
+        };
+        tokio::select! {
+            answer = asking => answer,
+            () = closing => None,
+        }
+    }
+}
+
+/// How long a cancelled session may take to write a command down.
+const CLOSING: Duration = Duration::from_secs(1);
 
 impl Ledger for InboxLedger {
     fn recall<'a>(&'a self, tool: &'a str, paths: Vec<String>) -> Boxed<'a, Recalled> {
         Box::pin(async move {
-            let (reply, recalled) = oneshot::channel();
-            // A session that has closed knows nothing any more.
-            let _ = self.0.send(Inbox::Recall { tool: tool.to_owned(), paths, reply }).await;
-            recalled.await.unwrap_or_default()
+            let tool = tool.to_owned();
+            self.ask(|reply| Inbox::Recall { tool, paths, reply }).await.unwrap_or_default()
         })
     }
 
     fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()> {
         Box::pin(async move {
-            let (written, done) = oneshot::channel();
-            let _ = self.0.send(Inbox::Ran { call: call.clone(), ran: Box::new(ran), written }).await;
-            let _ = done.await;
+            let (call, ran) = (call.clone(), Box::new(ran));
+            self.ask(|written| Inbox::Ran { call, ran, written }).await;
         })
     }
 
     fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {
         Box::pin(async move {
-            let (reply, answer) = oneshot::channel();
-            let _ = self.0.send(Inbox::MayEnd(reply)).await;
-            answer.await.unwrap_or_else(|_| Err("the session is closing".to_owned()))
+            let closing = || Err("the session is closing".to_owned());
+            self.ask(Inbox::MayEnd).await.unwrap_or_else(closing)
         })
     }
 }

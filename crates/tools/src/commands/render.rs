@@ -42,6 +42,8 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
         }
         Data::Edited(edited) => {
             let words = face::words(data, CAP);
+            let said = format!("Edited {}. ", edited.path);
+            let words = words.strip_prefix(said.as_str()).unwrap_or(&words);
             let is_tag = |line: &&str| line.starts_with("<file path=") || *line == "</file>";
             let words: Vec<&str> = words.lines().filter(|line| !is_tag(line)).collect();
             Printout::out(format!("File edited successfully: {}\n{}\n", edited.path, words.join("\n")))
