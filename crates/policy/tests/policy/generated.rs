@@ -8,7 +8,7 @@ use lathe_protocol::{Actor, Mode, Verdict};
 use crate::corpus::{gate, rules};
 
 /// A small generator of our own, so that a failure is repeated by its number alone.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     fn roll(&mut self, sides: usize) -> usize {
@@ -155,7 +155,7 @@ fn mutated(dice: &mut Dice) -> String {
     script
 }
 
-fn full() -> bool {
+pub(crate) fn full() -> bool {
     std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 
@@ -209,6 +209,25 @@ fn bent(dice: &mut Dice) -> String {
         script.insert_str(at, dice.pick(&LETTERS));
     }
     script
+}
+
+/// Scripts with a good chance to be allowed: fine ones in one another, sometimes bent, sometimes with something foul.
+pub(crate) fn allowable(dice: &mut Dice) -> String {
+    match dice.roll(10) {
+        0 => mutated(dice),
+        1..5 => bent(dice),
+        _ => {
+            let mut script = dice.pick(&FINE).to_owned();
+            for _ in 0..=dice.roll(3) {
+                let shape = dice.pick(&AROUND);
+                if script.contains('\n') && (shape.contains("E\n") || shape.contains("\\\n")) {
+                    continue;
+                }
+                script = shape.replace('%', dice.pick(&FINE)).replace('@', &script);
+            }
+            script
+        }
+    }
 }
 
 /// R2: a syntax error never yields leave. `bash -n` reads a script and runs nothing of it.

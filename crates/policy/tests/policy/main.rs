@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod corpus;
+mod differential;
 mod docs;
 mod generated;
 mod rules;

@@ -1,0 +1,154 @@
+//! What is allowed is run, and no program may run that was not listed.
+//!
+//! It runs sealed: in a folder that is the whole world of the scripts, with copies of bash and its libraries in it and
+//! nothing else, without a network where that can be had. No program is there at all: bash asks a function for each name it
+//! does not find, and that writes the name down and succeeds or fails by chance, so that loops end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use lathe_protocol::{Actor, Mode, Verdict};
+
+use crate::corpus::{gate, rules};
+use crate::generated::{Dice, allowable, full};
+
+/// Scripts run by one bash of the seal.
+const BATCH: usize = 500;
+
+/// Runs inside. Names with a slash are asked for too: a stand-in lies where they would be found.
+const DRIVER: &str = r#"
+export PATH=/nothing x=value BASH_ENV=/environment
+command_not_found_handle() { builtin printf '%s\n' "${1##*/}" >> "$LOG"; [[ $RANDOM -gt 12000 ]]; }
+export -f command_not_found_handle
+for script in /scripts/*; do
+  export LOG=/log/${script##*/}
+  (ulimit -t 1; cd /empty && exec /seal/bash --norc --noprofile "$script") </dev/null >/dev/null 2>&1
+done
+exit 0
+"#;
+
+struct Seal {
+    root: tempfile::TempDir,
+    /// What begins a command inside.
+    enter: Vec<String>,
+}
+
+impl Seal {
+    fn make() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["seal", "scripts", "log", "empty", "dev", "bin", "usr/bin"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        let put = |from: &Path, to: PathBuf| {
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::copy(from, to).unwrap();
+        };
+        put(Path::new("/bin/bash"), root.path().join("seal/bash"));
+        let libraries = Command::new("ldd").arg("/bin/bash").output().unwrap();
+        for word in String::from_utf8(libraries.stdout).unwrap().split_whitespace() {
+            if word.starts_with('/') {
+                put(Path::new(word), root.path().join(word.trim_start_matches('/')));
+            }
+        }
+        fs::write(root.path().join("dev/null"), "").unwrap();
+        fs::write(root.path().join("driver"), DRIVER).unwrap();
+        // Bash's own echo always succeeds, and a loop over it would never end.
+        fs::write(root.path().join("environment"), "enable -n echo\n").unwrap();
+        for name in ["bin/ls", "bin/evil", "usr/bin/ls", "empty/ls", "empty/x"] {
+            let path = root.path().join(name);
+            fs::write(&path, "#!/seal/bash\nbuiltin printf '%s\\n' \"with a slash: $0\" >> \"$LOG\"\n")
+                .unwrap();
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let inside = root.path().display().to_string();
+        let ways = [
+            vec!["unshare", "-rn", "chroot", &inside],
+            vec!["unshare", "-r", "chroot", &inside],
+            vec!["chroot", &inside],
+        ];
+        let works = |way: &&Vec<&str>| {
+            let tried = Command::new(way[0]).args(&way[1..]).args(["/seal/bash", "-c", ":"]).output();
+            tried.is_ok_and(|tried| tried.status.success())
+        };
+        let enter = ways.iter().find(works).expect("neither `unshare` nor `chroot` can be used");
+        Self { enter: enter.iter().map(|word| (*word).to_owned()).collect(), root }
+    }
+
+    /// Runs scripts and gives, for each, the programs it asked for.
+    fn run(&self, scripts: &[String]) -> Vec<BTreeSet<String>> {
+        for folder in ["scripts", "log"] {
+            fs::remove_dir_all(self.root.path().join(folder)).unwrap();
+            fs::create_dir(self.root.path().join(folder)).unwrap();
+        }
+        for (number, script) in scripts.iter().enumerate() {
+            fs::write(self.root.path().join(format!("scripts/{number}")), script).unwrap();
+        }
+        let ran = Command::new(&self.enter[0])
+            .args(&self.enter[1..])
+            .args(["/seal/bash", "--norc", "--noprofile", "/driver"])
+            .env_clear()
+            // The seal is entered by programs of this machine.
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        let asked = |number: usize| {
+            let log = fs::read_to_string(self.root.path().join(format!("log/{number}"))).unwrap_or_default();
+            log.lines().map(str::to_owned).collect()
+        };
+        (0..scripts.len()).map(asked).collect()
+    }
+}
+
+#[test]
+fn nothing_runs_that_was_not_listed_while_it_was_allowed() {
+    let (rules, seal) = (rules(), Seal::make());
+    let most = if full() { 100_000 } else { 2_000 };
+    let (mut number, mut done, mut programs) = (0_u64, 0, 0);
+    while done < most {
+        let (mut scripts, mut listed) = (Vec::new(), Vec::new());
+        while scripts.len() < BATCH {
+            let script = allowable(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 3));
+            number += 1;
+            let decided = gate().decide_line(&rules, Actor::Model, Mode::Default, &script);
+            // A redirection that fails makes a loop until it succeeds endless: there is no file in the seal.
+            let endless = script.contains("until") && script.contains('<');
+            if decided.decision.verdict != Verdict::Allow || endless {
+                continue;
+            }
+            listed.push(
+                decided.each.iter().filter_map(|each| each.words.first().cloned()).collect::<BTreeSet<_>>(),
+            );
+            scripts.push(script);
+        }
+        for ((script, listed), ran) in scripts.iter().zip(&listed).zip(seal.run(&scripts)) {
+            assert!(ran.is_subset(listed), "{script:?} ran {ran:?}, listed were {listed:?}");
+            programs += ran.len();
+        }
+        done += BATCH;
+    }
+    // What runs nothing proves nothing.
+    assert!(programs > done, "{programs} programs in {done} scripts");
+    println!("{done} scripts, {programs} programs");
+}
+
+#[test]
+fn the_seal_sees_what_runs() {
+    let seal = Seal::make();
+    let scripts =
+        ["ls | cat", "evil $(git x)", "for i in a b; do echo $(rg x); done", "/bin/ls", "./x", "echo no"];
+    let ran = seal.run(&scripts.map(str::to_owned));
+    let expected: [&[&str]; 6] = [
+        &["cat", "ls"],
+        &["evil", "git"],
+        &["echo", "rg"],
+        &["with a slash: /bin/ls"],
+        &["with a slash: ./x"],
+        &["echo"],
+    ];
+    let expected = expected.map(|names| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>());
+    assert_eq!(ran, expected);
+}
