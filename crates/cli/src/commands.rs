@@ -143,7 +143,7 @@ async fn tool_preview(host: &Host, run: ToolRun) -> Exit {
 
 fn tool_finished(finished: &CallFinished, cancelled: bool) -> Exit {
     let end = if finished.text.ends_with('\n') { "" } else { "\n" };
-    term::out(&format!("{}{end}", finished.text));
+    term::out(&format!("{}{end}", term::foreign(&finished.text)));
     match finished.error {
         None => Exit::Done,
         Some(_) if cancelled => Exit::Cancelled,

@@ -88,7 +88,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
             let target = args.target.join(" ");
             match host.graph_query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
                 Ok(asked) if args.json => term::out(&format!("{}\n", asked.json)),
-                Ok(asked) => term::out(&asked.text),
+                Ok(asked) => term::out(&term::foreign(&asked.text)),
                 Err(error) => return Exit::host(&error),
             }
             Exit::Done
@@ -101,7 +101,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
                 (None, false) => Export::Lines,
             };
             match host.graph_export(&here(args.folder.as_ref()), &form) {
-                Ok(text) => term::out(&text),
+                Ok(text) => term::out(&term::foreign(&text)),
                 Err(error) => return Exit::host(&error),
             }
             Exit::Done

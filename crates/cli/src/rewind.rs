@@ -154,7 +154,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
         term::out(&format!("{}\n", Say::NoFiles.text(Language::find())));
     }
     for diff in &diffs {
-        term::out(&paint.diff(&diff.diff));
+        term::out(&paint.diff(&term::foreign(&diff.diff)));
     }
     Exit::Done
 }

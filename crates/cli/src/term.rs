@@ -21,6 +21,11 @@ pub(crate) fn out_bytes(bytes: &[u8]) {
     }
 }
 
+/// Text of files and commands that a program may want as it is: harmless on a terminal, untouched in a pipe.
+pub(crate) fn foreign(text: &str) -> std::borrow::Cow<'_, str> {
+    if std::io::stdout().is_terminal() { clean(text).into() } else { text.into() }
+}
+
 /// Why something that was printed is lost, if it is.
 pub(crate) fn lost_output() -> Option<&'static str> {
     LOST.get().map(String::as_str)
@@ -143,7 +148,61 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, is_hidden};
+
+    #[test]
+    fn of_ten_thousand_made_up_texts_no_control_gets_through() {
+        let pieces = [
+            "\u{1b}",
+            "[",
+            "]",
+            "31m",
+            "0;t",
+            "\u{7}",
+            "\\",
+            "P",
+            "_",
+            "^",
+            "X",
+            "c",
+            "(0",
+            "\u{9b}",
+            "\u{9d}",
+            "\u{90}",
+            "\r",
+            "\u{8}",
+            "\u{b}",
+            "\u{c}",
+            "\0",
+            "\u{7f}",
+            "\u{85}",
+            "\u{202e}",
+            "\u{200b}",
+            "\u{2066}",
+            "\u{feff}",
+            "\u{e0041}",
+            "a",
+            "é",
+            "中",
+            "\n",
+            "\t",
+            " ",
+            "~",
+            "@",
+            "\u{fffd}",
+        ];
+        let mut state: u64 = 42;
+        let mut roll = |sides: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % sides
+        };
+        for _ in 0..10_000 {
+            let count = 1 + roll(30);
+            let text: String = (0..count).map(|_| pieces[roll(pieces.len())]).collect();
+            let wrong = |c: char| (c.is_control() && !matches!(c, '\n' | '\t')) || is_hidden(c);
+            assert_eq!(clean(&text).chars().find(|c| wrong(*c)), None, "{text:?}");
+        }
+    }
 
     #[test]
     fn nothing_that_moves_the_cursor_or_hides_text_gets_through() {

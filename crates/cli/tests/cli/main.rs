@@ -23,6 +23,7 @@ mod runs;
 mod shell;
 mod store;
 mod surface;
+mod terminal;
 mod toolsets;
 mod trae_user;
 mod travel;
