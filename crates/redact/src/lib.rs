@@ -2,7 +2,10 @@
 //!
 //! Whatever is journalled, shown or sent to a model has passed here first, so a journal holds what the model saw and a
 //! replay is exact. A placeholder is `«secret:NAME»`. Only values that are known are replaced here; guessing by shape
-//! belongs to screens and logs.
+//! belongs to screens and logs. A value is also known by the clothes it usually travels in: base64, also in the middle of
+//! something longer, and percent-encoding.
+
+mod forms;
 
 use std::borrow::Cow;
 
@@ -20,8 +23,12 @@ pub struct Redactor {
 impl Redactor {
     /// Takes pairs of name and value. Short values are left alone.
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
+        let long = |(_, value): &(String, String)| value.len() >= SHORTEST;
+        let dressed = |(name, value): (String, String)| {
+            forms::of(&value).into_iter().map(move |form| (name.clone(), form))
+        };
         let secrets: Vec<(String, String)> =
-            secrets.into_iter().filter(|(_, value)| value.len() >= SHORTEST).collect();
+            secrets.into_iter().filter(long).flat_map(dressed).filter(long).collect();
         let finder = if secrets.is_empty() {
             None
         } else {
@@ -141,6 +148,24 @@ mod tests {
             out.extend(stream.finish());
             assert_eq!(String::from_utf8(out).unwrap(), redactor.text(text));
         }
+    }
+
+    #[test]
+    fn a_secret_is_known_in_its_usual_clothes() {
+        let redactor = Redactor::new([("KEY".to_owned(), "sk-12/345+67 8".to_owned())]);
+        for text in [
+            "sk-12/345+67 8",
+            "c2stMTIvMzQ1KzY3IDg=",
+            "dXNlcjpzay0xMi8zNDUrNjcgODp4",
+            "YTpzay0xMi8zNDUrNjcgOA==",
+            "url?k=sk-12%2F345%2B67%208&x",
+            "url?k=sk-12%2f345%2b67%208&x",
+            "url?k=sk-12%2F345%2B67+8&x",
+        ] {
+            let clean = redactor.text(text);
+            assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
+        }
+        assert_eq!(redactor.text("c2stMTIvMzQ"), "c2stMTIvMzQ", "a part of it is not it");
     }
 
     #[test]

@@ -14,6 +14,14 @@ fn keys() -> Vec<String> {
     (0..50).map(|n| format!("{}{:06}Zq{}", shapes[n % shapes.len()], n * 7919, "abcDEF0123456789")).collect()
 }
 
+/// What `base64` prints for a text, without what depends on the bytes after it.
+fn base64(text: &str) -> String {
+    let line = format!("printf %s '{text}' | base64 -w0");
+    let out = std::process::Command::new("bash").args(["-c", &line]).output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.trim_end_matches('=').chars().rev().skip(1).collect::<String>().chars().rev().collect()
+}
+
 fn files_with(folder: &Path, keys: &[String], found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -36,7 +44,7 @@ fn fifty_planted_keys_are_in_no_file_no_screen_and_no_process_line() {
     let repo = TempRepo::new(&[]);
     // The model's key is the first; the server repeats it in an error, a careless tool prints all others.
     let script = Script::new()
-        .answer(say("I look around.").call("c1", "bash", json!({ "command": "env; sleep 1; echo $SHOWN" })))
+        .answer(say("I look around.").call("c1", "bash", json!({ "command": "env; sleep 1; echo $SHOWN; for k in $(cat keys.txt); do printf %s \"$k\" | base64 -w0; printf '\\n%s\\n' \"https://h/?k=${k//-/%2D}&x=$k\"; printf %s \"u:$k:p\" | base64 -w0; echo; done" })))
         .answer(
             call("c2", "bash", json!({ "command": format!("echo {} > /dev/null; cat keys.txt", keys[3]) }))
                 .fails(
@@ -85,6 +93,11 @@ fn fifty_planted_keys_are_in_no_file_no_screen_and_no_process_line() {
         .filter(|line| !line.contains(&format!("use {} well", keys[2])))
         .collect();
     let ran = running.wait();
+    let encoded = keys.iter().flat_map(|key| {
+        let inside = base64(&format!("u:{key}:p"));
+        [base64(key), inside.get(4..inside.len() - 4).unwrap().to_owned()]
+    });
+    let keys: Vec<String> = keys.iter().cloned().chain(encoded).collect();
     let seen: Vec<&String> = keys.iter().filter(|key| lines.contains(*key)).collect();
     assert!(seen.is_empty(), "in a process line: {seen:?}");
     assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
