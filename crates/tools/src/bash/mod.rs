@@ -368,6 +368,23 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
     parts.join("\n")
 }
 
+/// What the next line will find.
+fn state(shell: &ShellData) -> Vec<String> {
+    let mut facts = Vec::new();
+    if shell.respawned {
+        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
+    }
+    if shell.moved || shell.respawned {
+        facts.push(format!("now in {}", shell.cwd));
+    }
+    match shell.jobs {
+        0 => {}
+        1 => facts.push("1 background process running".to_owned()),
+        jobs => facts.push(format!("{jobs} background processes running")),
+    }
+    facts
+}
+
 /// How the command ended, and what else the model must know to go on: one line.
 fn status(shell: &ShellData) -> String {
     let mut facts = vec![match shell.exit {
@@ -380,17 +397,7 @@ fn status(shell: &ShellData) -> String {
             "cancelled by the user: the command and its children were killed".to_owned()
         }
     }];
-    if shell.respawned {
-        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
-    }
-    if shell.moved || shell.respawned {
-        facts.push(format!("now in {}", shell.cwd));
-    }
-    match shell.jobs {
-        0 => {}
-        1 => facts.push("1 background process running".to_owned()),
-        jobs => facts.push(format!("{jobs} background processes running")),
-    }
+    facts.extend(state(shell));
     if let Some(asked) = shell.asked.filter(|asked| *asked != shell.seconds) {
         facts.push(format!("the timeout was {} seconds: {asked} is not from 1 to {LONGEST}", shell.seconds));
     }

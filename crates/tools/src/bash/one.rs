@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ID, shares};
+use super::{ID, shares, state};
 use crate::face::{Adapted, Checks, Face, Voice};
 use crate::outcome::{Data, ShellData};
 use crate::problem::Problem;
@@ -163,7 +163,10 @@ fn words(shell: &ShellData, cap: usize) -> String {
         });
         parts.extend(hint(shell, code, &stderr));
     }
-    parts.extend(state(shell));
+    let facts = state(shell);
+    if !facts.is_empty() {
+        parts.push(format!("[{}]", facts.join("; ")));
+    }
     parts.join("\n").trim_start_matches('\n').to_owned()
 }
 
@@ -178,23 +181,6 @@ fn hint(shell: &ShellData, code: i32, stderr: &str) -> Option<String> {
         )),
         Category::ExecutionError => None,
     }
-}
-
-/// What else the model must know to go on.
-fn state(shell: &ShellData) -> Option<String> {
-    let mut facts = Vec::new();
-    if shell.respawned {
-        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
-    }
-    if shell.moved || shell.respawned {
-        facts.push(format!("now in {}", shell.cwd));
-    }
-    match shell.jobs {
-        0 => {}
-        1 => facts.push("1 background process running (see `jobs`)".to_owned()),
-        jobs => facts.push(format!("{jobs} background processes running (see `jobs`)")),
-    }
-    (!facts.is_empty()).then(|| format!("[{}]", facts.join("; ")))
 }
 
 #[cfg(test)]

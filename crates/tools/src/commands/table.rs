@@ -91,7 +91,7 @@ struct EditWords {
 #[derive(Deserialize, JsonSchema)]
 struct JsonWords {
     /// What to do.
-    operation: JsonOperation,
+    operation: data::Operation,
     /// JSON, TOML or YAML file.
     file_path: String,
     /// Which values, as a JSONPath: `$.a.b`, `$..name`.
@@ -103,15 +103,6 @@ struct JsonWords {
     /// Format the whole file anew, instead of keeping it as it is.
     #[serde(default)]
     pretty_print: Option<bool>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum JsonOperation {
-    View,
-    Set,
-    Add,
-    Remove,
 }
 
 #[derive(JsonSchema)]
@@ -261,12 +252,6 @@ pub(crate) static COMMANDS: [Command; 15] = [
         adapt: |given| {
             let JsonWords { operation, file_path, json_path, value, pretty_print } =
                 arguments(Value::Object(given))?;
-            let operation = match operation {
-                JsonOperation::View => "view",
-                JsonOperation::Set => "set",
-                JsonOperation::Add => "add",
-                JsonOperation::Remove => "remove",
-            };
             let pretty = pretty_print.unwrap_or(false);
             one(
                 data::ID,

@@ -8,7 +8,8 @@ use lathe_edit::{Text, rewrite};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
 use lathe_workspace::{Expect, FileKind, FileOp};
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::commit::commit;
@@ -20,7 +21,7 @@ use crate::view::LARGEST;
 
 pub(crate) const ID: &str = "data";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Operation {
     View,

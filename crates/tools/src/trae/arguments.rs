@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::{EDIT_TOOL, check};
+use crate::data::Operation;
 use crate::face::Adapted;
 use crate::problem::Problem;
 use crate::{data, edit, think, view, write};
@@ -72,20 +73,10 @@ pub(super) struct Thinking {
 }
 
 #[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[allow(dead_code)]
-pub(super) enum JsonOperation {
-    View,
-    Set,
-    Add,
-    Remove,
-}
-
-#[derive(JsonSchema)]
 #[allow(dead_code)]
 pub(super) struct JsonEdit {
     /// What to do: `view`, `set`, `add` or `remove`.
-    operation: JsonOperation,
+    operation: Operation,
     /// Absolute path of the file.
     file_path: String,
     /// JSONPath of the value; needed for all but `view`.
