@@ -9,7 +9,8 @@ use lathe_protocol::OutputStream;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator};
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -50,12 +51,12 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let exit = match args.line {
-        Some(line) => one(&mut shell, &line).await,
+        Some(line) => one(&mut shell, &line, At::CommandLine).await,
         None if std::io::stdin().is_terminal() => talk(host, &mut shell).await,
         None => {
             let mut script = String::new();
             match std::io::stdin().read_to_string(&mut script) {
-                Ok(_) => one(&mut shell, &script).await,
+                Ok(_) => one(&mut shell, &script, At::CommandLine).await,
                 Err(error) => Exit::failed(&format!("standard input cannot be read: {error}")),
             }
         }
@@ -64,8 +65,15 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
     exit
 }
 
+/// Where a line was given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Prompt,
+    CommandLine,
+}
+
 /// One line, to its exit code. Ctrl-C ends the line.
-async fn one(shell: &mut PersonShell, line: &str) -> Exit {
+async fn one(shell: &mut PersonShell, line: &str, at: At) -> Exit {
     let cancel = CancellationToken::new();
     let mut interrupts = signal(SignalKind::interrupt()).ok();
     let interrupted = async {
@@ -76,22 +84,31 @@ async fn one(shell: &mut PersonShell, line: &str) -> Exit {
             None => std::future::pending().await,
         }
     };
-    let running = shell.run(line, &cancel, |stream, bytes| match stream {
-        OutputStream::Stdout => term::out_bytes(bytes),
-        OutputStream::Stderr => term::err_bytes(bytes),
+    let mut ended = true;
+    let running = shell.run(line, &cancel, |stream, bytes| {
+        ended = bytes.last().is_none_or(|byte| *byte == b'\n');
+        match stream {
+            OutputStream::Stdout => term::out_bytes(bytes),
+            OutputStream::Stderr => term::err_bytes(bytes),
+        }
     });
-    tokio::pin!(running);
+    let mut running = Box::pin(running);
     let ran = tokio::select! {
         ran = &mut running => ran,
         () = interrupted => {
             cancel.cancel();
-            let ran = running.await;
+            let ran = (&mut running).await;
             if ran.is_ok() {
                 return Exit::Cancelled;
             }
             ran
         }
     };
+    drop(running);
+    if at == At::Prompt && !ended {
+        // The prompt would be drawn over it.
+        term::out("\n");
+    }
     match ran {
         Ok(ShellLine::Ended { code }) => Exit::Line(u8::try_from(code).unwrap_or(1)),
         Ok(ShellLine::Denied(reason)) => {
@@ -137,7 +154,7 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
                     break;
                 }
                 None if line.trim().is_empty() => {}
-                None => last = one(shell, &line).await,
+                None => last = one(shell, &line, At::Prompt).await,
             },
             Err(ReadlineError::Interrupted) => last = Exit::Cancelled,
             Err(_) => break,
@@ -183,10 +200,23 @@ fn names(shell: &PersonShell) -> Vec<String> {
 }
 
 /// Completes commands at the beginning of a command, names of files elsewhere.
-#[derive(Helper, Hinter, Highlighter, Validator)]
+#[derive(Helper, Hinter, Highlighter)]
 struct Words {
     commands: Vec<String>,
     files: FilenameCompleter,
+}
+
+impl Validator for Words {
+    /// Asks bash whether the text is whole; it reads it and runs nothing.
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let read = std::process::Command::new("/bin/bash").args(["-n", "-c", context.input()]).output();
+        let said = read.map(|read| String::from_utf8_lossy(&read.stderr).into_owned()).unwrap_or_default();
+        let unfinished = ["unexpected end of file", "unexpected EOF", "delimited by end-of-file"];
+        Ok(match unfinished.iter().any(|words| said.contains(words)) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
 }
 
 impl Completer for Words {

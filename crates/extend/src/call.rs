@@ -1,7 +1,9 @@
 //! One call of a tool that was found.
 
+use std::path::Path;
+
 use lathe_protocol::Raw;
-use lathe_workspace::{CaptureEnd, CaptureLimits, Captured, Ended, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Captured, Ended, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
 use crate::Program;
@@ -9,10 +11,57 @@ use crate::Program;
 /// Bytes kept of each stream: more than the model is shown.
 const KEEP: usize = 1 << 20;
 
+/// Bytes kept of each stream of a command, which another may read.
+const COMMAND_KEEP: usize = 64 << 20;
+
 /// Bytes shown of each stream of a call that failed.
 const SHOWN: usize = 16_000;
 
+/// What a tool printed, and the code it ended with as a shell tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRan {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub code: u8,
+}
+
+/// The code of a program that took too long.
+const TIMED_OUT: u8 = 124;
+
 impl Program {
+    /// The tool as a command in a folder: its streams and its exit code.
+    pub async fn run(
+        &self,
+        name: &str,
+        arguments: &Raw,
+        folder: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<ToolRan, String> {
+        let limits = CaptureLimits { time: self.call_time, keep: COMMAND_KEEP };
+        let what = self.spawn(&self.call_command, &[name]).map_err(|error| error.to_string())?;
+        let what = Spawn { cwd: folder.to_owned(), ..what };
+        let input = arguments.get().as_bytes();
+        let ran = capture(&*self.processes, what, input, limits, cancel.cancelled()).await;
+        let mut ran = ran.map_err(|error| error.to_string())?;
+        let code = match ran.end {
+            CaptureEnd::Ended(Ended::Code(code)) => u8::try_from(code).unwrap_or(1),
+            CaptureEnd::Ended(Ended::Signal(signal)) => {
+                128_u8.saturating_add(u8::try_from(signal).unwrap_or(0))
+            }
+            CaptureEnd::TimedOut => {
+                let seconds = self.call_time.as_secs();
+                ran.stderr.extend(format!("timed out after {seconds} seconds\n").into_bytes());
+                TIMED_OUT
+            }
+            CaptureEnd::Stopped => return Err("cancelled".to_owned()),
+        };
+        if ran.cut {
+            let words = format!("only {} MiB of each stream are kept\n", COMMAND_KEEP >> 20);
+            ran.stderr.extend(words.into_bytes());
+        }
+        Ok(ToolRan { stdout: ran.stdout, stderr: ran.stderr, code })
+    }
+
     /// What the tool printed. Anything on standard error, an exit code other than 0 and a signal are failures, whose text
     /// is what the model is told.
     pub async fn call(

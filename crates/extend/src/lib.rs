@@ -20,6 +20,7 @@ use std::time::Duration;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
+pub use call::ToolRan;
 pub use declaration::{DiscoveredTool, declared};
 pub use error::ExtendError;
 

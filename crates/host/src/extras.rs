@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_extend::Program;
+use lathe_extend::{Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
-use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ToolAbout, Toolbox};
+use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
 use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
 
@@ -59,6 +59,13 @@ impl Extras {
     /// All tools that are not Lathe's own.
     pub(crate) async fn outside(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let mut tools = self.discovered(root).await?;
+        tools.extend(self.declared(root, home)?);
+        Ok(tools)
+    }
+
+    /// What is declared in files: nobody's program is started for it.
+    pub(crate) fn declared(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+        let mut tools = Vec::new();
         for field in &self.fields {
             tools.extend(field.read(root, home)?);
         }
@@ -146,6 +153,19 @@ impl Provider for Discovered {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<String, String>> {
         Box::pin(async move { self.0.call(name, &arguments, cancel).await })
+    }
+
+    fn run<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Raw,
+        folder: &'a Path,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<ProviderRan, String>> {
+        Box::pin(async move {
+            let ToolRan { stdout, stderr, code } = self.0.run(name, &arguments, folder, cancel).await?;
+            Ok(ProviderRan { stdout, stderr, code })
+        })
     }
 
     fn program(&self) -> String {

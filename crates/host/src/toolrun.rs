@@ -95,8 +95,12 @@ impl Host {
         }
         self.home().make()?;
         // Nobody's program is started for a tool of our own.
-        let outside =
-            if built_in { Vec::new() } else { run.extras.outside(&folder, self.home().path()).await? };
+        let home = self.home().path();
+        let outside = if built_in {
+            run.extras.declared(&folder, home)?
+        } else {
+            run.extras.outside(&folder, home).await?
+        };
         let services = self.services(&folder, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);

@@ -51,7 +51,7 @@ command_not_found_handle() {
 const READ: &str = r#"
 read() {
   case " $@" in
-  *' -'[!-0-9]*) \builtin read "$@" ;;
+  *' -'[a-zA-Z]*) \builtin read "$@" ;;
   *' --'[a-z]* | *[./]* | *' ~'*) BIN/ax run read "$@" ;;
   *) \builtin read "$@" ;;
   esac

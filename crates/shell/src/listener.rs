@@ -90,7 +90,8 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     };
     let (io, mut end) = CommandIo::pair();
     let mut answer = pin!(caught(&shared.host, call, io));
-    match carry(&mut frames, &mut replies, &mut end, answer.as_mut()).await {
+    let mut answered = None;
+    match carry(&mut frames, &mut replies, &mut end, answer.as_mut(), &mut answered).await {
         Ok(Some(code)) => {
             replies.put(Reply::Exit(code)).await?;
             replies.flush().await
@@ -100,7 +101,10 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
             // Without its other end the host learns that nobody hears it.
             drop(end);
             cancel.cancel();
-            let _ = timeout(WIND_UP, answer).await;
+            // One that has answered must not be asked again.
+            if answered.is_none() {
+                let _ = timeout(WIND_UP, answer).await;
+            }
             Err(error)
         }
     }
@@ -136,14 +140,14 @@ async fn carry(
     replies: &mut Replies<OwnedWriteHalf>,
     end: &mut CommandEnd,
     mut answer: Pin<&mut impl Future<Output = Option<u8>>>,
+    answered: &mut Option<Option<u8>>,
 ) -> io::Result<Option<u8>> {
     let mut is_asked = false;
-    let mut answered = None;
     loop {
         tokio::select! {
             // First what the host does, then what it says, and what it said only when it has nothing to add.
             biased;
-            code = &mut answer, if answered.is_none() => answered = Some(code),
+            code = &mut answer, if answered.is_none() => *answered = Some(code),
             said = end.hear() => match said {
                 Some(Said::Out(bytes)) => replies.put(Reply::Out(&bytes)).await?,
                 Some(Said::Err(bytes)) => replies.put(Reply::Err(&bytes)).await?,
@@ -151,13 +155,16 @@ async fn carry(
                     is_asked = true;
                     replies.put(Reply::WantsInput).await?;
                 }
-                None => match answered {
+                None => match *answered {
                     Some(code) => return Ok(code),
                     // It has given up its streams and still thinks about its code.
                     None => {
                         replies.flush().await?;
                         tokio::select! {
-                            code = &mut answer => return Ok(code),
+                            code = &mut answer => {
+                                *answered = Some(code);
+                                return Ok(code);
+                            }
                             _ = frames.piece() => return Err(io::ErrorKind::BrokenPipe.into()),
                         }
                     }

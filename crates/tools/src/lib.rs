@@ -52,7 +52,7 @@ mod write;
 pub use bash::run_line;
 pub use check::{CheckRule, Checks};
 pub use commands::{Judge, Ledger, Notebook, Recalled};
-pub use outside::{Domain, Layer, OutsideTool, Provider};
+pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};

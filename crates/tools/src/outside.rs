@@ -23,8 +23,31 @@ pub trait Provider: Send + Sync {
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<String, String>>;
 
+    /// Calls it as a command: its own bytes on both streams, and its exit code. Whoever has no streams answers with text.
+    fn run<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: Raw,
+        _folder: &'a Path,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<ProviderRan, String>> {
+        Box::pin(async move {
+            let text = self.call(name, arguments, cancel).await?;
+            let ended = if text.is_empty() || text.ends_with('\n') { text } else { format!("{text}\n") };
+            Ok(ProviderRan { stdout: ended.into_bytes(), stderr: Vec::new(), code: 0 })
+        })
+    }
+
     /// The program it starts, for the gate.
     fn program(&self) -> String;
+}
+
+/// What a command of somebody else's came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderRan {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    pub code: u8,
 }
 
 /// One tool that joins.

@@ -156,7 +156,7 @@ pub trait RoutedTool {
     /// One line, or everything the schema knows.
     fn help(&self, verbose: bool) -> String {
         if verbose {
-            let grammar = crate::commands::Grammar::of(&self.schema(), &[], None);
+            let grammar = crate::commands::Grammar::by_schema(&self.schema());
             crate::commands::whole_help(self.name(), self.description(), &grammar)
         } else {
             format!("{}: {}", self.name(), self.description())

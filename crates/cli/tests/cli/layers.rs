@@ -353,3 +353,36 @@ fn what_commands_changed_is_taken_back_with_their_line() {
     back("0");
     assert_eq!(repo.read("a.txt"), "one\n");
 }
+
+#[test]
+fn a_program_of_a_domain_has_its_own_folder_streams_and_code() {
+    let (lathe, repo) = (lathe(), files());
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    let home = lathe.home().display().to_string();
+    let config = format!("[field.mine]\ntools = \"mine.json\"\ncommand = \"bash {home}/mine.sh\"\n");
+    std::fs::write(lathe.home().join("config.toml"), config).unwrap();
+    let names = r#"{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}"#;
+    let tools = format!(
+        r#"[{{"name":"where"}},{{"name":"much"}},{{"name":"fails"}},{{"name":"bytes"}},{{"name":"names","parameters":{names}}}]"#
+    );
+    std::fs::write(lathe.home().join("mine.json"), tools).unwrap();
+    let script = "case ${@: -1} in where) pwd;; much) seq 200000;; fails) echo out; echo err >&2; exit 7;; bytes) printf 'a\\377\\000b';; names) cat;; esac";
+    std::fs::write(lathe.home().join("mine.sh"), script).unwrap();
+    for (line, code, out) in [
+        ("cd sub; field:mine:where | sed 's|.*/||'", 0, "sub\n"),
+        ("field:mine:much | head -1", 0, "1\n"),
+        ("field:mine:much | tail -1", 0, "200000\n"),
+        ("field:mine:much > /dev/full; true", 0, ""),
+        ("field:mine:fails 2>/dev/null; echo rc $?", 0, "out\nrc 7\n"),
+        ("field:mine:fails 2>&1 >/dev/null | cat", 0, "err\n"),
+        ("field:mine:bytes | od -An -tx1 | tr -d ' '", 0, "61ff0062\n"),
+        ("ls *.md | xargs field:mine:names", 0, "{\"names\":[\"b.md\",\"c.md\"]}"),
+    ] {
+        let ran = lathe.clone().in_dir(repo.path()).args(["shell", "-c", line]).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, out), "{line}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("panic"), "{line}: {}", ran.stderr);
+    }
+    let tool = json!({ "command": "field:mine:fails" }).to_string();
+    let ran = lathe.clone().in_dir(repo.path()).args(["tool", "run", "Bash", "--json", &tool]).run();
+    assert!(ran.stdout.contains("Command failed with exit code 7"), "{}", ran.stdout);
+}

@@ -135,7 +135,11 @@ impl Invocation for Line {
             let line = Arc::new(LineContext::new(context.clone(), permit.granted().clone()));
             context.services.begin_line(Arc::clone(&line));
             match self.direct(&context).await {
-                Some(data) => Outcome { changes: line.take_changes(), ..data.map(Data::Shell).into() },
+                Some(data) => Outcome {
+                    changes: line.take_changes(),
+                    seen: line.take_seen(),
+                    ..data.map(Data::Shell).into()
+                },
                 None => self.tracked(&context, &line).await,
             }
         })
@@ -154,6 +158,7 @@ impl Line {
             self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         let own = line.take_changes();
+        outcome.seen = line.take_seen();
         match tracking.after().await {
             Ok(mut compared) => {
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.

@@ -1,11 +1,14 @@
 //! What the commands of a line share with the call whose line it is.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use lathe_changes::TreeChange;
 use lathe_policy::Gate;
-use lathe_protocol::{Actor, Boxed, CallId, CommandRan, Decision, Effects, Mode, Raw, SeenFile, Verdict};
+use lathe_protocol::{
+    Actor, Boxed, CallId, CommandRan, Decision, Digest, Effects, Mode, Raw, SeenFile, Verdict,
+};
 
 use crate::tool::RunContext;
 
@@ -59,8 +62,8 @@ pub struct Notebook(Mutex<Notes>);
 
 #[derive(Default)]
 struct Notes {
-    seen: std::collections::BTreeMap<String, lathe_protocol::Digest>,
-    memory: std::collections::BTreeMap<String, Raw>,
+    seen: BTreeMap<String, Digest>,
+    memory: BTreeMap<String, Raw>,
 }
 
 impl Ledger for Notebook {
@@ -95,12 +98,13 @@ pub(crate) struct LineContext {
     pub(crate) context: RunContext,
     pub(crate) granted: Effects,
     changes: Mutex<Vec<TreeChange>>,
+    seen: Mutex<BTreeMap<String, Digest>>,
     ran: AtomicUsize,
 }
 
 impl LineContext {
     pub(crate) fn new(context: RunContext, granted: Effects) -> Self {
-        Self { context, granted, changes: Mutex::default(), ran: AtomicUsize::new(0) }
+        Self { context, granted, changes: Mutex::default(), seen: Mutex::default(), ran: AtomicUsize::new(0) }
     }
 
     /// Counts one more command; whether it is still to be written down by itself.
@@ -125,6 +129,17 @@ impl LineContext {
                 None => all.push(change.clone()),
             }
         }
+    }
+
+    pub(crate) fn saw(&self, seen: &[SeenFile]) {
+        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(seen.iter().map(|seen| (seen.path.clone(), seen.hash.clone())));
+    }
+
+    /// The files as the line's commands saw or left them, also those that were not written down one by one.
+    pub(crate) fn take_seen(&self) -> Vec<SeenFile> {
+        let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        seen.into_iter().map(|(path, hash)| SeenFile { path, hash }).collect()
     }
 
     /// What the line's commands changed, by their own account.

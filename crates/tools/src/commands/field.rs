@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use lathe_protocol::{Kind, edit_distance};
+use lathe_protocol::{Raw, edit_distance};
 use regex::RegexBuilder;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ impl AgentCommands {
             return running.complain(&words, code::UNKNOWN).await;
         };
         let schema = found.schema.to_value().unwrap_or_default();
-        let grammar = Grammar::of(&schema, &[], None);
+        let grammar = Grammar::by_schema(&schema);
         let description = found.description.trim();
         let mut given = match grammar.read(&running.words) {
             Err(wrong) => return running.misused(&wrong, &grammar).await,
@@ -106,13 +106,26 @@ impl AgentCommands {
         if let Err(wrong) = crate::validate::check(&schema, &arguments) {
             return running.misused(&format!("Validation errors:\n{wrong}"), &grammar).await;
         }
-        let invocation = match found.build(arguments, &running.call.cwd) {
+        let invocation = match found.build(arguments.clone(), &running.call.cwd) {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
         };
-        match running.allowed("outside", invocation, Kind::Other).await {
-            Ok(outcome) => running.told(outcome).await,
-            Err(code) => code,
+        if let Err(code) = running.decide(&invocation.effects()).await {
+            return code;
+        }
+        running.left.tool = Some("outside");
+        let Ok(arguments) = Raw::from_serialize(&arguments) else { return code::USAGE };
+        let (folder, cancel) = (running.call.cwd.clone(), running.call.cancel.clone());
+        match found.provider.run(&found.original, arguments, &folder, &cancel).await {
+            Ok(ran) => {
+                running.say(ran.stdout).await;
+                if !ran.stderr.is_empty() {
+                    let _ = running.io.err(ran.stderr).await;
+                }
+                ran.code
+            }
+            Err(_) if cancel.is_cancelled() => code::CANCELLED,
+            Err(message) => running.complain(&message, code::FAILED).await,
         }
     }
 
@@ -165,8 +178,7 @@ impl AgentCommands {
         rows.extend(own.map(|(name, about)| (name.to_owned(), format!("{name}: {about}\n"))));
         rows.extend(self.field.all().iter().map(|tool| (tool.command(), row_of(tool))));
         let pattern = running.words.join(" ");
-        let found: String =
-            rows.into_iter().filter(|(name, row)| matches(&pattern, name, row)).map(|(_, row)| row).collect();
+        let found = matching(&pattern, rows);
         if found.is_empty() {
             return running.complain(&format!("no command matches {pattern:?}"), code::FAILED).await;
         }
@@ -178,17 +190,25 @@ fn row_of(tool: &OutsideTool) -> String {
     help::brief(&tool.command(), tool.description.trim().lines().next().unwrap_or_default())
 }
 
-/// A part of the name or description, a glob of the name, or a regular expression; never told apart by case.
-fn matches(pattern: &str, name: &str, row: &str) -> bool {
-    let (folded, row_folded) = (pattern.to_lowercase(), row.to_lowercase());
-    if pattern.is_empty() || row_folded.contains(&folded) {
-        return true;
-    }
+/// Whether a name, or its row, fits.
+type Way<'a> = &'a dyn Fn(&str, &str) -> bool;
+
+/// The rows whose name or description has the pattern in it; else those whose name fits it as a glob; else as a regular
+/// expression. Never told apart by case.
+fn matching(pattern: &str, rows: Vec<(String, String)>) -> String {
+    let folded = pattern.to_lowercase();
     let glob = globset::GlobBuilder::new(&folded).literal_separator(false).build();
-    if glob.is_ok_and(|glob| glob.compile_matcher().is_match(name.to_lowercase())) {
-        return true;
-    }
-    RegexBuilder::new(pattern).case_insensitive(true).build().is_ok_and(|regex| regex.is_match(row))
+    let glob = glob.map(|glob| glob.compile_matcher());
+    let regex = RegexBuilder::new(pattern).case_insensitive(true).build();
+    let ways: [Way<'_>; 3] = [
+        &|_, row| row.to_lowercase().contains(&folded),
+        &|name, _| glob.as_ref().is_ok_and(|glob| glob.is_match(name.to_lowercase())),
+        &|_, row| regex.as_ref().is_ok_and(|regex| regex.is_match(row.trim_end())),
+    ];
+    let found = |way: &Way<'_>| -> String {
+        rows.iter().filter(|(name, row)| way(name, row)).map(|(_, row)| row.as_str()).collect()
+    };
+    ways.iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -196,22 +216,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_a_part_a_glob_or_a_regular_expression() {
-        let row = "mcp:git:commit: Record changes\n";
+    fn a_pattern_is_a_part_else_a_glob_else_a_regular_expression() {
+        let names = ["mcp:git:commit", "field:units:length", "view"];
         for (pattern, expected) in [
-            ("", true),
-            ("git", true),
-            ("GIT", true),
-            ("record", true),
-            ("*commit*", true),
-            ("mcp:*", true),
-            ("mcp:.*", true),
-            ("^mcp:git:", true),
-            ("commit$", false),
-            ("push", false),
-            ("(", false),
+            ("", &names[..]),
+            ("git", &names[..1]),
+            ("GIT", &names[..1]),
+            ("about", &names[..]),
+            ("*commit*", &names[..1]),
+            ("mcp:*", &names[..1]),
+            ("fie*", &names[1..2]),
+            ("field:*:l*", &names[1..2]),
+            ("mcp:.*", &names[..1]),
+            ("^mcp:git:", &names[..1]),
+            ("push", &[]),
+            ("(", &[]),
         ] {
-            assert_eq!(matches(pattern, "mcp:git:commit", row), expected, "{pattern}");
+            let rows = names.map(|name| (name.to_owned(), format!("{name}: About it.\n"))).to_vec();
+            let expected: String = expected.iter().map(|name| format!("{name}: About it.\n")).collect();
+            assert_eq!(matching(pattern, rows), expected, "{pattern}");
         }
     }
 }

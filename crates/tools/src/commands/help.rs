@@ -11,11 +11,12 @@ pub(crate) fn usage(name: &str, grammar: &Grammar) -> String {
     let mut words = vec![name.to_owned()];
     let required = grammar.parameters.iter().filter(|parameter| parameter.required);
     words.extend(required.map(|parameter| {
-        let more = if Some(parameter.name.as_str()) == grammar.rest { "..." } else { "" };
+        let more = if Some(&parameter.name) == grammar.rest.as_ref() { "..." } else { "" };
         format!("<{}>{more}", parameter.name)
     }));
-    let rest = grammar.rest.filter(|rest| !grammar.parameters.iter().any(|p| p.required && p.name == *rest));
-    words.extend(rest.map(|rest| format!("[{rest}...]")));
+    let optional = |name: &&String| grammar.parameters.iter().any(|p| !p.required && p.name == **name);
+    words.extend(grammar.positions.iter().filter(optional).map(|name| format!("[{name}]")));
+    words.extend(grammar.rest.iter().filter(optional).map(|rest| format!("[{rest}...]")));
     if grammar.parameters.iter().any(|parameter| !parameter.required) {
         words.push("[OPTIONS]".to_owned());
     }

@@ -142,7 +142,7 @@ impl AgentCommands {
             return running.complain(&words, code::UNKNOWN).await;
         };
         let schema = (command.schema)().to_value().unwrap_or_default();
-        let grammar = Grammar::of(&schema, command.short, command.rest);
+        let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
         let given = match grammar.read(&running.words) {
             Err(wrong) => return running.misused(&wrong, &grammar).await,
             Ok(Request::Help { whole: false }) => {
@@ -153,7 +153,7 @@ impl AgentCommands {
             }
             Ok(Request::Run(given)) => given,
         };
-        let mut given = match running.filled(given, command).await {
+        let mut given = match running.filled(given, command, &grammar).await {
             Ok(given) => given,
             Err(wrong) => return running.misused(&wrong, &grammar).await,
         };
@@ -252,6 +252,7 @@ impl Running {
             self.note(told.trim_start_matches('\n')).await;
         }
         self.line.changed(&outcome.changes);
+        self.line.saw(&outcome.seen);
         self.left.changes.append(&mut outcome.changes);
         self.left.seen.append(&mut outcome.seen);
         self.left.memory = outcome.memory.take().or(self.left.memory.take());
@@ -287,7 +288,9 @@ impl Running {
         let context = &self.line.context;
         let recalled = context.ledger.recall(tool, paths).await;
         RunContext {
-            seen: recalled.seen,
+            // A shell's user knows that other commands of the line change files too, and an edit says the text it changes:
+            // what was seen before is no reason to refuse.
+            seen: Vec::new(),
             memory: recalled.memory,
             cancel: self.call.cancel.clone(),
             ..context.clone()
@@ -329,12 +332,16 @@ impl Running {
     }
 
     /// What stands on standard input, where the words left it to that.
-    async fn filled(&mut self, mut given: Given, command: &Command) -> Result<Given, String> {
+    async fn filled(
+        &mut self,
+        mut given: Given,
+        command: &Command,
+        grammar: &Grammar,
+    ) -> Result<Given, String> {
         if given.from_input {
             let text = String::from_utf8(self.input().await?)
                 .map_err(|_| "--json: standard input is not UTF-8".to_owned())?;
-            given.arguments.extend(typed::object(&text)?);
-            given.missing.retain(|name| !given.arguments.contains_key(name));
+            grammar.whole(&text, &mut given)?;
             return Ok(given);
         }
         let Some(parameter) = command.input.filter(|name| !given.arguments.contains_key(*name)) else {

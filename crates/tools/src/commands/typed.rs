@@ -49,8 +49,10 @@ pub(crate) struct Grammar {
     pub(crate) parameters: Vec<Parameter>,
     /// One-letter options.
     pub(crate) short: &'static [(char, &'static str)],
+    /// The parameters that words without a name go to, in order.
+    pub(crate) positions: Vec<String>,
     /// The parameter that takes every further word.
-    pub(crate) rest: Option<&'static str>,
+    pub(crate) rest: Option<String>,
 }
 
 /// What the words ask for.
@@ -73,52 +75,43 @@ pub(crate) struct Given {
 }
 
 impl Grammar {
+    /// The grammar of a command in a table.
     pub(crate) fn of(
         schema: &Value,
         short: &'static [(char, &'static str)],
-        rest: Option<&'static str>,
+        positions: &[&str],
+        rest: Option<&str>,
     ) -> Self {
-        let required: Vec<&str> = schema
-            .get("required")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
-        let properties = schema.get("properties").and_then(Value::as_object);
-        let parameters = properties.into_iter().flatten().map(|(name, property)| Parameter {
-            name: name.clone(),
-            kind: kind(property),
-            about: property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            required: required.contains(&name.as_str()),
-            allowed: allowed(property),
-            default: property.get("default").cloned(),
-        });
-        Self { parameters: parameters.collect(), short, rest }
-    }
-
-    /// The parameters a word without a name can mean, in order: the required ones, then the others as they are declared.
-    pub(crate) fn positions(&self) -> impl Iterator<Item = &Parameter> {
-        let rest = move |parameter: &&Parameter| Some(parameter.name.as_str()) != self.rest;
-        let required = self.parameters.iter().filter(|parameter| parameter.required).filter(rest);
-        let others = self.parameters.iter().filter(|parameter| !parameter.required).filter(rest);
-        let surplus = self.rest.is_none();
-        required.chain(others.filter(move |_| surplus))
-    }
-
-    pub(crate) fn read(&self, words: &[String]) -> Result<Request, String> {
-        // `--flag true` is how many a model says it, and how a text that is `true` is given too: the reading in which
-        // nothing required is missing wins.
-        match self.read_as(words, FlagValue::Next)? {
-            Request::Run(given) if !given.missing.is_empty() => self.read_as(words, FlagValue::Never),
-            request => Ok(request),
+        Self {
+            parameters: parameters(schema),
+            short,
+            positions: positions.iter().map(|name| (*name).to_owned()).collect(),
+            rest: rest.map(str::to_owned),
         }
     }
 
-    fn read_as(&self, words: &[String], flags: FlagValue) -> Result<Request, String> {
+    /// The grammar of a schema that is not ours: words go to what is required, and to the last of it again and again if
+    /// that is a list.
+    pub(crate) fn by_schema(schema: &Value) -> Self {
+        let parameters = parameters(schema);
+        let mut positions: Vec<String> = parameters
+            .iter()
+            .filter(|parameter| parameter.required)
+            .map(|parameter| parameter.name.clone())
+            .collect();
+        let is_list = |name: &String| {
+            parameters
+                .iter()
+                .any(|parameter| parameter.name == *name && parameter.kind == ParameterKind::List)
+        };
+        let rest = positions.pop_if(|last| is_list(last));
+        Self { parameters, short: &[], positions, rest }
+    }
+
+    pub(crate) fn read(&self, words: &[String]) -> Result<Request, String> {
         let mut given = Given::default();
         let mut plain: Vec<&str> = Vec::new();
-        let mut words = words.iter().map(String::as_str).peekable();
+        let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
             match word {
                 "--" => plain.extend(words.by_ref()),
@@ -128,7 +121,7 @@ impl Grammar {
                     let value = if word == "--json" { words.next() } else { Some("-") };
                     match value {
                         Some("-") => given.from_input = true,
-                        Some(text) => given.arguments.extend(object(text)?),
+                        Some(text) => self.whole(text, &mut given)?,
                         None => return Err("--json needs a JSON object, or - for standard input".to_owned()),
                     }
                 }
@@ -137,11 +130,11 @@ impl Grammar {
                         Some((name, value)) => (name, Some(value)),
                         None => (word.trim_start_matches('-'), None),
                     };
-                    self.option(name, value, &mut words, flags, &mut given)?;
+                    self.option(name, value, &mut words, &mut given)?;
                 }
                 _ if word.len() > 1 && word.starts_with('-') => {
                     let name = self.letter(word)?;
-                    self.option(name, None, &mut words, flags, &mut given)?;
+                    self.option(name, None, &mut words, &mut given)?;
                 }
                 _ => plain.push(word),
             }
@@ -160,6 +153,34 @@ impl Grammar {
         Ok(Request::Run(given))
     }
 
+    /// All arguments as one JSON object: each must be known, and of its kind.
+    pub(crate) fn whole(&self, text: &str, given: &mut Given) -> Result<(), String> {
+        for (name, mut value) in object(text)? {
+            let Some(parameter) = self.parameters.iter().find(|parameter| parameter.name == name) else {
+                return Err(self.unknown(&name));
+            };
+            if let (ParameterKind::List, Value::String(_)) = (parameter.kind, &value) {
+                value = Value::Array(vec![value]);
+            }
+            let fits = match parameter.kind {
+                ParameterKind::Text => value.is_string(),
+                ParameterKind::Integer => value.is_i64() || value.is_u64(),
+                ParameterKind::Number => value.is_number(),
+                ParameterKind::Flag => value.is_boolean(),
+                ParameterKind::List => {
+                    value.as_array().is_some_and(|all| !parameter.required || !all.is_empty())
+                }
+                ParameterKind::Json => true,
+            };
+            if !fits {
+                return Err(format!("--json: {name} must be {}, not {value}", parameter.kind.as_str()));
+            }
+            given.arguments.insert(name, value);
+        }
+        given.missing.retain(|name| !given.arguments.contains_key(name));
+        Ok(())
+    }
+
     fn letter(&self, word: &str) -> Result<&'static str, String> {
         let known = self.short.iter().find(|(letter, _)| word.chars().skip(1).eq([*letter]));
         known.map(|(_, name)| *name).ok_or_else(|| {
@@ -171,8 +192,7 @@ impl Grammar {
         &self,
         name: &str,
         value: Option<&'a str>,
-        words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
-        flags: FlagValue,
+        words: &mut impl Iterator<Item = &'a str>,
         given: &mut Given,
     ) -> Result<(), String> {
         let name = name.replace('-', "_");
@@ -187,24 +207,21 @@ impl Grammar {
         let Some(parameter) = named(&name) else { return Err(self.unknown(&name)) };
         let text = match (value, parameter.kind) {
             (Some(value), _) => value,
-            (None, ParameterKind::Flag) => {
-                let says = words.peek().copied().filter(|word| matches!(*word, "true" | "false"));
-                match (flags, says) {
-                    (FlagValue::Next, Some(_)) => words.next().unwrap_or("true"),
-                    (FlagValue::Next | FlagValue::Never, _) => "true",
-                }
-            }
+            // A flag takes no word: the next one may be a text that is `true`.
+            (None, ParameterKind::Flag) => "true",
             (None, _) => words.next().ok_or_else(|| format!("--{name} needs a value"))?,
         };
         parameter.put(text, given)
     }
 
     fn place(&self, plain: Vec<&str>, given: &mut Given) -> Result<(), String> {
-        let rest = self.rest.and_then(|rest| self.parameters.iter().find(|parameter| parameter.name == rest));
-        let named: Vec<String> = given.arguments.keys().cloned().collect();
-        let mut positions = self.positions().filter(|parameter| !named.contains(&parameter.name));
+        let named = |name: &String| self.parameters.iter().find(|parameter| parameter.name == *name);
+        let free: Vec<&String> =
+            self.positions.iter().filter(|name| !given.arguments.contains_key(*name)).collect();
+        let mut free = free.into_iter().filter_map(named);
+        let rest = self.rest.as_ref().and_then(named);
         for word in plain {
-            match positions.next().or(rest) {
+            match free.next().or(rest) {
                 Some(parameter) => parameter.put(word, given)?,
                 None => return Err(format!("Unexpected argument: {word}")),
             }
@@ -214,7 +231,8 @@ impl Grammar {
 
     fn unknown(&self, name: &str) -> String {
         let near = self.parameters.iter().map(|parameter| parameter.name.as_str());
-        let near = near.map(|known| (edit_distance(known, name), known)).min();
+        let far = |known: &str| if known.starts_with(name) { 0 } else { edit_distance(known, name) };
+        let near = near.map(|known| (far(known), known)).min();
         match near {
             Some((distance, known)) if distance <= 3 => {
                 format!("Unknown option: --{name}. Did you mean --{known}?")
@@ -224,11 +242,19 @@ impl Grammar {
     }
 }
 
-/// Whether the word after a flag can be its value.
-#[derive(Debug, Clone, Copy)]
-enum FlagValue {
-    Next,
-    Never,
+fn parameters(schema: &Value) -> Vec<Parameter> {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required: Vec<&str> = required.filter_map(Value::as_str).collect();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let parameter = |(name, property): (&String, &Value)| Parameter {
+        name: name.clone(),
+        kind: kind(property),
+        about: property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        required: required.contains(&name.as_str()),
+        allowed: allowed(property),
+        default: property.get("default").cloned(),
+    };
+    properties.into_iter().flatten().map(parameter).collect()
 }
 
 impl Parameter {
@@ -330,7 +356,7 @@ mod tests {
             },
             "required": ["file"],
         });
-        Grammar::of(&schema, &[('d', "deep"), ('n', "n")], None)
+        Grammar::of(&schema, &[('d', "deep"), ('n', "n")], &["file", "n"], None)
     }
 
     fn read(words: &[&str]) -> Result<Value, String> {
@@ -360,8 +386,8 @@ mod tests {
             (&["f", "-d"], json!({ "file": "f", "deep": true })),
             (&["f", "--no-deep"], json!({ "file": "f", "deep": false })),
             (&["f", "--deep=no"], json!({ "file": "f", "deep": false })),
-            (&["--deep", "true", "f"], json!({ "deep": true, "file": "f" })),
-            (&["--deep", "true"], json!({ "deep": true, "file": "true" })),
+            (&["--deep=true", "f"], json!({ "file": "f", "deep": true })),
+            (&["--deep", "true"], json!({ "file": "true", "deep": true })),
             (&["f", "9"], json!({ "file": "f", "n": 9 })),
             (&["f", "--mode", "b"], json!({ "file": "f", "mode": "b" })),
             (&["f", "--any", "{\"a\":1}"], json!({ "file": "f", "any": { "a": 1 } })),
@@ -392,6 +418,9 @@ mod tests {
             (&["f", "--deep=x"], "--deep: true or false is wanted, not \"x\""),
             (&["-x"], "Unknown option: -x. A word that begins with - is given after `--`, or by its name"),
             (&["--json", "[1]"], "--json: one JSON object is wanted"),
+            (&["--json", "{\"file\":5}"], "--json: file must be string, not 5"),
+            (&["--json", "{\"fil\":\"x\"}"], "Unknown option: --fil. Did you mean --file?"),
+            (&["f", "1", "more"], "Unexpected argument: more"),
         ] {
             assert_eq!(read(words), Err(expected.to_owned()), "{words:?}");
         }
@@ -403,7 +432,7 @@ mod tests {
             "properties": { "file_path": { "type": "array" }, "limit": { "type": "integer" } },
             "required": ["file_path"],
         });
-        let grammar = Grammar::of(&schema, &[], Some("file_path"));
+        let grammar = Grammar::by_schema(&schema);
         let words = ["a", "b", "--limit", "2", "c"].map(str::to_owned);
         let Ok(Request::Run(given)) = grammar.read(&words) else { unreachable!("it fits") };
         assert_eq!(Value::Object(given.arguments), json!({ "file_path": ["a", "b", "c"], "limit": 2 }));

@@ -303,7 +303,7 @@ async fn field_commands_are_typed_by_their_schema() {
     let mut bench = with_fields();
     for (line, expected) in [
         ("field:weather:forecast Rome", r#"forecast {"city":"Rome"}"#),
-        ("field:weather:forecast Rome 3", r#"forecast {"city":"Rome","days":3}"#),
+        ("field:weather:forecast Rome --days 3", r#"forecast {"city":"Rome","days":3}"#),
         ("field:weather:forecast --city Rome --days -3", r#"forecast {"city":"Rome","days":-3}"#),
         ("field:weather:forecast --city=a=b --detailed", r#"forecast {"city":"a=b","detailed":true}"#),
         ("field:weather:forecast 1", r#"forecast {"city":"1"}"#),
@@ -333,6 +333,7 @@ async fn field_commands_are_typed_by_their_schema() {
         ("field:nope -h", "there is no domain nope", "rc 127"),
         ("field:weather:fail R", "it failed", "rc 1"),
         ("field:a:b:c", "Expected format: field:domain:tool", "rc 2"),
+        ("field:weather:forecast R 3", "Unexpected argument: 3", "rc 2"),
     ] {
         let told = run(&mut bench, &format!("{line}; echo rc $?")).await;
         assert!(told.contains(expected) && told.contains(code), "{line}: {told}");
@@ -340,6 +341,31 @@ async fn field_commands_are_typed_by_their_schema() {
     let whole = run(&mut bench, "field:weather:forecast --help").await;
     assert!(whole.contains("Usage: field:weather:forecast <city> [OPTIONS]"), "{whole}");
     assert!(whole.contains("city* (string)") && whole.contains("--days (integer)"), "{whole}");
+    bench.toolbox.services().close().await;
+}
+
+/// A domain whose tool takes a list, prints much, or fails with streams of its own.
+#[tokio::test]
+async fn commands_take_lists_and_words_mean_one_thing() {
+    let mut bench = filled();
+    for (line, expected) in [
+        ("printf 'True\\n' > t; search -i true t", "t:1:True"),
+        ("list sub c; echo rc $?", "rc 2"),
+        ("edit a.txt one 1 more; echo rc $?", "Unexpected argument: more"),
+        ("view --json '{\"file_path\":5}'; echo rc $?", "rc 2"),
+        ("view --json '{\"file_path\":[]}'; echo rc $?", "rc 2"),
+        ("view --json '{\"file_path\":\"b.txt\"}'", "bee"),
+        ("view --json '{\"file\":\"b.txt\"}' ; echo rc $?", "Did you mean --file_path?"),
+        ("write f --json '{\"content\":5}'; echo rc $?", "content must be string, not 5"),
+        ("commands 'fie*'", "field: List"),
+        ("for i in $(seq 205); do write f $i; done > /dev/null 2>&1; write f x; cat f", "x"),
+        ("write g a; echo b >> g; write g c && edit g c d && cat g", "d"),
+        ("touch 'notes - draft.txt'; read 'notes - draft.txt' && echo fine", "fine"),
+    ] {
+        let told = run(&mut bench, line).await;
+        assert!(told.contains(expected), "{line}: {told}");
+    }
+    assert!(!run(&mut bench, "commands 'fie*'").await.contains("view"));
     bench.toolbox.services().close().await;
 }
 
