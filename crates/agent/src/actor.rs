@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
-use lathe_policy::Gate;
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
     Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
-    Command, CommandBody, Decision, Digest, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
-    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt,
-    ReceiptAnswer, Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished,
-    TaskGiven, Timestamp, ToolCall, Update, calls_of,
+    Command, CommandBody, Digest, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked,
+    ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt, ReceiptAnswer,
+    Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven,
+    Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, Judge, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
+use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
@@ -59,6 +59,7 @@ pub struct Setup {
     pub model: Arc<dyn ModelClient>,
     pub toolbox: Arc<Toolbox>,
     pub gate: Gate,
+    pub rules: Arc<Rulebook>,
     pub clock: Arc<dyn Clock>,
     pub redactor: Arc<Redactor>,
     pub variables: Arc<Variables>,
@@ -85,7 +86,7 @@ pub struct Actor {
     cancel: CancellationToken,
     /// The calls of the last answer, as the model made them.
     calls: Vec<ToolCall>,
-    prepared: HashMap<CallId, (Prepared, Decision)>,
+    prepared: HashMap<CallId, (Prepared, Judged)>,
     running: Running,
     snapshot: Seq,
     /// A run that was interrupted goes on when somebody says so, not because the session was opened.
@@ -445,30 +446,29 @@ impl Actor {
             Ok(prepared) => prepared,
             Err(finished) => return self.append(place, *finished),
         };
-        let mode = self.state.options.mode;
-        let decision = self.setup.gate.decide(Who::Model, mode, &prepared.effects);
+        let judged = self.judge().call(&prepared);
         let decided = CallDecided {
             tool: prepared.tool.to_owned(),
             about: prepared.about.clone(),
-            effects: prepared.effects.clone(),
-            decision: decision.clone(),
+            effects: judged.effects.clone(),
+            decision: judged.decision.clone(),
             lane: prepared.lane,
+            each: judged.each.clone(),
         };
-        self.prepared.insert(id, (prepared, decision));
+        self.prepared.insert(id, (prepared, judged));
         self.append(place, decided)
     }
 
     fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
-        let Some((prepared, decision)) = self.prepared.remove(&id) else {
+        let Some((prepared, judged)) = self.prepared.remove(&id) else {
             return Ok(());
         };
-        let Some(permit) = self.setup.gate.permit(&decision, &prepared.effects) else {
+        let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());
         };
         self.append(self.at_call(id.clone()), CallStarted {})?;
         let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes).cloned().collect();
         let recalled = self.recall(prepared.tool, paths);
-        let judge = Judge { gate: self.setup.gate.clone(), actor: Who::Model, mode: self.state.options.mode };
         let context = RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
             live: self.live(id.clone()),
@@ -478,7 +478,7 @@ impl Actor {
             memory: recalled.memory,
             line_seconds: self.state.options.limits.line_seconds,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
-            judge,
+            judge: self.judge(),
             ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
         };
         let toolbox = Arc::clone(&self.setup.toolbox);
@@ -491,6 +491,16 @@ impl Actor {
         }
         self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
         Ok(())
+    }
+
+    /// Decides as the session is set now.
+    fn judge(&self) -> Judge {
+        Judge {
+            gate: self.setup.gate.clone(),
+            rules: Arc::clone(&self.setup.rules),
+            actor: Who::Model,
+            mode: self.state.options.mode,
+        }
     }
 
     /// What is known of these files, and what a tool asked to be given again.

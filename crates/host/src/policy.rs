@@ -1,9 +1,11 @@
 //! What the gate would say about a line.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use lathe_policy::{Gate, LineDecision, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
+use lathe_tools::Judge;
 
 use crate::error::HostError;
 use crate::session::Host;
@@ -17,12 +19,27 @@ pub struct PolicyCheck {
 impl Host {
     /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
     pub fn policy_check(&self, rules: Option<&Path>) -> Result<PolicyCheck, HostError> {
-        let gate = Gate { headless: false, ..self.gate() };
+        let gate = Gate { headless: false, ..self.gate(&std::env::current_dir().unwrap_or_default()) };
         let rules = match rules {
             Some(file) => with_file(Rulebook::empty(), file)?,
             None => self.rulebook()?,
         };
         Ok(PolicyCheck { gate, rules })
+    }
+
+    /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.
+    pub(crate) fn judge(
+        &self,
+        root: &Path,
+        mode: Option<Mode>,
+        commands: Vec<String>,
+    ) -> Result<Judge, HostError> {
+        Ok(Judge {
+            gate: self.gate(root),
+            rules: Arc::new(self.rulebook()?.knowing(commands)),
+            actor: if mode.is_some() { Actor::Model } else { Actor::Person },
+            mode: mode.unwrap_or(Mode::Default),
+        })
     }
 
     /// The rules that hold on this machine.

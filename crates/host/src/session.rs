@@ -260,7 +260,8 @@ impl Host {
             journal,
             model: ready.client,
             toolbox: Arc::clone(&toolbox),
-            gate: self.gate(),
+            gate: self.gate(root),
+            rules: Arc::new(self.rulebook()?.knowing(toolbox.commands())),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
@@ -306,8 +307,9 @@ impl Host {
         }))
     }
 
-    pub(crate) fn gate(&self) -> Gate {
-        Gate { home: self.home.path().to_owned(), headless: true }
+    /// The gate of a place where nobody can be asked.
+    pub(crate) fn gate(&self, root: &Path) -> Gate {
+        Gate { home: self.home.path().to_owned(), root: root.to_owned(), headless: true }
     }
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {

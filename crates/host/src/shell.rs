@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_protocol::{Actor, CallId, Effects, Mode, OutputStream, ToolChoice, Toolset, Verdict};
+use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
 use lathe_redact::Redactor;
 use lathe_shell::{LineEnd, LineLimits, LiveChunk, Stream};
 use lathe_tools::{Judge, Ledger, Notebook, RunContext, Services, Toolbox, run_line};
@@ -56,11 +56,7 @@ impl Host {
         let services = self.services(&root, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
         let services = Arc::new(services);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
-        let judge = Judge {
-            gate: self.gate(),
-            actor: if run.mode.is_some() { Actor::Model } else { Actor::Person },
-            mode: run.mode.unwrap_or(Mode::Default),
-        };
+        let judge = self.judge(&root, run.mode, toolbox.commands())?;
         Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root })
     }
 }
@@ -83,8 +79,8 @@ impl PersonShell {
         cancel: &CancellationToken,
         mut show: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ShellLine, HostError> {
-        let effects = Effects { opaque: true, ..Effects::default() };
-        let decision = self.judge.gate.decide(self.judge.actor, self.judge.mode, &effects);
+        let judged = self.judge.line(&lathe_tools::ShellLine { text: line.to_owned(), folder: None });
+        let decision = judged.decision;
         if decision.verdict != Verdict::Allow {
             return Ok(ShellLine::Denied(decision.reason));
         }
@@ -104,7 +100,7 @@ impl PersonShell {
         let mut shown = [0_u64; 2];
         let running = async {
             let limits = LineLimits { timeout: Duration::MAX, keep: KEEP };
-            let ended = run_line(&context, line, limits, &sender).await;
+            let ended = run_line(&context, line, judged.effects, limits, &sender).await;
             drop(sender);
             ended
         };

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_edit::unified_diff;
-use lathe_policy::Gate;
 use lathe_protocol::{
-    Actor, Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
+    Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
     ToolErrorKind, Toolset, Verdict,
 };
 use lathe_redact::Redactor;
@@ -109,7 +108,8 @@ impl Host {
             return Err(HostError::NoSuchTool { name: run.name, known });
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
-        Ok(Bench { toolbox, services, call, gate: self.gate(), mode: run.mode, cancel: run.cancel })
+        let judge = self.judge(&folder, run.mode, toolbox.commands())?;
+        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel })
     }
 }
 
@@ -118,8 +118,7 @@ struct Bench {
     toolbox: Toolbox,
     services: Arc<Services>,
     call: ToolCall,
-    gate: Gate,
-    mode: Option<Mode>,
+    judge: Judge,
     cancel: CancellationToken,
 }
 
@@ -134,18 +133,13 @@ impl Bench {
             Ok(prepared) => prepared,
             Err(finished) => return *finished,
         };
-        let decision = self.gate.decide(self.actor(), self.mode.unwrap_or(Mode::Default), &prepared.effects);
-        let Some(permit) = self.gate.permit(&decision, &prepared.effects) else {
-            debug_assert_ne!(decision.verdict, Verdict::Allow);
-            let message = format!("Tool execution denied by policy. {}", decision.reason);
+        let judged = self.judge.call(&prepared);
+        let Some(permit) = self.judge.gate.permit(&judged.decision, &judged.effects) else {
+            debug_assert_ne!(judged.decision.verdict, Verdict::Allow);
+            let message = format!("Tool execution denied by policy. {}", judged.decision.reason);
             return CallFinished::failed(&call.name, ToolErrorKind::PolicyViolation, message);
         };
         self.toolbox.run(prepared, permit, self.context(seen)).await
-    }
-
-    /// A person's own call, unless it is to be judged as a model's.
-    fn actor(&self) -> Actor {
-        if self.mode.is_some() { Actor::Model } else { Actor::Person }
     }
 
     fn context(&self, seen: Vec<SeenFile>) -> RunContext {
@@ -158,11 +152,7 @@ impl Bench {
             memory: None,
             line_seconds: Limits::default().line_seconds,
             asker: None,
-            judge: Judge {
-                gate: self.gate.clone(),
-                actor: self.actor(),
-                mode: self.mode.unwrap_or(Mode::Default),
-            },
+            judge: self.judge.clone(),
             ledger: Arc::new(Notebook::default()),
         }
     }

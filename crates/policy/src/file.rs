@@ -96,6 +96,7 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
                     rule.command.push(words);
                 }
             }
+            "words" => rule.words = lists(source, value)?,
             "tool" => rule.tool = strings(source, value)?,
             "path" => rule.path = strings(source, value)?,
             "host" => rule.host = strings(source, value)?,
@@ -133,7 +134,7 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
     if rule.is_empty() {
         return Err(wrong(
             value.span().start,
-            "it names nothing: give command, tool, kind, path or host".to_owned(),
+            "it names nothing: give command, words, tool, kind, path or host".to_owned(),
         ));
     }
     Ok(rule)
@@ -177,5 +178,22 @@ fn strings(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<String>, Policy
         DeValue::String(text) => Ok(vec![text.to_string()]),
         DeValue::Array(items) => items.iter().map(|item| string(source, item).map(str::to_owned)).collect(),
         _ => Err(source.syntax(value.span().start, "a list of texts is expected here")),
+    }
+}
+
+/// A list of lists of texts.
+fn lists(source: &Source<'_>, value: &Value<'_>) -> Result<Vec<Vec<String>>, PolicyError> {
+    match value.get_ref() {
+        DeValue::Array(items) => {
+            items
+                .iter()
+                .map(|item| match item.get_ref() {
+                    DeValue::Array(words) if !words.is_empty() => strings(source, item),
+                    _ => Err(source
+                        .syntax(item.span().start, "a list of the words of one command is expected here")),
+                })
+                .collect()
+        }
+        _ => Err(source.syntax(value.span().start, "a list of lists of words is expected here")),
     }
 }

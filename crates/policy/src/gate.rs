@@ -12,7 +12,9 @@ const MEMORY: &str = "memory.md";
 pub struct Gate {
     /// Lathe's own folder, which no tool may write.
     pub home: PathBuf,
-    /// Whether somebody can be asked.
+    /// The folder worked in: what `auto-edit` may change.
+    pub root: PathBuf,
+    /// Whether nobody can be asked.
     pub headless: bool,
 }
 
@@ -77,6 +79,9 @@ impl Gate {
         match mode {
             Mode::FullAuto => decision(Verdict::Allow, "mode.full-auto", "mode full-auto allows changes"),
             Mode::Plan => decision(Verdict::Deny, "mode.plan", "mode plan changes nothing"),
+            Mode::AutoEdit if self.edits_inside(effects) => {
+                decision(Verdict::Allow, "mode.auto-edit", "mode auto-edit allows edits inside the workspace")
+            }
             Mode::Default | Mode::AutoEdit if self.headless => decision(
                 Verdict::Deny,
                 "headless",
@@ -86,6 +91,13 @@ impl Gate {
                 decision(Verdict::Ask, "builtin.changes", "it may change something")
             }
         }
+    }
+
+    /// Whether nothing but files of the workspace would change.
+    fn edits_inside(&self, effects: &Effects) -> bool {
+        let only_files = Effects { reads: Vec::new(), writes: Vec::new(), ..effects.clone() };
+        let inside = |path: &String| normal(Path::new(path)).starts_with(&self.root);
+        !effects.writes.is_empty() && !only_files.change_something() && effects.writes.iter().all(inside)
     }
 }
 
@@ -118,13 +130,14 @@ mod tests {
     use super::*;
 
     fn gate() -> Gate {
-        Gate { home: "/h/.lathe".into(), headless: true }
+        Gate { home: "/h/.lathe".into(), root: "/w".into(), headless: true }
     }
 
     #[test]
     fn each_mode_decides_by_effects() {
         let opaque = Effects { opaque: true, ..Effects::default() };
         let write = Effects::writing("/w/a");
+        let outside = Effects::writing("/w/../x");
         let read = Effects::reading("/w/a");
         for (mode, effects, verdict, rule) in [
             (Mode::FullAuto, &opaque, Verdict::Allow, "mode.full-auto"),
@@ -134,6 +147,8 @@ mod tests {
             (Mode::Plan, &read, Verdict::Allow, "builtin.reads"),
             (Mode::Default, &write, Verdict::Deny, "headless"),
             (Mode::AutoEdit, &opaque, Verdict::Deny, "headless"),
+            (Mode::AutoEdit, &write, Verdict::Allow, "mode.auto-edit"),
+            (Mode::AutoEdit, &outside, Verdict::Deny, "headless"),
             (Mode::Default, &read, Verdict::Allow, "builtin.reads"),
         ] {
             let decision = gate().decide(Actor::Model, mode, effects);

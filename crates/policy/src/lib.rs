@@ -8,6 +8,7 @@
 mod error;
 mod file;
 mod gate;
+mod grant;
 mod guard;
 mod line;
 mod places;
@@ -15,6 +16,7 @@ mod rules;
 
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
+pub use grant::Grant;
 pub use line::{Each, LineDecision};
 pub use rules::{Call, Rulebook, Tier};
 

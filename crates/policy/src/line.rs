@@ -39,8 +39,10 @@ impl Rulebook {
         let from = guard::folders(&script, &values);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
+        // The guard's word goes before any other denial: it holds for people too.
+        let weight = |decision: &Decision| (decision.verdict, is_guard(decision));
         let mut take = |decision: &Decision| {
-            if strictest.as_ref().is_none_or(|strictest| decision.verdict > strictest.verdict) {
+            if strictest.as_ref().is_none_or(|strictest| weight(decision) > weight(strictest)) {
                 strictest = Some(decision.clone());
             }
         };
@@ -48,6 +50,13 @@ impl Rulebook {
             take(&denied);
         }
         for command in &script.commands {
+            let own;
+            let command = if self.is_own(command) {
+                own = called(command);
+                &own
+            } else {
+                command
+            };
             let denied = guard::command(gate, command, &values, &from);
             let decision = denied
                 .or_else(|| self.denied_as_spelled(command, &values, setting))
@@ -114,6 +123,10 @@ impl Rulebook {
         if command.words.is_empty() {
             return decision(Verdict::Allow, "builtin.nothing", "nothing runs");
         }
+        if self.is_own(command) {
+            let reason = "it is a command of the agent, decided when it runs";
+            return said.unwrap_or_else(|| decision(Verdict::Allow, "builtin.agent", reason));
+        }
         said.unwrap_or_else(|| self.default())
     }
 
@@ -127,12 +140,15 @@ impl Gate {
     /// Decides about a shell line.
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
         let mut decided = rules.judge(Some(self), Setting { actor, mode }, line);
-        let guarded = decided.decision.rule.starts_with("guard.");
-        decided.decision = match (actor, decided.decision.verdict) {
-            (_, Verdict::Deny) if guarded => return decided,
-            (Actor::Person, _) => decision(Verdict::Allow, "person", "asked for by a person"),
-            (Actor::Model | Actor::Project, _) => {
-                self.by_rules_and_mode(mode, &decided.effects, decided.decision)
+        if is_guard(&decided.decision) {
+            return decided;
+        }
+        decided.decision = match actor {
+            Actor::Person => decision(Verdict::Allow, "person", "asked for by a person"),
+            Actor::Model | Actor::Project => {
+                let said = decided.decision.clone();
+                let last = self.by_rules_and_mode(mode, &decided.effects, said.clone());
+                Decision { reason: format!("{}{}", decided.culprit(&said, &last), last.reason), ..last }
             }
         };
         decided
@@ -141,7 +157,7 @@ impl Gate {
     /// Decides about a call of a tool that is no shell line, by its effects and the rules that speak about it.
     pub fn decide_call(&self, rules: &Rulebook, actor: Actor, mode: Mode, call: &Call<'_>) -> Decision {
         let plain = self.decide(actor, mode, call.effects);
-        if actor == Actor::Person || plain.rule.starts_with("guard.") {
+        if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
         match rules.say_call(actor, mode, call) {
@@ -164,11 +180,53 @@ impl Gate {
             (Mode::Plan | Mode::Default | Mode::AutoEdit, Verdict::Ask) if self.headless => Decision {
                 verdict: Verdict::Deny,
                 rule: "headless".to_owned(),
-                reason: format!("{} ({}), and nobody can be asked", said.reason, said.rule),
+                reason: format!(
+                    "{} ({}), and nobody can be asked; `--mode full-auto` would allow it",
+                    said.reason, said.rule
+                ),
             },
             (Mode::Plan | Mode::Default | Mode::AutoEdit, Verdict::Ask) => said,
         }
     }
+}
+
+impl LineDecision {
+    /// The command that a refusal or question is about, for its reason.
+    fn culprit(&self, said: &Decision, last: &Decision) -> String {
+        let guilty = |each: &&Each| match last.rule.as_str() {
+            "mode.plan" => each.effects.change_something(),
+            _ => each.decision == *said,
+        };
+        let found = match last.verdict {
+            Verdict::Allow => None,
+            Verdict::Ask | Verdict::Deny => self.each.iter().find(guilty),
+        };
+        let Some(found) = found.filter(|found| !found.words.is_empty()) else { return String::new() };
+        let words = lathe_bash::visible(&found.words.join(" "));
+        match words.char_indices().nth(NAMED) {
+            Some((at, _)) => format!("`{}…`: ", words.get(..at).unwrap_or_default()),
+            None => format!("`{words}`: "),
+        }
+    }
+}
+
+/// Characters of a command that a reason repeats.
+const NAMED: usize = 120;
+
+pub(crate) fn is_guard(decision: &Decision) -> bool {
+    decision.verdict == Verdict::Deny && decision.rule.starts_with("guard.")
+}
+
+/// A command of the agent as the line's gate sees it: what its words come to is looked at when it runs, what bash does
+/// around it is looked at here.
+fn called(command: &Command) -> Command {
+    let mut command = command.clone();
+    let name = command.program().map(str::to_owned);
+    command.effects.programs.retain(|program| Some(program) != name.as_ref());
+    let about_words =
+        |rule: FloorRule| matches!(rule, FloorRule::Option | FloorRule::Dynamic | FloorRule::Glob);
+    command.floors.retain(|floor| !about_words(floor.rule));
+    command
 }
 
 fn by_floor(floor: &Floor) -> Decision {

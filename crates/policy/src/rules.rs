@@ -1,5 +1,6 @@
 //! Rules of all tiers, and which of them speak about a command or a call.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use lathe_bash::{Command, Word, normal_words};
@@ -16,6 +17,8 @@ pub(crate) struct Rule {
     pub(crate) number: usize,
     pub(crate) decision: Verdict,
     pub(crate) command: Vec<Vec<String>>,
+    /// Whole commands, word by word, with nothing after them.
+    pub(crate) words: Vec<Vec<String>>,
     pub(crate) tool: Vec<String>,
     pub(crate) kind: Vec<Kind>,
     pub(crate) path: Vec<String>,
@@ -35,6 +38,7 @@ impl Default for Rule {
             number: 0,
             decision: Verdict::Ask,
             command: Vec::new(),
+            words: Vec::new(),
             tool: Vec::new(),
             kind: Vec::new(),
             path: Vec::new(),
@@ -84,6 +88,7 @@ impl Rule {
     /// Whether it speaks about nothing in particular, which would be a switch for the whole gate.
     pub(crate) fn is_empty(&self) -> bool {
         self.command.is_empty()
+            && self.words.is_empty()
             && self.tool.is_empty()
             && self.kind.is_empty()
             && self.path.is_empty()
@@ -107,13 +112,18 @@ impl Rule {
                 if !self.tool.is_empty() || !self.kind.is_empty() {
                     return None;
                 }
-                let covered = if self.command.is_empty() { 0 } else { self.prefix(command)? };
+                let covered = match (self.command.is_empty(), self.words.is_empty()) {
+                    (true, true) => 0,
+                    (false, true) => self.prefix(command)?,
+                    (true, false) => self.whole(command)?,
+                    (false, false) => self.prefix(command).or_else(|| self.whole(command))?,
+                };
                 (&command.effects, covered)
             }
             Subject::Call(call) => {
                 let named = self.tool.is_empty() || self.tool.iter().any(|tool| glob(tool, call.tool));
                 let kinds = self.kind.is_empty() || self.kind.contains(&call.kind);
-                if !self.command.is_empty() || !named || !kinds {
+                if !self.command.is_empty() || !self.words.is_empty() || !named || !kinds {
                     return None;
                 }
                 (call.effects, 0)
@@ -135,6 +145,14 @@ impl Rule {
             Verdict::Allow => !things.is_empty() && things.iter().all(named),
             Verdict::Ask | Verdict::Deny => things.iter().any(named),
         }
+    }
+
+    fn whole(&self, command: &Command) -> Option<usize> {
+        let same = |words: &&Vec<String>| {
+            words.len() == command.words.len()
+                && words.iter().zip(&command.words).all(|(word, given)| given.literal() == Some(word))
+        };
+        self.words.iter().find(same).map(Vec::len)
     }
 
     fn prefix(&self, command: &Command) -> Option<usize> {
@@ -167,7 +185,7 @@ impl Rule {
 
     /// An example is a line for a rule about commands, else a path, a host or the name of a tool.
     fn example(&self, example: &str) -> bool {
-        if !self.command.is_empty() {
+        if !self.command.is_empty() || !self.words.is_empty() {
             let setting = Setting {
                 actor: self.actor.first().copied().unwrap_or(Actor::Model),
                 mode: self.mode.first().copied().unwrap_or(Mode::Default),
@@ -187,7 +205,12 @@ impl Rule {
 #[derive(Debug, Clone)]
 pub struct Rulebook {
     tiers: Vec<(Tier, RuleFile)>,
+    /// Names that are commands of the agent in the shell the lines are for.
+    own: BTreeSet<String>,
 }
+
+/// Names that bash keeps for itself, whatever stands on PATH.
+const BASH_OWN: [&str; 3] = ["read", "jobs", "done"];
 
 /// The rules that come with Lathe; `docs/policy.md` shows them.
 const BUILTIN: &str = include_str!("../rules/builtin.toml");
@@ -198,11 +221,23 @@ static BUILTIN_RULES: LazyLock<RuleFile> =
 impl Rulebook {
     /// No rules at all: everything is asked about.
     pub fn empty() -> Self {
-        Self { tiers: Vec::new() }
+        Self { tiers: Vec::new(), own: BTreeSet::new() }
     }
 
     pub fn builtin() -> Self {
-        Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())] }
+        Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())], own: BTreeSet::new() }
+    }
+
+    /// Lines are for a shell in which these names are commands of the agent. Such a command is decided when it runs, by
+    /// what its words came to, so a line is not asked about because of it.
+    pub fn knowing(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.own.extend(names.into_iter().filter(|name| !BASH_OWN.contains(&name.as_str())));
+        self
+    }
+
+    /// Whether bash would hand this command to the agent.
+    pub(crate) fn is_own(&self, command: &Command) -> bool {
+        command.program().is_some_and(|name| self.own.contains(name))
     }
 
     /// The rules that come with Lathe, as they are written.

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, Block, CallId, Change, CommandId, Decision, Digest, Effects, Question, Raw, SeenFile, Seq,
-    SessionId, SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
+    Actor, Block, CallId, Change, CommandDecided, CommandId, Decision, Digest, Effects, Question, Raw,
+    SeenFile, Seq, SessionId, SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
 };
 
 /// The first event of a journal.
@@ -156,6 +156,9 @@ pub struct CallDecided {
     pub effects: Effects,
     pub decision: Decision,
     pub lane: Lane,
+    /// For a shell line: each command that can run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub each: Vec<CommandDecided>,
 }
 
 /// When a call may run beside others of the same answer.

@@ -127,6 +127,16 @@ pub enum Verdict {
     Deny,
 }
 
+/// What was decided about one command of a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandDecided {
+    /// As a person reads them; what is only known later is in its usual spelling.
+    pub words: Vec<String>,
+    pub decision: Decision,
+    #[serde(default)]
+    pub effects: Effects,
+}
+
 /// The gate's answer, with the rule that decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Decision {

@@ -31,7 +31,7 @@ pub use facts::{
     RunResumed, SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact,
     interrupted,
 };
-pub use gate::{Actor, Decision, Effects, Kind, Mode, Verdict};
+pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;

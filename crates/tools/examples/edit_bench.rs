@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_policy::Gate;
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Arguments, CallId, Digest, Mode, Raw, SeenFile, ToolCall, Toolset};
 use lathe_redact::Redactor;
 use lathe_tools::{Judge, Notebook, RunContext, Services, ShellPlan, Toolbox};
@@ -42,7 +42,7 @@ async fn main() -> Result<(), Failure> {
         },
     );
     let toolbox = Toolbox::new(Toolset::Lathe, Arc::new(services));
-    let gate = Gate { home: folder.path().join("home"), headless: true };
+    let gate = Gate { home: folder.path().join("home"), root: "/".into(), headless: true };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();
     text.push_str("marker 000\n");
@@ -106,7 +106,12 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         memory: None,
         line_seconds: 60,
         asker: None,
-        judge: Judge { gate: gate.clone(), actor: Actor::Model, mode: Mode::FullAuto },
+        judge: Judge {
+            gate: gate.clone(),
+            rules: Arc::new(Rulebook::builtin()),
+            actor: Actor::Model,
+            mode: Mode::FullAuto,
+        },
         ledger: Arc::new(Notebook::default()),
     }
 }

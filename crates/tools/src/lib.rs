@@ -51,11 +51,11 @@ mod write;
 
 pub use bash::run_line;
 pub use check::{CheckRule, Checks};
-pub use commands::{Judge, Ledger, Notebook, Recalled};
+pub use commands::{Judge, Judged, Ledger, Notebook, Recalled};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};
-pub use tool::{Asker, RunContext};
+pub use tool::{Asker, RunContext, ShellLine};
 pub use toolbox::{Prepared, ToolAbout, Toolbox};
 pub use tracking::Tracking;

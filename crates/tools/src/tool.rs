@@ -29,6 +29,11 @@ pub(crate) trait Invocation: Send + Sync {
 
     fn effects(&self) -> Effects;
 
+    /// The shell line it is, if it is one: then the gate looks at its commands.
+    fn line(&self) -> Option<ShellLine> {
+        None
+    }
+
     /// What it would do, for whoever has to decide. Nothing is changed by looking.
     fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {
         Box::pin(async move { Preview::Info { text: self.describe() } })
@@ -40,6 +45,14 @@ pub(crate) trait Invocation: Send + Sync {
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome>;
+}
+
+/// A line for the session's shell, as the gate is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellLine {
+    pub text: String,
+    /// Where it runs, if not where the shell is.
+    pub folder: Option<String>,
 }
 
 /// What a running invocation is given.

@@ -23,7 +23,7 @@ use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::selection::{Known, Selection};
 use crate::services::Services;
-use crate::tool::{Invocation, RunContext, Tool};
+use crate::tool::{Invocation, RunContext, ShellLine, Tool};
 use crate::{
     ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, patch, search, think, todo,
     trae, view, write,
@@ -121,6 +121,8 @@ pub struct Prepared {
     pub effects: Effects,
     pub lane: Lane,
     pub kind: Kind,
+    /// What runs, where it is a line for the shell.
+    pub line: Option<ShellLine>,
     name: String,
     voice: Voice,
     notes: Vec<String>,
@@ -248,6 +250,7 @@ impl Toolbox {
             effects,
             lane: invocation.lane(),
             kind: entry.kind,
+            line: invocation.line(),
             name: call.name.clone(),
             voice,
             notes,

@@ -117,6 +117,7 @@ impl Conversation {
             effects: Effects::default(),
             decision: Decision { verdict, rule: "r".into(), reason: "because".into() },
             lane,
+            each: Vec::new(),
         };
         self.add(self.at(call), decided);
     }

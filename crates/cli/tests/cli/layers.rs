@@ -211,7 +211,7 @@ fn a_mode_judges_a_persons_line_as_a_models() {
     let repo = files();
     let ran = lathe().in_dir(repo.path()).args(["shell", "--mode", "plan", "-c", "write f x"]).run();
     assert_eq!(ran.code, 126);
-    assert!(ran.stderr.starts_with("denied: mode plan changes nothing"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("denied by policy. mode plan changes nothing"), "{}", ran.stderr);
     assert!(!repo.path().join("f").exists());
     lathe()
         .in_dir(repo.path())

@@ -8,6 +8,7 @@ mod discovered;
 mod edits;
 mod ends;
 mod faults;
+mod gate;
 mod guide;
 mod house;
 mod keys;

@@ -1,6 +1,6 @@
 //! Rule files, tiers, modes and actors.
 
-use lathe_policy::{Call, Gate, PolicyError, Rulebook, Tier};
+use lathe_policy::{Call, Gate, Grant, PolicyError, Rulebook, Tier};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ fn each_mode_has_the_last_word_on_a_question() {
         ("sort -o x y", Mode::Plan, false, Verdict::Deny),
         ("git config --get user.name", Mode::Plan, false, Verdict::Deny),
     ] {
-        let gate = Gate { home: "/h/.lathe".into(), headless };
+        let gate = Gate { home: "/h/.lathe".into(), root: "/w".into(), headless };
         assert_eq!(
             gate.decide_line(&book, Actor::Model, mode, line).decision.verdict,
             verdict,
@@ -224,4 +224,72 @@ fn a_wrong_file_is_refused_with_its_place() {
     let error =
         Rulebook::empty().with(Tier::User, "f", "[[rule]]\ndecision = \"ask\"\ntool = \"a\"\nmatch = \"b\"");
     assert!(matches!(error, Err(PolicyError::NoMatch { rule: 1, .. })));
+}
+
+#[test]
+fn the_guards_word_goes_before_another_denial_of_the_same_line() {
+    let rules = book(&[(Tier::User, &rule("deny", "git push"))]);
+    for actor in ACTORS {
+        let decided = gate().decide_line(&rules, actor, Mode::FullAuto, "git push; rm -rf /").decision;
+        assert_eq!((decided.verdict, decided.rule.as_str()), (Verdict::Deny, "guard.destroy"), "{actor:?}");
+    }
+}
+
+#[test]
+fn commands_of_the_agent_are_left_to_the_moment_they_run() {
+    let own = ["view", "write", "read", "field:a:b"].map(str::to_owned);
+    let rules = Rulebook::builtin().knowing(own);
+    for (line, mode, verdict) in [
+        ("view a | head -3", Mode::Default, Verdict::Allow),
+        ("view $x *.md \"$(ls)\"", Mode::Plan, Verdict::Allow),
+        ("write f x", Mode::Plan, Verdict::Allow),
+        ("field:a:b --x 1", Mode::Default, Verdict::Allow),
+        // What bash does around it is not the command's.
+        ("view a > b", Mode::Default, Verdict::Ask),
+        ("X=1 view a", Mode::Default, Verdict::Ask),
+        ("view \"$(make)\"", Mode::Default, Verdict::Ask),
+        ("./view a", Mode::Default, Verdict::Ask),
+        ("xargs write f", Mode::Default, Verdict::Ask),
+        ("view() { make; }; view a", Mode::Default, Verdict::Ask),
+        // Bash has one of its own.
+        ("read x", Mode::Default, Verdict::Ask),
+    ] {
+        let decided = gate().decide_line(&rules, Actor::Model, mode, line).decision;
+        assert_eq!(decided.verdict, verdict, "{line}: {decided:?}");
+    }
+    assert_eq!(decide(&Rulebook::builtin(), "view a").0, Verdict::Ask);
+}
+
+#[test]
+fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
+    for (words, allowed, asked) in [
+        (vec!["git", "status"], "git 'status'", vec!["git status -s", "git push", "git", "/bin/git status"]),
+        (
+            vec!["make", "a b", "it's \"x\" \\"],
+            "make 'a b' 'it'\\''s \"x\" \\'",
+            vec!["make a b", "make 'a b'"],
+        ),
+    ] {
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        let rules = book(&[(Tier::User, &Grant::Command(words).rule())]);
+        assert_eq!(decide(&rules, allowed).0, Verdict::Allow, "{allowed}");
+        for line in asked {
+            assert_eq!(decide(&rules, line).0, Verdict::Ask, "{line}");
+        }
+    }
+    let wrong = Rulebook::empty().with(Tier::User, "f", "[[rule]]\ndecision = \"allow\"\nwords = [\"a\"]\n");
+    assert!(wrong.is_err());
+}
+
+#[test]
+fn a_denial_names_the_command_and_the_rule() {
+    let headless = Gate { headless: true, ..gate() };
+    for (mode, line, words) in [
+        (Mode::Default, "ls && make deploy", "`make deploy`: no rule speaks about it (default), and nobody"),
+        (Mode::Plan, "ls; touch x", "`touch x`: mode plan changes nothing"),
+        (Mode::Default, "ls > x\u{200b}", "`ls`: "),
+    ] {
+        let decided = headless.decide_line(&Rulebook::builtin(), Actor::Model, mode, line).decision;
+        assert!(decided.reason.starts_with(words), "{line}: {}", decided.reason);
+    }
 }

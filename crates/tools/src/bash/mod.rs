@@ -28,7 +28,7 @@ use crate::commands::{AgentCommands, LineContext};
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::tool::{Invocation, RunContext, Tool, arguments};
+use crate::tool::{Invocation, RunContext, ShellLine, Tool, arguments};
 
 pub(crate) use one::{ONE, category, not_json, unknown_tool};
 pub use person::run_line;
@@ -124,6 +124,10 @@ impl Invocation for Line {
 
     fn effects(&self) -> Effects {
         opaque()
+    }
+
+    fn line(&self) -> Option<ShellLine> {
+        Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
     fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {

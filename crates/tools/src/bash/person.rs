@@ -13,11 +13,11 @@ use crate::tool::RunContext;
 pub async fn run_line(
     context: &RunContext,
     line: &str,
+    granted: Effects,
     limits: LineLimits,
     live: &mpsc::Sender<LiveChunk>,
 ) -> Result<LineEnd, ShellError> {
     let services = &context.services;
-    let granted = Effects { opaque: true, ..Effects::default() };
     services.begin_line(Arc::new(LineContext::new(context.clone(), granted)));
     let mut shell = services.take_shell().await?;
     let ended = shell.run(line.as_bytes(), limits, Some(live), &context.cancel).await;

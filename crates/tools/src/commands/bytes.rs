@@ -1,6 +1,7 @@
 //! Content that passes as it is: what `view` puts into a pipe, what `write` takes from one.
 
-use lathe_protocol::Effects;
+use lathe_policy::Call;
+use lathe_protocol::{Effects, Kind};
 use lathe_shell::Output;
 use lathe_workspace::FileKind;
 use serde_json::{Map, Value, json};
@@ -59,7 +60,8 @@ enum Failed {
 async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>)>) -> Result<(), Failed> {
     let path = absolute(&running.call.cwd, path);
     let effects = Effects::reading(path.display().to_string());
-    running.decide(&effects).await.map_err(Failed::Refused)?;
+    let call = Call { tool: crate::view::ID, kind: Kind::Read, effects: &effects };
+    running.decide(&call).await.map_err(Failed::Refused)?;
     running.left.tool = Some(crate::view::ID);
     let files = std::sync::Arc::clone(&running.line.context.services.files);
     let wrong = |error| Failed::Problem(Problem::from_workspace(error, &path, Doing::Reading));

@@ -2,31 +2,88 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::TreeChange;
-use lathe_policy::Gate;
+use lathe_policy::{Call, Gate, Grant, Rulebook};
 use lathe_protocol::{
-    Actor, Boxed, CallId, CommandRan, Decision, Digest, Effects, Mode, Raw, SeenFile, Verdict,
+    Actor, Boxed, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Mode, Raw, SeenFile, Verdict,
 };
 
-use crate::tool::RunContext;
+use crate::tool::{RunContext, ShellLine};
+use crate::toolbox::Prepared;
 
 /// Commands of one call that are written down one by one.
 pub(crate) const TRACED: usize = 200;
 
-/// Decides about what happens inside a call.
+/// Decides about calls, and about what happens inside them.
 #[derive(Debug, Clone)]
 pub struct Judge {
     pub gate: Gate,
+    pub rules: Arc<Rulebook>,
     pub actor: Actor,
     pub mode: Mode,
 }
 
+/// What was decided, and on what grounds.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    pub decision: Decision,
+    pub effects: Effects,
+    /// Each command of a shell line.
+    pub each: Vec<CommandDecided>,
+    /// What a remembered answer would allow; empty where nothing as narrow as this can be remembered.
+    pub narrowest: Vec<Grant>,
+}
+
+/// Commands of one line whose decisions are kept.
+const KEPT: usize = 100;
+
 impl Judge {
+    /// A call: a shell line by its commands, anything else by its effects.
+    pub fn call(&self, prepared: &Prepared) -> Judged {
+        if let Some(line) = &prepared.line {
+            return self.line(line);
+        }
+        let call = Call { tool: prepared.tool, kind: prepared.kind, effects: &prepared.effects };
+        Judged {
+            decision: self.gate.decide_call(&self.rules, self.actor, self.mode, &call),
+            effects: prepared.effects.clone(),
+            each: Vec::new(),
+            narrowest: Grant::of_call(&call),
+        }
+    }
+
+    pub fn line(&self, line: &ShellLine) -> Judged {
+        let decide = |text: &str| self.gate.decide_line(&self.rules, self.actor, self.mode, text);
+        let mut decided = decide(&line.text);
+        if let Some(folder) = &line.folder {
+            // Going there is ours; what is denied there is denied.
+            let there = decide(&format!("cd -- {} && {{ {}\n}}", crate::bash::quoted(folder), line.text));
+            if there.decision.rule.starts_with("guard.") {
+                decided = there;
+            }
+        }
+        Judged {
+            decision: decided.decision,
+            effects: decided.effects,
+            each: decided
+                .each
+                .into_iter()
+                .take(KEPT)
+                .map(|each| CommandDecided {
+                    words: each.words,
+                    decision: each.decision,
+                    effects: each.effects,
+                })
+                .collect(),
+            narrowest: decided.narrowest.into_iter().map(Grant::Command).collect(),
+        }
+    }
+
     /// A command of a line that was allowed with `granted`: within that nothing is asked again.
-    pub(crate) fn decide(&self, effects: &Effects, granted: &Effects) -> Decision {
-        let decision = self.gate.decide(self.actor, self.mode, effects);
+    pub(crate) fn inside(&self, call: &Call<'_>, granted: &Effects) -> Decision {
+        let decision = self.gate.decide_call(&self.rules, self.actor, self.mode, call);
         match decision.verdict {
             Verdict::Ask if granted.opaque => Decision {
                 verdict: Verdict::Allow,

@@ -17,6 +17,7 @@ mod typed;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use lathe_policy::Call;
 use lathe_protocol::{Boxed, CommandRan, Decision, Effects, Kind, Raw, Verdict};
 use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
@@ -32,7 +33,7 @@ use table::Base;
 use typed::{Given, Request};
 
 pub(crate) use context::LineContext;
-pub use context::{Judge, Ledger, Notebook, Recalled};
+pub use context::{Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use field::FieldTools;
 pub(crate) use table::{COMMANDS, Command};
 pub(crate) use typed::Grammar;
@@ -229,7 +230,7 @@ impl Running {
         kind: Kind,
     ) -> Result<Outcome, u8> {
         let effects = invocation.effects();
-        let permit = self.decide(&effects).await?;
+        let permit = self.decide(&Call { tool, kind, effects: &effects }).await?;
         if tool == crate::done::ID
             && let Err(reason) = self.line.context.ledger.may_end().await
         {
@@ -260,8 +261,8 @@ impl Running {
     }
 
     /// Leave to do this inside the line.
-    async fn decide(&mut self, effects: &Effects) -> Result<lathe_policy::Permit, u8> {
-        let judge = &self.line.context.judge;
+    async fn decide(&mut self, call: &Call<'_>) -> Result<lathe_policy::Permit, u8> {
+        let (judge, effects) = (&self.line.context.judge, call.effects);
         let late = self.call.line.is_none() && effects.change_something();
         let decision = if late {
             Decision {
@@ -270,7 +271,7 @@ impl Running {
                 reason: "its line has ended, so the change would belong to no call".to_owned(),
             }
         } else {
-            judge.decide(effects, &self.line.granted)
+            judge.inside(call, &self.line.granted)
         };
         let permit = judge.gate.permit(&decision, effects);
         self.decision = decision;

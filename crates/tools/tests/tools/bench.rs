@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_policy::Gate;
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
     Actor, Arguments, Boxed, CallFinished, CallId, Change, CommandRan, Digest, Mode, OutputStream, Raw,
     SeenFile, ToolCall, ToolErrorKind, Toolset,
@@ -143,7 +143,7 @@ impl Bench {
             live: Arc::default(),
             mode: Mode::FullAuto,
             ledger: Arc::default(),
-            gate: Gate { home, headless: true },
+            gate: Gate { home, root: "/".into(), headless: true },
             _folder: folder,
         }
     }
@@ -203,7 +203,12 @@ impl Bench {
             memory: self.memory.get(tool).cloned(),
             line_seconds: self.line_seconds,
             asker: self.asker.clone(),
-            judge: Judge { gate: self.gate.clone(), actor: Actor::Model, mode: self.mode },
+            judge: Judge {
+                gate: self.gate.clone(),
+                rules: Arc::new(Rulebook::builtin()),
+                actor: Actor::Model,
+                mode: self.mode,
+            },
             ledger: Arc::clone(&self.ledger) as Arc<dyn Ledger>,
         };
         let running = self.toolbox.run(prepared, permit, context);

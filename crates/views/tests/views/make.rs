@@ -181,6 +181,7 @@ impl Journal {
                 effects: Effects::default(),
                 decision: Decision { verdict, rule: rule.into(), reason: reason.into() },
                 lane: Lane::Alone,
+                each: Vec::new(),
             },
         )
     }

@@ -1,0 +1,82 @@
+//! What a person allows for longer than once, exactly as narrow as what was shown.
+
+use lathe_protocol::Kind;
+
+use crate::rules::Call;
+
+/// One thing that may be done again without asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grant {
+    /// A command with just these words.
+    Command(Vec<String>),
+    /// A tool that writes just these files.
+    Writes { tool: String, paths: Vec<String> },
+}
+
+impl Grant {
+    /// What an answer about a call would cover; nothing where more than files would change, or a path is a pattern.
+    pub fn of_call(call: &Call<'_>) -> Vec<Self> {
+        let effects = call.effects;
+        let only_files = effects.programs.is_empty()
+            && effects.hosts.is_empty()
+            && effects.environment.is_empty()
+            && !effects.opaque;
+        let plain = |path: &String| path.starts_with('/') && !path.contains(['*', '?']);
+        if call.kind != Kind::Edit || !only_files || effects.writes.is_empty() {
+            return Vec::new();
+        }
+        if !effects.writes.iter().chain(&effects.reads).all(plain) {
+            return Vec::new();
+        }
+        let mut paths: Vec<String> = effects.writes.iter().chain(&effects.reads).cloned().collect();
+        paths.sort();
+        paths.dedup();
+        vec![Self::Writes { tool: call.tool.to_owned(), paths }]
+    }
+
+    /// As a rule of a rule file.
+    pub fn rule(&self) -> String {
+        let list = |items: &[String]| {
+            let quoted: Vec<String> = items.iter().map(|item| quoted(item)).collect();
+            format!("[{}]", quoted.join(", "))
+        };
+        match self {
+            Self::Command(words) => {
+                format!(
+                    "[[rule]]\ndecision = \"allow\"\nwords = [{}]\nreason = \"allowed by you\"\n",
+                    list(words)
+                )
+            }
+            Self::Writes { tool, paths } => format!(
+                "[[rule]]\ndecision = \"allow\"\ntool = {}\npath = {}\nreason = \"allowed by you\"\n",
+                list(std::slice::from_ref(tool)),
+                list(paths)
+            ),
+        }
+    }
+
+    /// For people.
+    pub fn about(&self) -> String {
+        match self {
+            Self::Command(words) => words.join(" "),
+            Self::Writes { tool, paths } => format!("{tool} {}", paths.join(" ")),
+        }
+    }
+}
+
+/// A text of TOML, whatever is in it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() || c == '\u{2028}' || c == '\u{feff}' => {
+                out.push_str(&format!("\\U{:08X}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
