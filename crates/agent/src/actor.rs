@@ -3,7 +3,9 @@
 //! It is the only writer of the journal. Effects run in tasks it owns and answer into its inbox; nothing they do counts until
 //! the event is appended. An event is appended before anybody sees it, and an intent before its effect.
 
-use std::collections::HashMap;
+mod approvals;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,10 +14,10 @@ use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
     Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
-    Command, CommandBody, Digest, Draft, EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt, ReceiptAnswer,
-    Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished, TaskGiven,
-    Timestamp, ToolCall, Update, calls_of,
+    Command, CommandBody, Digest, Draft, Effects, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
+    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt,
+    ReceiptAnswer, Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished,
+    TaskGiven, Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
@@ -24,6 +26,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::actor::approvals::{Answered, Open};
 use crate::budget::out_of_time;
 use crate::effects::{self, Inbox, Look, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
@@ -33,6 +36,8 @@ use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
 use crate::running::{InboxAsker, InboxLedger, Running};
 use crate::state::{DONE_TOOL, Phase, State};
+
+pub use approvals::Answers;
 
 /// Events between two snapshots of the state.
 const SNAPSHOT_EVERY: u64 = 300;
@@ -60,6 +65,8 @@ pub struct Setup {
     pub toolbox: Arc<Toolbox>,
     pub gate: Gate,
     pub rules: Arc<Rulebook>,
+    /// Keeps the answers that hold for ever.
+    pub remember: Arc<dyn Answers>,
     pub clock: Arc<dyn Clock>,
     pub redactor: Arc<Redactor>,
     pub variables: Arc<Variables>,
@@ -86,7 +93,10 @@ pub struct Actor {
     cancel: CancellationToken,
     /// The calls of the last answer, as the model made them.
     calls: Vec<ToolCall>,
-    prepared: HashMap<CallId, (Prepared, Judged)>,
+    prepared: HashMap<CallId, (Arc<Prepared>, Judged)>,
+    /// Calls that are looked at before a person is asked about them.
+    previewing: HashSet<CallId>,
+    open: BTreeMap<Seq, Open>,
     running: Running,
     snapshot: Seq,
     /// A run that was interrupted goes on when somebody says so, not because the session was opened.
@@ -176,6 +186,8 @@ impl Actor {
             cancel: CancellationToken::new(),
             calls: Vec::new(),
             prepared: HashMap::new(),
+            previewing: HashSet::new(),
+            open: BTreeMap::new(),
             running: Running::default(),
             setup,
             waits_for_word: false,
@@ -194,6 +206,7 @@ impl Actor {
         for event in self.setup.journal.repair(self.setup.clock.now())? {
             self.took(event);
         }
+        self.expire(None, "Lathe was stopped while it asked")?;
         if self.state.phase == Phase::Thinking {
             let message = "Lathe was stopped while it waited for the model.".to_owned();
             self.append(self.at_step(), ModelFailed { kind: ModelFailure::Interrupted, message })?;
@@ -232,7 +245,7 @@ impl Actor {
     fn act_until_waiting(&mut self) -> Result<(), AgentError> {
         while !self.waits_for_word {
             let actions = next(&self.state);
-            if actions.is_empty() || self.looking {
+            if actions.is_empty() || self.looking || !self.previewing.is_empty() {
                 return Ok(());
             }
             for action in actions {
@@ -252,12 +265,15 @@ impl Actor {
             Inbox::Answered { step, result, took_ms } => self.answered(step, result, took_ms),
             Inbox::Finished { call, result } => {
                 self.running.end(&call);
+                self.expire(Some(&call), "the call has ended")?;
                 self.append(self.at_call(call), *result)
             }
             Inbox::Question { call, questions, reply } => {
                 self.running.asked(call.clone(), reply);
                 self.append(self.at_call(call), QuestionAsked { questions })
             }
+            Inbox::Previewed { call, preview } => self.previewed(call, preview),
+            Inbox::Approval { call, wanted, reply } => self.approval_wanted(call, &wanted, reply),
             Inbox::Recall { tool, paths, reply } => {
                 let _ = reply.send(self.recall(&tool, paths));
                 Ok(())
@@ -342,6 +358,11 @@ impl Actor {
                     refused("the question was answered already, or is no longer asked")
                 }
             }
+            CommandBody::Approve { call, question, answer, reason } => {
+                let given =
+                    Answered { call, question: *question, answer: *answer, reason: reason.as_deref() };
+                self.approve(command, &given)
+            }
         }
     }
 
@@ -355,10 +376,12 @@ impl Actor {
             }
             Action::Ask(step) => self.ask(step),
             Action::Decide(call) => self.decide(call),
+            Action::AskApproval(call) => self.ask_approval(call),
             Action::Run(call) => self.run_call(call),
             Action::Close { call, kind, message } => {
                 let name = self.call_name(&call);
                 self.prepared.remove(&call);
+                self.expire(Some(&call), "the call has ended")?;
                 self.append(self.at_call(call), CallFinished::failed(&name, kind, message))
             }
             Action::Reflect(text) => self.append(self.at_step(), Reflected { text }),
@@ -447,15 +470,8 @@ impl Actor {
             Err(finished) => return self.append(place, *finished),
         };
         let judged = self.judge().call(&prepared);
-        let decided = CallDecided {
-            tool: prepared.tool.to_owned(),
-            about: prepared.about.clone(),
-            effects: judged.effects.clone(),
-            decision: judged.decision.clone(),
-            lane: prepared.lane,
-            each: judged.each.clone(),
-        };
-        self.prepared.insert(id, (prepared, judged));
+        let decided = decided(&prepared, &judged);
+        self.prepared.insert(id, (Arc::new(prepared), judged));
         self.append(place, decided)
     }
 
@@ -466,21 +482,13 @@ impl Actor {
         let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());
         };
-        self.append(self.at_call(id.clone()), CallStarted {})?;
-        let paths = prepared.effects.reads.iter().chain(&prepared.effects.writes).cloned().collect();
-        let recalled = self.recall(prepared.tool, paths);
-        let context = RunContext {
-            services: Arc::clone(self.setup.toolbox.services()),
-            live: self.live(id.clone()),
-            cancel: self.running.begin(id.clone(), &self.cancel),
-            call: id,
-            seen: recalled.seen,
-            memory: recalled.memory,
-            line_seconds: self.state.options.limits.line_seconds,
-            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
-            judge: self.judge(),
-            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
+        // A look at it has ended before anybody could say yes.
+        let Some(prepared) = Arc::into_inner(prepared) else {
+            return Ok(());
         };
+        self.append(self.at_call(id.clone()), CallStarted {})?;
+        let stop = self.running.begin(id.clone(), &self.cancel);
+        let context = self.context(id, prepared.tool, &prepared.effects, stop);
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
             let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
@@ -491,6 +499,22 @@ impl Actor {
         }
         self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
         Ok(())
+    }
+
+    fn context(&self, call: CallId, tool: &str, effects: &Effects, cancel: CancellationToken) -> RunContext {
+        let recalled = self.recall(tool, effects.reads.iter().chain(&effects.writes).cloned().collect());
+        RunContext {
+            services: Arc::clone(self.setup.toolbox.services()),
+            live: self.live(call.clone()),
+            cancel,
+            call,
+            seen: recalled.seen,
+            memory: recalled.memory,
+            line_seconds: self.state.options.limits.line_seconds,
+            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
+            judge: self.judge(),
+            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
+        }
     }
 
     /// Decides as the session is set now.
@@ -555,5 +579,16 @@ impl Actor {
 
     fn at_call(&self, call: CallId) -> Place {
         self.at_step().at_call(call)
+    }
+}
+
+fn decided(prepared: &Prepared, judged: &Judged) -> CallDecided {
+    CallDecided {
+        tool: prepared.tool.to_owned(),
+        about: prepared.about.clone(),
+        effects: judged.effects.clone(),
+        decision: judged.decision.clone(),
+        lane: prepared.lane,
+        each: judged.each.clone(),
     }
 }

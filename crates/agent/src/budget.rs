@@ -113,6 +113,8 @@ pub(crate) fn out_of_time(budget: &Budget) -> String {
 /// Whether nobody was at work before this: it is what a session begins with when it is opened again.
 fn stood_still(fact: &Fact) -> bool {
     match fact {
+        // A question is the user's time.
+        Fact::ApprovalGiven(_) | Fact::ApprovalExpired(_) => true,
         Fact::RunResumed(_) | Fact::OptionsChanged(_) => true,
         Fact::ModelFailed(failed) => failed.kind == ModelFailure::Interrupted,
         Fact::CallFinished(finished) => {

@@ -7,10 +7,10 @@ use lathe_journal::{JournalError, Syncer};
 use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
-    CallFinished, CallId, Command, CommandRan, Ending, Frame, FrameBody, Question, Receipt, Seq, StepNo,
-    ToolErrorKind, Update,
+    CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
+    StepNo, ToolErrorKind, Update,
 };
-use lathe_tools::{Prepared, Recalled, RunContext, Toolbox};
+use lathe_tools::{Prepared, Preview, Recalled, RunContext, Toolbox, Wanted};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +35,17 @@ pub(crate) enum Inbox {
         call: CallId,
         questions: Vec<Question>,
         reply: Reply,
+    },
+    /// What a call would do, looked at before a person is asked.
+    Previewed {
+        call: CallId,
+        preview: Preview,
+    },
+    /// A command of a running line may only go on if a person says so.
+    Approval {
+        call: CallId,
+        wanted: Wanted,
+        reply: oneshot::Sender<Decision>,
     },
     /// A command of a running line wants to know what the session knows.
     Recall {
@@ -127,6 +138,14 @@ pub(crate) async fn call(
     let call = context.call.clone();
     let result = Box::new(toolbox.run(prepared, permit, context).await);
     let _ = inbox.send(Inbox::Finished { call, result }).await;
+}
+
+/// Looks at what a call would do. Nothing is changed by it.
+pub(crate) async fn preview(prepared: Arc<Prepared>, context: RunContext, inbox: mpsc::Sender<Inbox>) {
+    let preview = prepared.preview(&context).await;
+    // Whoever runs it must be the only one who has it.
+    drop(prepared);
+    let _ = inbox.send(Inbox::Previewed { call: context.call, preview }).await;
 }
 
 /// What is known of a run's changes.

@@ -98,6 +98,9 @@ impl History {
             | Fact::FilesRestored(_)
             | Fact::QuestionAsked(_)
             | Fact::CommandRan(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::ApprovalGiven(_)
+            | Fact::ApprovalExpired(_)
             | Fact::Unknown(_) => {}
         }
     }

@@ -15,12 +15,12 @@ mod running;
 mod state;
 mod verify;
 
-pub use actor::{Actor, AgentError, Clock, Setup};
+pub use actor::{Actor, AgentError, Answers, Clock, Setup};
 pub use budget::Spent;
 pub use handle::{LocalHandle, OpenReader};
 pub use history::History;
 pub use next::{Action, next};
 pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
 pub use prompt::{Facts, system_prompt};
-pub use state::{Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State};
+pub use state::{Asking, Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State};
 pub use verify::{Divergence, Verified, verify};

@@ -8,7 +8,7 @@ use lathe_protocol::{
 };
 use lathe_tools::{Stage, startable};
 
-use crate::state::{CallStage, HeadState, Phase, State};
+use crate::state::{Asking, CallStage, HeadState, Phase, State};
 use lathe_protocol::AgentState;
 
 /// Steps in a row that may be denied as a whole before the task counts as impossible.
@@ -21,6 +21,8 @@ pub enum Action {
     Ask(StepNo),
     /// Build the invocation and show its effects to the gate.
     Decide(CallId),
+    /// Show a person what a call would do, and ask.
+    AskApproval(CallId),
     Run(CallId),
     /// Close a call without running it.
     Close {
@@ -115,23 +117,41 @@ fn calls(state: &State) -> Vec<Action> {
     }
     let mut actions: Vec<Action> = Vec::new();
     for call in &state.calls {
-        if let CallStage::Decided { verdict: Verdict::Ask | Verdict::Deny, reason, .. } = &call.stage {
+        if let CallStage::Decided { verdict: Verdict::Deny, reason, asking, .. } = &call.stage {
             actions.push(Action::Close {
                 call: call.id.clone(),
                 kind: ToolErrorKind::PolicyViolation,
-                message: format!("Tool execution denied by policy. {reason}"),
+                message: match asking {
+                    Asking::Refused => refusal(reason),
+                    Asking::Not | Asking::Waiting => format!("Tool execution denied by policy. {reason}"),
+                },
             });
         }
     }
     let stages: Vec<Stage> = state.calls.iter().map(|call| stage(&call.stage)).collect();
     let started = startable(&stages).into_iter().filter_map(|at| state.calls.get(at));
-    actions.extend(started.map(|call| Action::Run(call.id.clone())));
+    actions.extend(started.map(|call| match call.stage {
+        CallStage::Decided { verdict: Verdict::Ask, .. } => Action::AskApproval(call.id.clone()),
+        _ => Action::Run(call.id.clone()),
+    }));
     actions
+}
+
+/// What the model is told of a person's no.
+pub(crate) fn refusal(reason: &str) -> String {
+    match reason {
+        "" => "Denied by the user. Nothing was done.".to_owned(),
+        reason => format!("Denied by the user: {reason}"),
+    }
 }
 
 fn stage(stage: &CallStage) -> Stage {
     match stage {
-        CallStage::Decided { lane, verdict: Verdict::Allow, .. } => Stage::Waiting(*lane),
+        // What is asked about keeps its place among the others, so that a proposal is shown as it would be run.
+        CallStage::Decided { lane, verdict: Verdict::Ask, asking: Asking::Waiting, .. } => {
+            Stage::Running(*lane)
+        }
+        CallStage::Decided { lane, verdict: Verdict::Allow | Verdict::Ask, .. } => Stage::Waiting(*lane),
         CallStage::Started { lane, .. } => Stage::Running(*lane),
         // A refused call is closed at once and holds nobody up.
         CallStage::Proposed | CallStage::Decided { .. } | CallStage::Finished { .. } => Stage::Finished,

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lathe_protocol::{Boxed, CallId, CommandRan, Question};
-use lathe_tools::{Asker, Ledger, Recalled};
+use lathe_protocol::{Boxed, CallId, CommandRan, Decision, Question, Verdict};
+use lathe_tools::{Asker, Ledger, Recalled, Wanted};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,18 @@ impl Asker for InboxAsker {
             let asked = Inbox::Question { call: call.clone(), questions, reply };
             self.0.send(asked).await.ok()?;
             answers.await.ok().flatten()
+        })
+    }
+
+    fn approve<'a>(&'a self, call: &'a CallId, wanted: Wanted) -> Boxed<'a, Decision> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            let _ = self.0.send(Inbox::Approval { call: call.clone(), wanted, reply }).await;
+            answer.await.unwrap_or_else(|_| Decision {
+                verdict: Verdict::Deny,
+                rule: "approval".to_owned(),
+                reason: "nobody answered whether it may be done".to_owned(),
+            })
         })
     }
 }

@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
-    AgentState, CallDecided, CallFinished, CallId, CommandId, CommandRan, Digest, Ending, EndingRule, Event,
-    Fact, Lane, ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq, SessionOptions, StepNo, StepState,
-    StopReason, TaskFinished, ToolErrorKind, Toolset, Usage, Verdict, calls_of, text_of,
+    AgentState, ApprovalAnswer, ApprovalGiven, CallDecided, CallFinished, CallId, CommandId, CommandRan,
+    Digest, Ending, EndingRule, Event, Fact, Lane, ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq,
+    SessionOptions, StepNo, StepState, StopReason, TaskFinished, ToolErrorKind, Toolset, Usage, Verdict,
+    calls_of, text_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,9 +50,33 @@ pub struct Call {
 #[serde(rename_all = "snake_case")]
 pub enum CallStage {
     Proposed,
-    Decided { tool: String, lane: Lane, verdict: Verdict, reason: String },
-    Started { tool: String, lane: Lane },
-    Finished { failed: bool, denied: bool },
+    Decided {
+        tool: String,
+        lane: Lane,
+        verdict: Verdict,
+        reason: String,
+        #[serde(default)]
+        asking: Asking,
+    },
+    Started {
+        tool: String,
+        lane: Lane,
+    },
+    Finished {
+        failed: bool,
+        denied: bool,
+    },
+}
+
+/// How far the question about a call is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asking {
+    #[default]
+    Not,
+    Waiting,
+    /// The user said no; the reason is theirs.
+    Refused,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +120,9 @@ pub struct State {
     /// What a command of a shell line said to be done: the run ends when the calls beside it have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said_done: Option<String>,
+    /// Questions that nobody has answered yet, by the number of their event.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<Seq, CallId>,
 }
 
 /// What the work tree is compared with.
@@ -146,6 +174,7 @@ impl State {
             taken: BTreeMap::new(),
             ending: None,
             said_done: None,
+            approvals: BTreeMap::new(),
         })
     }
 
@@ -204,6 +233,18 @@ impl State {
                 self.changed.extend(restored.changes.iter().map(|change| change.path.clone()));
             }
             Fact::CommandRan(ran) => self.ran(ran),
+            Fact::ApprovalAsked(_) => {
+                self.approvals.extend(event.place.call.clone().map(|call| (event.seq, call)));
+                self.asked(event, |_, _, asking| *asking = Asking::Waiting);
+            }
+            Fact::ApprovalGiven(given) => {
+                self.taken.insert(given.command.clone(), event.seq);
+                self.approved(event, given);
+            }
+            Fact::ApprovalExpired(_) => {
+                self.close_question(event);
+                self.asked(event, |_, _, asking| *asking = Asking::Not);
+            }
             Fact::SessionOpened(_)
             | Fact::ReplayDrifted(_)
             | Fact::Rewound(_)
@@ -280,7 +321,35 @@ impl State {
                 lane: decided.lane,
                 verdict: decided.decision.verdict,
                 reason: decided.decision.reason.clone(),
+                asking: Asking::Not,
             };
+        }
+    }
+
+    fn asked(&mut self, event: &Event, change: impl FnOnce(&mut Verdict, &mut String, &mut Asking)) {
+        if let Some(call) = self.call_mut(event)
+            && let CallStage::Decided { verdict, reason, asking, .. } = &mut call.stage
+        {
+            change(verdict, reason, asking);
+        }
+    }
+
+    fn approved(&mut self, event: &Event, given: &ApprovalGiven) {
+        self.close_question(event);
+        self.asked(event, |verdict, reason, asking| match given.answer {
+            ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
+                (*verdict, *asking) = (Verdict::Allow, Asking::Not);
+            }
+            ApprovalAnswer::No => {
+                (*verdict, *asking) = (Verdict::Deny, Asking::Refused);
+                *reason = given.reason.clone().unwrap_or_default();
+            }
+        });
+    }
+
+    fn close_question(&mut self, event: &Event) {
+        if let Some(question) = event.place.cause {
+            self.approvals.remove(&question);
         }
     }
 
@@ -305,7 +374,10 @@ impl State {
         let Some(call) = self.call_mut(event) else { return };
         let (tool, denied) = match &call.stage {
             CallStage::Started { tool, .. } => (Some(tool.clone()), false),
-            CallStage::Decided { tool, verdict, .. } => (Some(tool.clone()), *verdict != Verdict::Allow),
+            // A person's no is an answer to work with, not a wall.
+            CallStage::Decided { tool, verdict, asking, .. } => {
+                (Some(tool.clone()), *verdict != Verdict::Allow && *asking != Asking::Refused)
+            }
             CallStage::Proposed | CallStage::Finished { .. } => (None, false),
         };
         // What an interruption closed is no failure of the model's.

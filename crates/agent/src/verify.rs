@@ -88,9 +88,22 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
             let words = of_call("decide on");
             Some((
                 words,
-                Box::new(move |action| matches!(action, Action::Decide(id) if Some(id) == call.as_ref())),
+                // What was asked about may be allowed by an answer to another question.
+                Box::new(
+                    move |action| matches!(action, Action::Decide(id) | Action::AskApproval(id) if Some(id) == call.as_ref()),
+                ),
             ))
         }
+        Fact::ApprovalAsked(_) => match stage(state, call.as_ref()) {
+            Some(CallStage::Decided { .. }) => Some((
+                of_call("ask about"),
+                Box::new(
+                    move |action| matches!(action, Action::AskApproval(id) if Some(id) == call.as_ref()),
+                ),
+            )),
+            // A command of a running line asks when it comes to it.
+            Some(_) | None => None,
+        },
         Fact::CallStarted(_) => {
             let words = of_call("run");
             Some((
@@ -144,6 +157,8 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::FilesRestored(_)
         | Fact::QuestionAsked(_)
         | Fact::CommandRan(_)
+        | Fact::ApprovalGiven(_)
+        | Fact::ApprovalExpired(_)
         | Fact::Unknown(_) => None,
     }
 }

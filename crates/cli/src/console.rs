@@ -26,6 +26,8 @@ pub(crate) enum ModeFrom {
     Settings,
     /// Nobody named a mode, and `--must-patch` was on the command line.
     MustPatch,
+    /// Somebody is asked where the mode says so.
+    Asked,
 }
 
 pub(crate) struct Console {
@@ -77,7 +79,7 @@ impl Console {
     /// The mode and its reason, where it is not one that somebody set or expects.
     pub(crate) fn unusual_mode(&self, options: &SessionOptions) -> Option<String> {
         match self.mode_from {
-            ModeFrom::Settings => None,
+            ModeFrom::Settings | ModeFrom::Asked => None,
             ModeFrom::MustPatch => Some(format!(
                 "{} {}{}",
                 self.say(Say::Mode),
@@ -105,6 +107,7 @@ impl Console {
             crate::models::budget_words(&options.limits.budget),
         );
         let hint = match options.mode {
+            _ if self.mode_from == ModeFrom::Asked => String::new(),
             Mode::FullAuto | Mode::Plan => String::new(),
             Mode::Default | Mode::AutoEdit => format!("{}\n", self.paint.yellow(self.say(Say::ModeHint))),
         };
@@ -199,6 +202,9 @@ impl Console {
             | Fact::FilesRestored(_)
             | Fact::QuestionAsked(_)
             | Fact::CommandRan(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::ApprovalGiven(_)
+            | Fact::ApprovalExpired(_)
             | Fact::Unknown(_) => String::new(),
         }
     }
@@ -334,7 +340,7 @@ impl Console {
 
     /// A line only where something is to be said: a failure, a refusal, an exit code.
     fn verdict(&self, decided: Option<&CallDecided>, finished: &CallFinished, started: bool) -> String {
-        if let Some(decided) = decided.filter(|decided| decided.decision.verdict != Verdict::Allow) {
+        if let Some(decided) = decided.filter(|decided| decided.decision.verdict == Verdict::Deny) {
             let what = format!("✘ {}: {}", self.say(Say::Denied), clean(&decided.about));
             let why = format!("{} ({})", decided.decision.reason, decided.decision.rule);
             return format!("  {}\n    {}\n", self.paint.red(&what), self.paint.dim(&why));

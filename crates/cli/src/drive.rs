@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use lathe_host::{Host, Session, TrajectoryFile, run_report};
 use lathe_protocol::{
-    Actor, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question, ReceiptAnswer, Seq,
-    SessionId, Update,
+    Actor, ApprovalAsked, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question,
+    ReceiptAnswer, Seq, SessionId, Update,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::approval;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::{Lines, ask};
@@ -123,6 +124,28 @@ pub(crate) async fn perform(
                     let body = CommandBody::Answer { call: call.clone(), answers };
                     session.handle().submit(command(body)).await;
                 }
+                if let (Some((call, seq, asked)), Some(lines)) = (leave(&update), person.as_deref_mut()) {
+                    let said = tokio::select! {
+                        said = approval::ask(asked, lines) => Some(said),
+                        _ = stops.next() => None,
+                    };
+                    let body = match said {
+                        Some(said) => CommandBody::Approve {
+                            call: call.clone(),
+                            question: Some(seq),
+                            answer: said.answer,
+                            reason: said.reason,
+                        },
+                        None => {
+                            output.stopping();
+                            CommandBody::Cancel
+                        }
+                    };
+                    let receipt = session.handle().submit(command(body)).await;
+                    if let ReceiptAnswer::Refused { reason } = receipt.answer {
+                        term::err(&format!("{}\n", term::clean(&reason)));
+                    }
+                }
                 if let Update::Event(event) = &update
                     && let Fact::TaskFinished(finished) = &event.fact
                     && event.seq > accepted
@@ -139,6 +162,17 @@ pub(crate) async fn perform(
                 session.handle().submit(command(CommandBody::Cancel)).await;
             }
         }
+    }
+}
+
+/// Whether something may be done, asked of a person.
+fn leave(update: &Update) -> Option<(&CallId, Seq, &ApprovalAsked)> {
+    match update {
+        Update::Event(event) => match (&event.fact, &event.place.call) {
+            (Fact::ApprovalAsked(asked), Some(call)) => Some((call, event.seq, asked)),
+            _ => None,
+        },
+        Update::Frame(_) => None,
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::io::IsTerminal;
 
-use lathe_host::{Host, Session, SessionPlan, run_report};
+use lathe_host::{Attended, Host, Session, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{InteractiveArgs, OutputArg};
+use crate::console::ModeFrom;
 use crate::drive::{Performed, close, finish_trajectory, perform};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -28,6 +29,12 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(config) => config,
         Err(exit) => return exit,
     };
+    // A pipe can answer the model, but leave is given by somebody who sees what is asked.
+    let (attended, mode_from) = if std::io::stdin().is_terminal() {
+        (Attended::Person, ModeFrom::Asked)
+    } else {
+        (Attended::Answers, ModeFrom::Settings)
+    };
     let plan = SessionPlan {
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
@@ -39,14 +46,14 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         ending: EndingRule::EndTurn,
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
-        attended: true,
+        attended,
         extras: extras(&config.settings),
     };
     let session = match host.start(plan).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
-    let mut output = Output::new(OutputArg::Text);
+    let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session.options);
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory =

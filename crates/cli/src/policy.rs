@@ -25,6 +25,17 @@ enum PolicyCommand {
         after_help = "Examples:\n  lathe policy check 'git log --output=x'\n  lathe policy check --rules my.toml 'make test'\n  printf '%s\\n' '\"ls\"' '{\"command\": \"rm x\"}' | lathe policy check --json\n\nWithout a command, lines are read from the standard input: with --json one JSON value each, a text or an object with `command`."
     )]
     Check(CheckArgs),
+    /// What you have allowed for ever
+    List {
+        /// A JSON array of texts
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes back what you have allowed for ever
+    Revoke {
+        /// The number that `policy list` shows
+        number: usize,
+    },
 }
 
 #[derive(Args)]
@@ -43,7 +54,34 @@ struct CheckArgs {
 }
 
 pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
-    let PolicyCommand::Check(args) = &args.command;
+    match &args.command {
+        PolicyCommand::Check(args) => check(host, args),
+        PolicyCommand::List { json } => list(host, *json),
+        PolicyCommand::Revoke { number } => match host.revoke(*number) {
+            Ok(revoked) => {
+                term::out(&format!("no longer allowed: {}\n", visible(&revoked)));
+                Exit::Done
+            }
+            Err(error) => Exit::host(&error),
+        },
+    }
+}
+
+fn list(host: &Host, as_json: bool) -> Exit {
+    match host.allowed_for_ever() {
+        Ok(allowed) if as_json => term::out(&format!("{}\n", json!(allowed))),
+        Ok(allowed) if allowed.is_empty() => term::out("nothing was allowed for ever\n"),
+        Ok(allowed) => {
+            for (at, allowed) in allowed.iter().enumerate() {
+                term::out(&format!("{:>3}. {}\n", at + 1, visible(allowed)));
+            }
+        }
+        Err(error) => return Exit::host(&error),
+    }
+    Exit::Done
+}
+
+fn check(host: &Host, args: &CheckArgs) -> Exit {
     let check = match host.policy_check(args.rules.as_deref()) {
         Ok(check) => check,
         Err(error) => return Exit::host(&error),

@@ -27,6 +27,11 @@ impl Lines {
         Self { lines }
     }
 
+    /// Drops what has been typed so far.
+    pub(crate) fn forget(&mut self) {
+        while self.lines.try_recv().is_ok() {}
+    }
+
     pub(crate) async fn next(&mut self) -> Option<String> {
         self.lines.recv().await
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use lathe_host::{DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, run_report};
+use lathe_host::{Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
@@ -54,7 +54,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         patch: wants_patch.then(|| PatchRule { must: run.must_patch, base: args.base_commit.clone() }),
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
-        attended: false,
+        attended: Attended::Nobody,
         extras: extras(&config.settings),
     };
     if args.show_request {
@@ -105,7 +105,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         max_steps: args.max_steps,
         budget: limits(&config.settings).budget,
         record: args.model.record,
-        attended: false,
+        attended: Attended::Nobody,
         extras: extras(&config.settings),
     };
     let files = Files {

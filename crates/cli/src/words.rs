@@ -108,6 +108,10 @@ messages! {
     AskChoice: "Number, or your own words", "编号，或用自己的话";
     AskYesNo: "yes or no", "是或否";
     AskText: "Answer", "回答";
+    MayThis: "May this be done?", "是否允许？";
+    AskApproval: "[y]es once, [s]ession, [a]lways, [n]o (a reason may follow)", "[y] 仅此一次，[s] 本次会话，[a] 始终，[n] 拒绝（可附理由）";
+    AskOnce: "[y]es once, [n]o (a reason may follow)", "[y] 仅此一次，[n] 拒绝（可附理由）";
+    Remembered: "session and always would allow", "s 与 a 将允许";
     OnceMoreToLeave: "Ctrl-C once more leaves; so does `exit`", "再按一次 Ctrl-C 退出，也可输入 exit";
     Goodbye: "Goodbye!", "再见！";
     InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";

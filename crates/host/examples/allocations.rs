@@ -139,7 +139,7 @@ async fn run(url: String, key: String) -> Vec<Cost> {
         patch: None,
         tools: ToolChoice::default(),
         record: None,
-        attended: false,
+        attended: lathe_host::Attended::Nobody,
         extras: Extras::default(),
     };
     let session = host.start(plan).await.unwrap();

@@ -7,7 +7,7 @@ use lathe_protocol::{EndingRule, Limits, Mode, ToolChoice, Toolset};
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::session::{ModelSource, SessionPlan};
+use crate::session::{Attended, ModelSource, SessionPlan};
 
 pub const DEMO_TASK: &str = "A test of this project fails. Find the cause and fix it.";
 
@@ -58,7 +58,7 @@ impl Demo {
             patch: None,
             record: None,
             tools: ToolChoice::default(),
-            attended: false,
+            attended: Attended::Nobody,
             extras: Extras::default(),
         }
     }

@@ -1,5 +1,6 @@
 //! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
 
+mod answers;
 mod auth;
 mod budget;
 mod demo;
@@ -39,7 +40,7 @@ pub use providers::{PROVIDERS, Provider};
 pub use report::{FileDiff, RunReport, event_diff, run_report};
 pub use reports::Garbage;
 pub use rewind::{PathAct, Really, Undone, What};
-pub use session::{Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
+pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::TrajectoryFile;

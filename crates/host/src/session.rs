@@ -67,9 +67,18 @@ pub struct SessionPlan {
     pub tools: ToolChoice,
     /// Where to write a cassette.
     pub record: Option<PathBuf>,
-    /// Whether somebody is there to answer questions.
-    pub attended: bool,
+    pub attended: Attended,
     pub extras: Extras,
+}
+
+/// Who is there while a session works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attended {
+    Nobody,
+    /// Somebody who answers the model's questions, but cannot be asked for leave.
+    Answers,
+    /// Somebody at a terminal.
+    Person,
 }
 
 /// What a resumed session is to be otherwise than before.
@@ -81,7 +90,7 @@ pub struct Overrides {
     /// Caps other than before.
     pub budget: Budget,
     pub record: Option<PathBuf>,
-    pub attended: bool,
+    pub attended: Attended,
     pub extras: Extras,
 }
 
@@ -133,7 +142,7 @@ struct Opening {
     tools: ToolChoice,
     /// New options, if it is opened again.
     options: Option<SessionOptions>,
-    attended: bool,
+    attended: Attended,
     extras: Extras,
     outside: Vec<OutsideTool>,
 }
@@ -260,13 +269,14 @@ impl Host {
             journal,
             model: ready.client,
             toolbox: Arc::clone(&toolbox),
-            gate: self.gate(root),
+            gate: Gate { headless: attended != Attended::Person, ..self.gate(root) },
+            remember: Arc::new(self.answers()),
             rules: Arc::new(self.rulebook()?.knowing(toolbox.commands())),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
             facts: Box::new(move || facts(&place, &shell, &memory)),
-            attended,
+            attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
         let state = actor.state();

@@ -19,7 +19,7 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
-use crate::session::{Host, ModelSource, SessionPlan, new_id, variables_of};
+use crate::session::{Attended, Host, ModelSource, SessionPlan, new_id, variables_of};
 
 /// Events read at once.
 const BATCH: usize = 256;
@@ -116,7 +116,7 @@ impl Host {
             patch: None,
             record: None,
             tools: opened.options.tools.clone(),
-            attended: false,
+            attended: Attended::Nobody,
             extras: Extras::default(),
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {

@@ -2,7 +2,9 @@
 
 use lathe_protocol::Kind;
 
-use crate::rules::Call;
+use crate::error::PolicyError;
+use crate::file;
+use crate::rules::{Call, Rule};
 
 /// One thing that may be done again without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,22 @@ impl Grant {
         paths.sort();
         paths.dedup();
         vec![Self::Writes { tool: call.tool.to_owned(), paths }]
+    }
+
+    /// What a file of such rules allows, in its order.
+    pub fn read(name: &str, text: &str) -> Result<Vec<Self>, PolicyError> {
+        let file = file::parse(name, text)?;
+        let grant = |rule: Rule| match (rule.words.as_slice(), rule.tool.as_slice()) {
+            ([words], []) => Ok(Self::Command(words.clone())),
+            ([], [tool]) => Ok(Self::Writes { tool: tool.clone(), paths: rule.path }),
+            _ => Err(PolicyError::Rule {
+                file: rule.file,
+                line: rule.line,
+                rule: rule.number,
+                why: "this is no answer of yours; rules belong into another file".to_owned(),
+            }),
+        };
+        file.rules.into_iter().map(grant).collect()
     }
 
     /// As a rule of a rule file.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, AgentId, CallId, CommandId, Digest, Event, Seq, StepNo};
+use crate::{Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, Seq, StepNo};
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +35,17 @@ pub enum CommandBody {
     Answer {
         call: CallId,
         answers: Option<Vec<String>>,
+    },
+    /// The answer to whether something may be done. The first counts.
+    Approve {
+        call: CallId,
+        /// The number of the question; the oldest open one of the call if left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<Seq>,
+        answer: ApprovalAnswer,
+        /// Why not, for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
 }
 

@@ -10,6 +10,7 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::approval::{ApprovalAsked, ApprovalExpired, ApprovalGiven};
 use crate::facts::*;
 use crate::{AgentId, CallId, Raw, RunNo, Seq, StepNo};
 
@@ -140,6 +141,9 @@ facts! {
     FilesRestored = "files_restored" v 1;
     QuestionAsked = "question_asked" v 1;
     CommandRan = "command_ran" v 1;
+    ApprovalAsked = "approval_asked" v 1;
+    ApprovalGiven = "approval_given" v 1;
+    ApprovalExpired = "approval_expired" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

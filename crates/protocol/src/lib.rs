@@ -1,5 +1,6 @@
 //! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
 
+mod approval;
 mod budget;
 mod change;
 mod command;
@@ -15,6 +16,7 @@ mod question;
 mod raw;
 mod state;
 
+pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
 pub use budget::{Budget, TokenPrice};
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{

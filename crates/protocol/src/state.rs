@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fact, ToolErrorKind, Verdict};
+use crate::{Fact, Proposal, ToolErrorKind, Verdict};
 
 /// Where the agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,10 @@ impl CallState {
                 // Its result follows at once.
                 Verdict::Deny => CallState::Validating,
             }),
+            // A command inside a running line asks while its call goes on executing.
+            Fact::ApprovalAsked(asked) => {
+                (!matches!(asked.what, Proposal::Command { .. })).then_some(CallState::AwaitingApproval)
+            }
             Fact::CallStarted(_) => Some(CallState::Executing),
             Fact::CallFinished(finished) => Some(match finished.error.as_ref().map(|error| error.kind) {
                 None => CallState::Success,

@@ -56,6 +56,6 @@ pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
 pub use schedule::{Stage, startable};
 pub use services::{LiveOutput, Services, ShellPlan};
-pub use tool::{Asker, RunContext, ShellLine};
+pub use tool::{Asker, RunContext, ShellLine, Wanted};
 pub use toolbox::{Prepared, ToolAbout, Toolbox};
 pub use tracking::Tracking;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, CallId, Effects, Lane, Question, Raw, SeenFile};
+use lathe_protocol::{Boxed, CallId, Decision, Effects, Kind, Lane, Question, Raw, SeenFile, Verdict};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -78,6 +78,23 @@ pub struct RunContext {
 /// Puts questions to the user and waits for the answers; none if they were dismissed.
 pub trait Asker: Send + Sync {
     fn ask<'a>(&'a self, call: &'a CallId, questions: Vec<Question>) -> Boxed<'a, Option<Vec<String>>>;
+
+    /// Asks whether a command of the call's line may go on, and waits for the answer. Nobody to answer is a no.
+    fn approve<'a>(&'a self, _: &'a CallId, wanted: Wanted) -> Boxed<'a, Decision> {
+        Box::pin(async move { Decision { verdict: Verdict::Deny, ..wanted.decision } })
+    }
+}
+
+/// What a command of a running line wants to do.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub tool: String,
+    pub kind: Kind,
+    pub effects: Effects,
+    pub words: Vec<String>,
+    /// What it would do: a diff, or words.
+    pub about: String,
+    pub decision: Decision,
 }
 
 impl RunContext {

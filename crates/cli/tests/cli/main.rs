@@ -4,6 +4,7 @@
 // Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
+mod approvals;
 mod discovered;
 mod edits;
 mod ends;

@@ -53,7 +53,7 @@ fn a_journal_of_format_1_is_read_for_ever() {
     fs::copy(golden("v1.db"), home.file("golden.db")).unwrap();
     assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
     let mut journal = home.open("golden");
-    assert_eq!(journal.last(), Seq(24));
+    assert_eq!(journal.last(), Seq(27));
     append_all(&mut journal, [note("it can be gone on with")]);
 }
 
@@ -84,8 +84,11 @@ fn the_golden_lines_hold_every_kind() {
         Fact::FilesRestored(_) => 20,
         Fact::QuestionAsked(_) => 21,
         Fact::CommandRan(_) => 22,
+        Fact::ApprovalAsked(_) => 23,
+        Fact::ApprovalGiven(_) => 24,
+        Fact::ApprovalExpired(_) => 25,
     };
     let seen: BTreeSet<i32> =
         lines().iter().map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact)).collect();
-    assert_eq!(seen, (0..=22).collect());
+    assert_eq!(seen, (0..=25).collect());
 }

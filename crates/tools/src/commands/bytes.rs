@@ -61,7 +61,7 @@ async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>
     let path = absolute(&running.call.cwd, path);
     let effects = Effects::reading(path.display().to_string());
     let call = Call { tool: crate::view::ID, kind: Kind::Read, effects: &effects };
-    running.decide(&call).await.map_err(Failed::Refused)?;
+    running.decide(&call, None).await.map_err(Failed::Refused)?;
     running.left.tool = Some(crate::view::ID);
     let files = std::sync::Arc::clone(&running.line.context.services.files);
     let wrong = |error| Failed::Problem(Problem::from_workspace(error, &path, Doing::Reading));

@@ -24,10 +24,11 @@ use serde_json::{Map, Value};
 
 use crate::face::Adapted;
 use crate::outcome::Outcome;
+use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
 use crate::syntax;
-use crate::tool::{Invocation, RunContext};
+use crate::tool::{Asker, Invocation, RunContext, Wanted};
 use crate::toolbox::Tools;
 use table::Base;
 use typed::{Given, Request};
@@ -230,7 +231,7 @@ impl Running {
         kind: Kind,
     ) -> Result<Outcome, u8> {
         let effects = invocation.effects();
-        let permit = self.decide(&Call { tool, kind, effects: &effects }).await?;
+        let permit = self.decide(&Call { tool, kind, effects: &effects }, Some(&*invocation)).await?;
         if tool == crate::done::ID
             && let Err(reason) = self.line.context.ledger.may_end().await
         {
@@ -261,7 +262,11 @@ impl Running {
     }
 
     /// Leave to do this inside the line.
-    async fn decide(&mut self, call: &Call<'_>) -> Result<lathe_policy::Permit, u8> {
+    async fn decide(
+        &mut self,
+        call: &Call<'_>,
+        invocation: Option<&dyn Invocation>,
+    ) -> Result<lathe_policy::Permit, u8> {
         let (judge, effects) = (&self.line.context.judge, call.effects);
         let late = self.call.line.is_none() && effects.change_something();
         let decision = if late {
@@ -273,14 +278,56 @@ impl Running {
         } else {
             judge.inside(call, &self.line.granted)
         };
+        let decision = match (decision.verdict, &self.line.context.asker) {
+            (Verdict::Ask, Some(asker)) => self.approval(asker.as_ref(), call, invocation, decision).await,
+            _ => decision,
+        };
         let permit = judge.gate.permit(&decision, effects);
         self.decision = decision;
         match permit {
             Some(permit) => Ok(permit),
             None => {
-                let reason = format!("Tool execution denied by policy. {}", self.decision.reason);
+                let reason = match self.decision.rule.as_str() {
+                    "approval" => self.decision.reason.clone(),
+                    _ => format!("Tool execution denied by policy. {}", self.decision.reason),
+                };
                 Err(self.complain(&reason, code::DENIED).await)
             }
+        }
+    }
+
+    /// Asks a person, as a child of the call whose line runs. Their time is not the line's.
+    async fn approval(
+        &self,
+        asker: &dyn Asker,
+        call: &Call<'_>,
+        invocation: Option<&dyn Invocation>,
+        decision: Decision,
+    ) -> Decision {
+        let _hold = self.call.clock.hold();
+        let context = self.context(call.tool, call.effects).await;
+        let about = match invocation {
+            Some(invocation) => match invocation.preview(&context).await {
+                Preview::Edit { diff, .. } => diff,
+                Preview::Exec { command: text } | Preview::Info { text } => text,
+            },
+            None => String::new(),
+        };
+        let wanted = Wanted {
+            tool: call.tool.to_owned(),
+            kind: call.kind,
+            effects: call.effects.clone(),
+            words: std::iter::once(&self.name).chain(&self.words).cloned().collect(),
+            about,
+            decision: decision.clone(),
+        };
+        tokio::select! {
+            answer = asker.approve(&self.line.context.call, wanted) => answer,
+            () = self.call.cancel.cancelled() => Decision {
+                verdict: Verdict::Deny,
+                rule: "approval".to_owned(),
+                reason: "cancelled before it was allowed".to_owned(),
+            },
         }
     }
 

@@ -1,0 +1,237 @@
+//! Questions about what may be done: asked, answered, remembered, expired.
+//!
+//! A question is open from its event to the event that answers or ends it, and belongs to a call. The first answer
+//! counts, whoever gives it. What an answer is remembered as is never wider than what was shown.
+
+use std::sync::Arc;
+
+use lathe_policy::{Call, Grant, Tier, visible};
+use lathe_protocol::{
+    Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, CallFinished, CallId,
+    Command, CommandDecided, Decision, FrameBody, Place, Proposal, ReceiptAnswer, Seq, ToolErrorKind,
+    Verdict,
+};
+use lathe_tools::{Preview, Wanted};
+use tokio::sync::oneshot;
+
+use super::{Actor, AgentError};
+use crate::effects;
+use crate::next::refusal;
+use crate::state::{Asking, CallStage};
+
+/// Keeps answers that hold for ever.
+pub trait Answers: Send + Sync {
+    fn remember(&self, grants: &[Grant]) -> Result<(), String>;
+}
+
+/// A question that waits for its answer.
+pub(super) struct Open {
+    call: CallId,
+    grants: Vec<Grant>,
+    /// The command of a running line that waits; none if the call itself does.
+    reply: Option<oneshot::Sender<Decision>>,
+}
+
+/// A person's answer to one question.
+pub(super) struct Answered<'a> {
+    pub(super) call: &'a CallId,
+    pub(super) question: Option<Seq>,
+    pub(super) answer: ApprovalAnswer,
+    pub(super) reason: Option<&'a str>,
+}
+
+impl Actor {
+    /// Looks at what a call would do, to ask about it. An answer to another question may have decided it meanwhile.
+    pub(super) fn ask_approval(&mut self, id: CallId) -> Result<(), AgentError> {
+        let judge = self.judge();
+        let Some((prepared, judged)) = self.prepared.get_mut(&id) else {
+            let name = self.call_name(&id);
+            let message = "The call is no longer known; nothing was done.";
+            let failed = CallFinished::failed(&name, ToolErrorKind::Interrupted, message);
+            return self.append(self.at_call(id), failed);
+        };
+        *judged = judge.call(prepared);
+        if judged.decision.verdict != Verdict::Ask {
+            let decided = super::decided(prepared, judged);
+            return self.append(self.at_call(id), decided);
+        }
+        if self.previewing.insert(id.clone()) {
+            let (prepared, effects) = (Arc::clone(prepared), prepared.effects.clone());
+            let context = self.context(id, prepared.tool, &effects, self.cancel.child_token());
+            self.tasks.spawn(effects::preview(prepared, context, self.answers.clone()));
+        }
+        Ok(())
+    }
+
+    pub(super) fn previewed(&mut self, id: CallId, preview: Preview) -> Result<(), AgentError> {
+        self.previewing.remove(&id);
+        let stage = self.state.calls.iter().find(|call| call.id == id).map(|call| &call.stage);
+        let asks =
+            matches!(stage, Some(CallStage::Decided { verdict: Verdict::Ask, asking: Asking::Not, .. }));
+        let Some((prepared, judged)) = self.prepared.get(&id).filter(|_| asks && !self.state.cancelled)
+        else {
+            return Ok(());
+        };
+        let what = match preview {
+            Preview::Exec { command } => Proposal::Line {
+                line: visible(&self.clean(&command)),
+                commands: judged.each.iter().map(|each| self.shown(each)).collect(),
+            },
+            Preview::Edit { path, diff, .. } => {
+                Proposal::Edit { path: visible(&path), diff: visible_lines(&self.clean(&diff)) }
+            }
+            Preview::Info { .. } => Proposal::Other { about: visible_lines(&prepared.about) },
+        };
+        let (decision, grants) = (judged.decision.clone(), judged.narrowest.clone());
+        self.open_question(id, what, &decision, grants, None)
+    }
+
+    /// A command of a running line. It may have been allowed for the session since its line began.
+    pub(super) fn approval_wanted(
+        &mut self,
+        call: CallId,
+        wanted: &Wanted,
+        reply: oneshot::Sender<Decision>,
+    ) -> Result<(), AgentError> {
+        let judge = self.judge();
+        let about = Call { tool: &wanted.tool, kind: wanted.kind, effects: &wanted.effects };
+        let decision = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about);
+        if decision.verdict != Verdict::Ask || self.state.cancelled {
+            let _ = reply.send(decision);
+            return Ok(());
+        }
+        let what = Proposal::Command {
+            words: wanted.words.iter().map(|word| visible(&self.clean(word))).collect(),
+            about: visible_lines(&self.clean(&wanted.about)),
+        };
+        self.open_question(call, what, &decision, Grant::of_call(&about), Some(reply))
+    }
+
+    fn open_question(
+        &mut self,
+        call: CallId,
+        what: Proposal,
+        decision: &Decision,
+        grants: Vec<Grant>,
+        reply: Option<oneshot::Sender<Decision>>,
+    ) -> Result<(), AgentError> {
+        let asked = ApprovalAsked {
+            what,
+            rule: decision.rule.clone(),
+            reason: decision.reason.clone(),
+            remember: grants.iter().map(|grant| visible(&grant.about())).collect(),
+        };
+        self.append(self.at_call(call.clone()), asked)?;
+        self.open.insert(self.state.seq, Open { call, grants, reply });
+        Ok(())
+    }
+
+    pub(super) fn approve(
+        &mut self,
+        command: &Command,
+        given: &Answered<'_>,
+    ) -> Result<ReceiptAnswer, AgentError> {
+        let refused = |reason: &str| Ok(ReceiptAnswer::Refused { reason: reason.to_owned() });
+        let asked = |(seq, open): &(&Seq, &Open)| {
+            open.call == *given.call && given.question.is_none_or(|question| question == **seq)
+        };
+        let Some((seq, grants)) = self.open.iter().find(asked).map(|(seq, open)| (*seq, open.grants.clone()))
+        else {
+            return refused("the question was answered already, or is no longer asked");
+        };
+        match (command.actor, given.answer) {
+            (Who::Model | Who::Project, _) => return refused("only a person can answer this"),
+            (Who::Person, ApprovalAnswer::Session | ApprovalAnswer::Always) if grants.is_empty() => {
+                return refused("nothing as narrow as this can be remembered; allow it once, or say no");
+            }
+            (Who::Person, _) => {}
+        }
+        let Some(open) = self.open.remove(&seq) else { return refused("it is no longer asked") };
+        self.remember(given.answer, &grants);
+        let reason = given.reason.map(|reason| self.clean(reason));
+        let fact = ApprovalGiven {
+            answer: given.answer,
+            reason: reason.clone(),
+            by: command.actor,
+            command: command.id.clone(),
+        };
+        let place = Place { cause: Some(seq), ..self.at_call(open.call.clone()) };
+        self.append(place, fact)?;
+        let decision = said(given.answer, reason.as_deref());
+        match open.reply {
+            // A command that has gone meanwhile hears nothing.
+            Some(reply) => drop(reply.send(decision)),
+            None => {
+                if let Some((_, judged)) = self.prepared.get_mut(&open.call) {
+                    judged.decision = decision;
+                }
+            }
+        }
+        Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+    }
+
+    fn remember(&mut self, answer: ApprovalAnswer, grants: &[Grant]) {
+        let saved = match answer {
+            ApprovalAnswer::Once | ApprovalAnswer::No => return,
+            ApprovalAnswer::Session => Ok(()),
+            ApprovalAnswer::Always => self.setup.remember.remember(grants),
+        };
+        let text: String = grants.iter().map(|grant| format!("{}\n", grant.rule())).collect();
+        let rules = self.setup.rules.as_ref().clone().with(Tier::User, "answers of this session", &text);
+        let held = rules.map(|rules| self.setup.rules = Arc::new(rules)).map_err(|error| error.to_string());
+        if let Err(reason) = saved.and(held) {
+            let words = format!("the answer holds only for this time: {reason}");
+            self.watchers.show(self.state.step, None, FrameBody::Warning(words));
+        }
+    }
+
+    /// Ends the questions of a call, or all of them.
+    pub(super) fn expire(&mut self, call: Option<&CallId>, reason: &str) -> Result<(), AgentError> {
+        let ended: Vec<(Seq, CallId)> = self
+            .state
+            .approvals
+            .iter()
+            .filter(|(_, asked)| call.is_none_or(|call| call == *asked))
+            .map(|(seq, asked)| (*seq, asked.clone()))
+            .collect();
+        for (seq, asked) in ended {
+            self.open.remove(&seq);
+            let place = Place { cause: Some(seq), ..self.at_call(asked) };
+            self.append(place, ApprovalExpired { reason: reason.to_owned() })?;
+        }
+        Ok(())
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.setup.redactor.text(text).into_owned()
+    }
+
+    fn shown(&self, each: &CommandDecided) -> CommandDecided {
+        CommandDecided {
+            words: each.words.iter().map(|word| visible(&self.clean(word))).collect(),
+            ..each.clone()
+        }
+    }
+}
+
+fn said(answer: ApprovalAnswer, reason: Option<&str>) -> Decision {
+    let (verdict, reason) = match answer {
+        ApprovalAnswer::Once => (Verdict::Allow, "allowed once by the user".to_owned()),
+        ApprovalAnswer::Session => (Verdict::Allow, "allowed for this session by the user".to_owned()),
+        ApprovalAnswer::Always => (Verdict::Allow, "always allowed by the user".to_owned()),
+        ApprovalAnswer::No => (Verdict::Deny, refusal(reason.unwrap_or_default())),
+    };
+    Decision { verdict, rule: "approval".to_owned(), reason }
+}
+
+/// Text of several lines with what does not show written out; its indentation stays.
+fn visible_lines(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' | ' '..='~' => out.push(c),
+            c => out.push_str(&visible(c.encode_utf8(&mut [0; 4]))),
+        }
+    }
+    out
+}

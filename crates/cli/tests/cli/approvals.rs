@@ -1,0 +1,256 @@
+//! Issue 7, lines 6 to 8: questions on a terminal. What is asked about only touches the folder the test made.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lathe_testkit::{FakeModel, Script, TempRepo, call, eventually, say};
+use serde_json::{Value, json};
+
+use crate::{bodies, lathe};
+
+const ONE: &str = "[y]es once, [n]o";
+const ALL: &str = "[y]es once, [s]ession";
+
+/// `lathe interactive` in a terminal that `script` makes.
+struct Terminal {
+    child: Child,
+    typing: ChildStdin,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn open(dir: &Path, home: &Path, model: &FakeModel, flags: &str) -> Self {
+        let line = format!(
+            "exec {} interactive {flags} --model-base-url {} --model fake --api-key {}",
+            env!("CARGO_BIN_EXE_lathe"),
+            model.base_url(),
+            model.key()
+        );
+        let mut child = Command::new("script")
+            .args(["-qefc", &line, "/dev/null"])
+            .current_dir(dir)
+            .env("LATHE_HOME", home)
+            .env("NO_COLOR", "1")
+            .env("LANG", "C.UTF-8")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (typing, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let shown = Arc::new(Mutex::new(String::new()));
+        let screen = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                screen.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Self { child, typing, shown }
+    }
+
+    fn screen(&self) -> String {
+        self.shown.lock().unwrap().clone()
+    }
+
+    /// Waits until a text was shown so often.
+    fn sees(&self, text: &str, times: usize) {
+        let what = format!("{text:?} {times} times on the terminal");
+        eventually(Duration::from_secs(30), &what, || self.screen().matches(text).count() >= times);
+    }
+
+    fn types(&mut self, text: &str) {
+        self.typing.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn leaves(mut self) -> String {
+        self.types("exit\n");
+        self.child.wait().unwrap();
+        let screen = self.screen();
+        assert!(screen.contains("Goodbye!"), "{screen}");
+        screen
+    }
+}
+
+fn events(home: &Path) -> Vec<Value> {
+    let ran = lathe().env("LATHE_HOME", home).args(["show", "--format", "json"]).run().expect_code(0);
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    json["events"].as_array().unwrap().clone()
+}
+
+fn bash(id: &str, line: &str) -> lathe_testkit::Answer {
+    call(id, "bash", json!({ "command": line }))
+}
+
+fn text_of(events: &[Value], id: &str) -> String {
+    crate::result(events, id)
+}
+
+#[test]
+fn a_person_is_asked_once_for_the_session_or_says_no_with_a_reason() {
+    let repo = TempRepo::new(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .answer(bash("once", "touch a"))
+        .answer(bash("again", "touch a"))
+        .answer(bash("session", "touch b"))
+        .answer(bash("silent", "touch b"))
+        .answer(bash("wider", "touch b c"))
+        .answer(bash("odd", "touch d\u{200b}"))
+        .answer(say("All said."));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("make files\n");
+    terminal.sees(ALL, 1);
+    assert!(!repo.exists("a"), "it waits");
+    terminal.types("maybe\ny\n");
+    terminal.sees(ALL, 3);
+    assert!(repo.exists("a"));
+    terminal.types("y\n");
+    terminal.sees(ALL, 4);
+    terminal.types("s\n");
+    terminal.sees(ALL, 5);
+    terminal.types("no, c is not wanted\n");
+    terminal.sees("touch d<U+200B>", 1);
+    terminal.sees(ONE, 1);
+    terminal.types("n\n");
+    terminal.sees("All said.", 1);
+    terminal.sees("Task: ", 2);
+    terminal.leaves();
+    assert_eq!(model.violations(), Vec::<String>::new());
+    assert!(repo.exists("b") && !repo.exists("c"));
+    let events = events(home.path());
+    assert_eq!(text_of(&events, "wider"), "Denied by the user: c is not wanted");
+    assert_eq!(text_of(&events, "odd"), "Denied by the user. Nothing was done.");
+    let answers: Vec<Value> = bodies(&events, "approval_given");
+    let answers: Vec<&str> = answers.iter().map(|given| given["answer"].as_str().unwrap()).collect();
+    assert_eq!(answers, ["once", "once", "session", "no", "no"]);
+    let asked = bodies(&events, "approval_asked");
+    assert_eq!(asked[0]["what"]["commands"][0]["effects"]["writes"], json!(["a"]));
+    assert_eq!(asked[0]["remember"], json!(["touch a"]));
+    assert_eq!(bodies(&events, "task_finished")[0]["ending"], "answered");
+    let replayed = lathe().env("LATHE_HOME", home.path()).arg("replay").run();
+    assert_eq!(replayed.code, 0, "{}{}", replayed.stdout, replayed.stderr);
+}
+
+#[test]
+fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
+    let repo = TempRepo::new(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let path = repo.join("f.txt").display().to_string();
+    let script = Script::new()
+        .answer(bash("line", "touch kept"))
+        .answer(call("edit", "write", json!({ "path": path, "content": "two\n" })))
+        .answer(say("done"));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    terminal.types("a\n");
+    terminal.sees("+two", 1);
+    terminal.sees(ALL, 2);
+    terminal.types("a\n");
+    terminal.sees("Task: ", 2);
+    terminal.leaves();
+    assert_eq!(repo.read("f.txt"), "two\n");
+    let policy = |args: &[&str]| lathe().env("LATHE_HOME", home.path()).arg("policy").args(args).run();
+    let listed = policy(&["list"]).expect_code(0).stdout;
+    assert!(listed.contains("1. touch kept") && listed.contains("2. write "), "{listed}");
+    let shell = |line: &str| {
+        let shell = ["shell", "--mode", "default", "-c", line];
+        lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).args(shell).run().code
+    };
+    assert_eq!((shell("touch kept"), shell("touch kept more"), shell("touch other")), (0, 126, 126));
+    // A file that was not seen is not written over, which is no question of leave.
+    let held = |line: &str| shell(line) == 126;
+    assert_eq!((held("write f.txt x"), held("write g.txt x")), (false, true));
+    policy(&["revoke", "3"]).expect_code(2);
+    policy(&["revoke", "1"]).expect_code(0);
+    assert_eq!((held("touch kept"), held("write f.txt y")), (true, false));
+    policy(&["revoke", "1"]).expect_code(0);
+    assert!(held("write f.txt z"));
+    assert!(policy(&["list"]).stdout.contains("nothing was allowed"));
+}
+
+#[test]
+fn a_command_inside_a_running_line_asks_while_the_clock_stands_still() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let home = tempfile::tempdir().unwrap();
+    let slow = json!({ "command": "cat a.txt | write copy.txt && view copy.txt", "timeout": 2 });
+    let script = Script::new()
+        .answer(call("allowed", "bash", slow))
+        .answer(bash("denied", "write no.txt x || echo 'went on'"))
+        .answer(say("Over."));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    terminal.sees("+one", 1);
+    // Longer than the line may take.
+    std::thread::sleep(Duration::from_millis(2600));
+    terminal.types("y\n");
+    terminal.sees(ALL, 2);
+    terminal.types("n not this one\n");
+    terminal.sees("Over.", 1);
+    terminal.leaves();
+    assert_eq!(repo.read("copy.txt"), "one\n");
+    assert!(!repo.exists("no.txt"));
+    let events = events(home.path());
+    assert!(text_of(&events, "allowed").starts_with("exit code 0"), "{}", text_of(&events, "allowed"));
+    let denied = text_of(&events, "denied");
+    assert!(denied.contains("went on") && denied.contains("Denied by the user: not this one"), "{denied}");
+    let ran = bodies(&events, "command_ran");
+    let refused = ran.iter().find(|ran| ran["argv"][1] == "no.txt").unwrap();
+    assert_eq!((&refused["exit"], &refused["decision"]["rule"]), (&json!(126), &json!("approval")));
+    assert_eq!(bodies(&events, "approval_asked")[0]["what"]["words"], json!(["write", "copy.txt"]));
+}
+
+#[test]
+fn killed_while_it_asked_the_question_expires_and_the_history_is_valid() {
+    let repo = TempRepo::new(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let script = Script::new().answer(bash("asked", "touch a")).answer(say("Gave up."));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    for pid in lathe_testkit::descendants_of(terminal.child.id()) {
+        let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+        assert!(killed.success());
+    }
+    terminal.child.wait().unwrap();
+    let resumed = lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).arg("resume").with_model(&model);
+    resumed.run();
+    assert_eq!(model.violations(), Vec::<String>::new());
+    let events = events(home.path());
+    let asked = events.iter().find(|event| event["kind"] == "approval_asked").unwrap();
+    let expired = events.iter().find(|event| event["kind"] == "approval_expired").unwrap();
+    assert_eq!(expired["cause"], asked["seq"]);
+    assert!(text_of(&events, "asked").contains("stopped before this call began"));
+    assert!(!repo.exists("a"));
+}
+
+#[test]
+fn a_cancelled_question_is_closed_and_nothing_is_done() {
+    let repo = TempRepo::new(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let model = FakeModel::serving(Script::new().answer(bash("asked", "touch a")).answer(say("never")));
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    terminal.types("\x03");
+    terminal.sees("Task: ", 2);
+    terminal.leaves();
+    let events = events(home.path());
+    assert_eq!(bodies(&events, "approval_expired").len(), 1);
+    assert_eq!(bodies(&events, "task_finished")[0]["ending"], "cancelled");
+    assert!(text_of(&events, "asked").starts_with("Cancelled"));
+    assert!(!repo.exists("a"));
+}

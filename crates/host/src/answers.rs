@@ -1,0 +1,79 @@
+//! Answers that hold for ever: rules of the user's own, one for each "always".
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use lathe_agent::Answers;
+use lathe_policy::Grant;
+
+use crate::error::HostError;
+use crate::session::Host;
+
+const HEAD: &str =
+    "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n\n";
+
+/// The file of answers in Lathe's folder.
+pub(crate) struct AnswerFile(PathBuf);
+
+impl Host {
+    pub(crate) fn answers(&self) -> AnswerFile {
+        AnswerFile(self.home().path().join("policy").join("answers.toml"))
+    }
+
+    /// What was allowed for ever, in the order it was.
+    pub fn allowed_for_ever(&self) -> Result<Vec<String>, HostError> {
+        let grants = self.answers().read().map_err(HostError::Policy)?;
+        Ok(grants.iter().map(Grant::about).collect())
+    }
+
+    /// Takes the answer of this number back, counted from 1; what it was.
+    pub fn revoke(&self, number: usize) -> Result<String, HostError> {
+        let file = self.answers();
+        let mut grants = file.read().map_err(HostError::Policy)?;
+        let count = grants.len();
+        let Some(at) = number.checked_sub(1).filter(|at| *at < count) else {
+            return Err(HostError::Policy(match count {
+                0 => "nothing was allowed for ever".to_owned(),
+                _ => format!("there is no answer {number}; `lathe policy list` shows 1 to {count}"),
+            }));
+        };
+        let revoked = grants.remove(at);
+        file.write(&grants).map_err(HostError::Policy)?;
+        Ok(revoked.about())
+    }
+}
+
+impl AnswerFile {
+    fn read(&self) -> Result<Vec<Grant>, String> {
+        match std::fs::read_to_string(&self.0) {
+            Ok(text) => Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(format!("{}: {error}", self.0.display())),
+        }
+    }
+
+    /// The whole file at once, so that nobody ever reads half of it.
+    fn write(&self, grants: &[Grant]) -> Result<(), String> {
+        let wrong = |error: std::io::Error| format!("{}: {error}", self.0.display());
+        let folder = self.0.parent().ok_or_else(|| "there is no folder for it".to_owned())?;
+        std::fs::create_dir_all(folder).map_err(wrong)?;
+        let rules: Vec<String> = grants.iter().map(Grant::rule).collect();
+        // Made for this user only.
+        let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrong)?;
+        file.write_all(format!("{HEAD}{}", rules.join("\n")).as_bytes()).map_err(wrong)?;
+        file.persist(&self.0).map_err(|error| wrong(error.error)).map(drop)
+    }
+}
+
+impl Answers for AnswerFile {
+    fn remember(&self, grants: &[Grant]) -> Result<(), String> {
+        let mut all = self.read()?;
+        let known = all.len();
+        for grant in grants {
+            if !all.contains(grant) {
+                all.push(grant.clone());
+            }
+        }
+        if all.len() == known { Ok(()) } else { self.write(&all) }
+    }
+}

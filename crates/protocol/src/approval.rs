@@ -1,0 +1,61 @@
+//! Questions to a person about what may be done, and their answers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Actor, CommandDecided, CommandId};
+
+/// A person was asked whether something may be done. The question is known by the number of this event: answers and the
+/// end of the question name it as their cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalAsked {
+    pub what: Proposal,
+    /// The rule that asks, and why.
+    pub rule: String,
+    pub reason: String,
+    /// What an answer for longer than once would allow; empty where nothing as narrow can be remembered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remember: Vec<String>,
+}
+
+/// What would be done. What does not show is written out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Proposal {
+    /// A shell line, with every command that can run.
+    Line { line: String, commands: Vec<CommandDecided> },
+    /// A file would be changed.
+    Edit { path: String, diff: String },
+    /// A command of the agent inside a line that is running.
+    Command { words: Vec<String>, about: String },
+    /// Anything else, in words.
+    Other { about: String },
+}
+
+/// The answer to such a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalGiven {
+    pub answer: ApprovalAnswer,
+    /// Why not, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    pub by: Actor,
+    pub command: CommandId,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalAnswer {
+    Once,
+    /// Not asked again in this session.
+    Session,
+    /// Never asked again.
+    Always,
+    No,
+}
+
+/// Nobody will answer a question any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalExpired {
+    pub reason: String,
+}
