@@ -17,7 +17,7 @@ use lathe_protocol::{
     Command, CommandBody, Digest, Draft, Effects, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
     ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt,
     ReceiptAnswer, Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished,
-    TaskGiven, Timestamp, ToolCall, Update, calls_of,
+    TaskGiven, Timestamp, ToolCall, ToolErrorKind, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
@@ -484,7 +484,10 @@ impl Actor {
         };
         // A look at it has ended before anybody could say yes.
         let Some(prepared) = Arc::into_inner(prepared) else {
-            return Ok(());
+            let message = "The call was still being looked at; nothing was done.";
+            let failed =
+                CallFinished::failed(&self.call_name(&id), ToolErrorKind::UnhandledException, message);
+            return self.append(self.at_call(id), failed);
         };
         self.append(self.at_call(id.clone()), CallStarted {})?;
         let stop = self.running.begin(id.clone(), &self.cancel);

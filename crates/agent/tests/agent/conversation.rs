@@ -2,11 +2,11 @@
 
 use lathe_agent::{Action, State, next};
 use lathe_protocol::{
-    Actor, Arguments, Block, CallDecided, CallFinished, CallId, CallStarted, CancelAsked, CommandId,
-    Decision, Effects, EndingRule, EpochCause, EpochStarted, Event, Fact, Lane, Limits, Mode, ModelAnswered,
-    ModelAsked, ModelChoice, ModelFailed, ModelFailure, Place, Raw, Reflected, Reminded, RunNo, Sandbox, Seq,
-    SessionId, SessionOpened, SessionOptions, StepNo, StopReason, TaskFinished, TaskGiven, ToolCall,
-    ToolErrorKind, Toolset, Usage, Verdict,
+    Actor, ApprovalAnswer, ApprovalAsked, ApprovalGiven, Arguments, Block, CallDecided, CallFinished, CallId,
+    CallStarted, CancelAsked, CommandId, Decision, Effects, EndingRule, EpochCause, EpochStarted, Event,
+    Fact, Lane, Limits, Mode, ModelAnswered, ModelAsked, ModelChoice, ModelFailed, ModelFailure, Place,
+    Proposal, Raw, Reflected, Reminded, RunNo, Sandbox, Seq, SessionId, SessionOpened, SessionOptions,
+    StepNo, StopReason, TaskFinished, TaskGiven, ToolCall, ToolErrorKind, Toolset, Usage, Verdict,
 };
 
 pub(crate) struct Conversation {
@@ -122,6 +122,28 @@ impl Conversation {
         self.add(self.at(call), decided);
     }
 
+    /// Puts the question about a call; its number.
+    pub(crate) fn question(&mut self, call: &str) -> Seq {
+        let asked = ApprovalAsked {
+            what: Proposal::Other { about: "about".into() },
+            rule: "r".into(),
+            reason: "because".into(),
+            remember: Vec::new(),
+        };
+        self.add(self.at(call), asked);
+        self.state.seq
+    }
+
+    pub(crate) fn say(&mut self, call: &str, question: Seq, answer: ApprovalAnswer, reason: Option<&str>) {
+        let given = ApprovalGiven {
+            answer,
+            reason: reason.map(str::to_owned),
+            by: Actor::Person,
+            command: CommandId::new("k"),
+        };
+        self.add(Place { cause: Some(question), ..self.at(call) }, given);
+    }
+
     pub(crate) fn start(&mut self, call: &str) {
         self.add(self.at(call), CallStarted {});
     }
@@ -167,7 +189,11 @@ impl Conversation {
                         TaskFinished { ending: *ending, result: result.clone() },
                     );
                 }
-                Action::Decide(_) | Action::Run(_) | Action::TakeBaseline | Action::Judge { .. } => {}
+                Action::Decide(_)
+                | Action::AskApproval(_)
+                | Action::Run(_)
+                | Action::TakeBaseline
+                | Action::Judge { .. } => {}
             }
         }
         actions

@@ -1,7 +1,8 @@
 use lathe_agent::Action;
 use lathe_protocol::{AgentState, StepState};
 use lathe_protocol::{
-    CallId, Ending, EndingRule, EpochCause, Lane, ModelFailure, StepNo, ToolErrorKind, Verdict,
+    ApprovalAnswer, CallId, Ending, EndingRule, EpochCause, Lane, ModelFailure, StepNo, ToolErrorKind,
+    Verdict,
 };
 
 use crate::conversation::{Conversation, options};
@@ -89,6 +90,59 @@ fn a_denied_call_is_closed_with_its_reason_and_the_rest_runs() {
             if message == "Tool execution denied by policy. because" && *call == id("v")),
         "{actions:?}"
     );
+}
+
+#[test]
+fn what_is_asked_about_keeps_its_place_and_runs_when_allowed() {
+    let mut conversation = Conversation::asked();
+    conversation.answer("", &["v", "w", "x"]);
+    conversation.decide("v", "view", Lane::Reader, Verdict::Allow);
+    conversation.decide("w", "write", Lane::Alone, Verdict::Ask);
+    conversation.decide("x", "bash", Lane::Alone, Verdict::Allow);
+    assert_eq!(conversation.next(), [Action::Run(id("v"))]);
+    conversation.start("v");
+    assert_eq!(conversation.next(), []);
+    conversation.finish("v", None);
+    assert_eq!(conversation.next(), [Action::AskApproval(id("w"))]);
+    let question = conversation.question("w");
+    assert_eq!(conversation.next(), [], "everything behind it waits");
+    assert_eq!(conversation.state.approvals.len(), 1);
+    conversation.say("w", question, ApprovalAnswer::Once, None);
+    assert!(conversation.state.approvals.is_empty());
+    assert_eq!(conversation.next(), [Action::Run(id("w"))]);
+}
+
+#[test]
+fn a_persons_no_is_told_with_its_reason_and_is_no_wall() {
+    for (reason, told) in
+        [(Some("use b"), "Denied by the user: use b"), (None, "Denied by the user. Nothing was done.")]
+    {
+        let mut conversation = Conversation::asked();
+        for _ in 0..3 {
+            conversation.answer("", &["w"]);
+            conversation.decide("w", "write", Lane::Alone, Verdict::Ask);
+            let question = conversation.question("w");
+            conversation.say("w", question, ApprovalAnswer::No, reason);
+            let actions = conversation.act();
+            assert!(
+                matches!(&actions[..], [Action::Close { message, .. }] if message == told),
+                "{actions:?}"
+            );
+            conversation.act();
+            assert!(matches!(conversation.act().as_slice(), [Action::Ask(_)]));
+        }
+        assert_eq!(conversation.state.denied_steps, 0);
+    }
+}
+
+#[test]
+fn a_cancelled_question_closes_its_call() {
+    let mut conversation = Conversation::asked();
+    conversation.answer("", &["w"]);
+    conversation.decide("w", "write", Lane::Alone, Verdict::Ask);
+    conversation.question("w");
+    conversation.cancel();
+    assert!(matches!(&conversation.next()[..], [Action::Close { kind: ToolErrorKind::Cancelled, .. }]));
 }
 
 #[test]
