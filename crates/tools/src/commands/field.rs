@@ -2,6 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
+use lathe_policy::Call;
 use lathe_protocol::{Raw, edit_distance};
 use regex::RegexBuilder;
 use serde_json::Value;
@@ -110,10 +111,12 @@ impl AgentCommands {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
         };
-        if let Err(code) = running.decide(&invocation.effects()).await {
+        let effects = invocation.effects();
+        let call = Call { tool: found.id(), kind: found.kind, effects: &effects };
+        if let Err(code) = running.decide(&call, Some(&*invocation)).await {
             return code;
         }
-        running.left.tool = Some("outside");
+        running.left.tool = Some(found.id());
         let Ok(arguments) = Raw::from_serialize(&arguments) else { return code::USAGE };
         let (folder, cancel) = (running.call.cwd.clone(), running.call.cancel.clone());
         match found.provider.run(&found.original, arguments, &folder, &cancel).await {
