@@ -35,10 +35,10 @@ const REACH: u32 = 6;
 
 /// Asks about the files as they are now.
 pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
-    let (snapshot, refreshed) = graph.fresh(&|_, _| ())?;
+    let (snapshot, refreshed) = graph.present()?;
     let query = Query::new(&snapshot);
     let of = target.trim();
-    let mut notes: Vec<String> = graph.take_words();
+    let mut notes: Vec<String> = refreshed.partial().into_iter().chain(graph.take_words()).collect();
     if !snapshot.left_out.is_empty() {
         notes.push(format!(
             "{} files are not in the graph (too large, minified, binary or too many)",

@@ -3,23 +3,35 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::GraphError;
 use crate::facts::{Facts, Gap};
-use crate::hash::QuickMap;
+use crate::hash::{QuickMap, QuickSet};
 use crate::read::{Hash, Text, facts_of, hash_of, text_of};
-use crate::scan::{Limits, Seen, Stamp, real_root, scan};
+use crate::scan::{Limits, Seen, Stamp, Walked, real_root, scan};
 use crate::snapshot::{FileFacts, Snapshot};
 use crate::store::{FileRow, Known, Store, damaged};
+use crate::watch::Watch;
 
-/// Files are committed in portions, so a build that is killed has not worked for nothing.
-const PORTION: usize = 1000;
+/// Files are written in portions: a build that is killed has not worked for nothing, a question meanwhile has something
+/// to answer from, others get to write between them, and memory stays small.
+const PORTION_FILES: usize = 500;
+const PORTION_BYTES: usize = 4 << 20;
+
+/// Files that have been read and wait for the writer.
+const WAITING: usize = 32;
 
 /// From this many changed files on, one process reads them and others wait for it.
 const WORTH_WAITING: usize = 64;
+
+/// How long a build waits for another.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a question waits for a build before it answers from what is there.
+const GRACE: Duration = Duration::from_millis(200);
 
 /// What bringing the graph up to date took.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -29,8 +41,23 @@ pub struct Refreshed {
     /// Changed files whose content was known already.
     pub reused: usize,
     pub removed: usize,
+    /// Files that another builder is reading just now, and that are not in the answer.
+    pub pending: usize,
     pub walk: Duration,
     pub total: Duration,
+}
+
+impl Refreshed {
+    /// A word for whoever gets an answer while the index is being built.
+    pub fn partial(&self) -> Option<String> {
+        (self.pending > 0).then(|| {
+            let read = self.files.saturating_sub(self.pending);
+            format!(
+                "the index is still being built: {read} of {} files; this answer is from what is there",
+                self.files
+            )
+        })
+    }
 }
 
 pub struct Graph {
@@ -40,6 +67,17 @@ pub struct Graph {
     snapshot: Option<Arc<Snapshot>>,
     version: i64,
     beyond: usize,
+    /// Files another builder is reading: what is known of them is too old to answer from.
+    pending: QuickSet<String>,
+    watch: Option<Watch>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What to do while another builder is at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Busy {
+    Wait,
+    Answer,
 }
 
 /// Told how many of how many files have been read.
@@ -52,6 +90,15 @@ enum Read {
     Gone,
 }
 
+impl Read {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::New { source, .. } => source.len(),
+            Self::Known { .. } | Self::Out(_) | Self::Gone => 0,
+        }
+    }
+}
+
 fn now_nanos() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64)
 }
@@ -61,7 +108,30 @@ impl Graph {
     pub fn open(root: &Path, folder: &Path, limits: Limits) -> Result<Self, GraphError> {
         let root = real_root(root).map_err(|source| GraphError::Root { path: root.to_owned(), source })?;
         let store = Store::open(&root, folder)?;
-        Ok(Self { root, limits, store, snapshot: None, version: 0, beyond: 0 })
+        Ok(Self {
+            root,
+            limits,
+            store,
+            snapshot: None,
+            version: 0,
+            beyond: 0,
+            pending: QuickSet::default(),
+            watch: None,
+            stop: Arc::default(),
+        })
+    }
+
+    /// Watches the folders, so that the files need not be looked at for a question when nothing has happened. For
+    /// processes that ask more than once.
+    pub fn watching(mut self) -> Self {
+        self.watch = Watch::start(&self.root);
+        self
+    }
+
+    /// Stops reading at the next file once this is set; what was read is kept.
+    pub(crate) fn stopped_by(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
     }
 
     pub fn root(&self) -> &Path {
@@ -81,38 +151,68 @@ impl Graph {
         std::mem::take(&mut self.store.words)
     }
 
-    /// Looks at the files and reads those that changed.
+    /// Looks at the files and reads those that changed, waiting for other builders.
     pub fn refresh(&mut self, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
-        match self.try_refresh(progress) {
+        self.refresh_when(Busy::Wait, progress)
+    }
+
+    fn refresh_when(&mut self, busy: Busy, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
+        match self.try_refresh(busy, progress) {
             Err(GraphError::Database(error)) if damaged(&error) => {
                 self.store.rollback();
                 self.snapshot = None;
                 self.store.start_again(&self.root, &error)?;
-                self.try_refresh(progress)
+                self.try_refresh(busy, progress)
             }
             other => other,
         }
     }
 
-    fn try_refresh(&mut self, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
+    fn try_refresh(&mut self, busy: Busy, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
         let started = Instant::now();
-        let (seen, beyond) = scan(&self.root, &self.limits);
+        if let Some(snapshot) = &self.snapshot
+            && self.watch.as_mut().is_some_and(Watch::vouches)
+        {
+            let files = snapshot.files.len() + snapshot.left_out.len();
+            return Ok(Refreshed { files, total: started.elapsed(), ..Refreshed::default() });
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.begin();
+        }
+        let Some(Walked { files: seen, beyond }) =
+            scan(&self.root, &self.limits, self.watch.as_ref(), &self.stop)
+        else {
+            return Ok(Refreshed { total: started.elapsed(), ..Refreshed::default() });
+        };
         self.beyond = beyond;
         let mut refreshed = Refreshed { files: seen.len(), walk: started.elapsed(), ..Refreshed::default() };
         let (mut changed, mut removed) = self.compare(&seen)?;
         let mut lock = None;
         if changed.len() > WORTH_WAITING {
-            lock = self.wait_for_builders()?;
-            if lock.is_some() {
-                (changed, removed) = self.compare(&seen)?;
+            lock = self.wait_for_builders(if busy == Busy::Wait { PATIENCE } else { GRACE })?;
+            (changed, removed) = self.compare(&seen)?;
+            if lock.is_none() && busy == Busy::Answer && changed.len() > WORTH_WAITING {
+                refreshed.pending = changed.len();
+                refreshed.total = started.elapsed();
+                self.pending = changed.into_iter().map(|file| file.path).chain(removed).collect();
+                self.snapshot = None;
+                return Ok(refreshed);
             }
         }
+        if !self.pending.is_empty() {
+            self.pending.clear();
+            self.snapshot = None;
+        }
+        let mut settled = true;
         if !changed.is_empty() || !removed.is_empty() {
-            self.read_changed(&changed, &removed, &mut refreshed, progress)?;
+            settled = self.read_changed(&changed, &removed, &mut refreshed, progress)?;
             self.snapshot = None;
         }
         drop(lock);
         self.store.expire()?;
+        if settled && let Some(watch) = &mut self.watch {
+            watch.all_read(started);
+        }
         refreshed.removed = removed.len();
         refreshed.total = started.elapsed();
         Ok(refreshed)
@@ -138,37 +238,44 @@ impl Graph {
 
     /// Holds the builders' lock, waiting for another process that has it; without it after a while, because a stuck
     /// process must not stop this one. Writing is safe either way.
-    fn wait_for_builders(&self) -> Result<Option<File>, GraphError> {
+    fn wait_for_builders(&self, patience: Duration) -> Result<Option<File>, GraphError> {
         let path = self.store.path.with_extension("db.lock");
         let file = File::create(&path).map_err(|source| GraphError::Folder { path, source })?;
-        let until = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < until {
+        let until = Instant::now() + patience;
+        while !self.stop.load(Ordering::Relaxed) {
             if file.try_lock().is_ok() {
                 return Ok(Some(file));
+            }
+            if Instant::now() > until {
+                break;
             }
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(None)
     }
 
+    /// Whether every file was read in a moment in which nobody wrote it.
     fn read_changed(
         &mut self,
         changed: &[Seen],
         removed: &[String],
         refreshed: &mut Refreshed,
         progress: Progress<'_>,
-    ) -> Result<(), GraphError> {
+    ) -> Result<bool, GraphError> {
         let known = self.store.known()?;
         let next = AtomicUsize::new(0);
-        let (root, limits) = (&self.root, &self.limits);
+        let (root, limits, stop) = (&self.root, &self.limits, &self.stop);
         let store = &self.store;
         let threads = limits.threads.min(changed.len()).max(1);
-        std::thread::scope(|scope| -> Result<(), GraphError> {
-            let (sender, receiver) = sync_channel(256);
+        std::thread::scope(|scope| -> Result<bool, GraphError> {
+            let (sender, receiver) = sync_channel(WAITING);
             for _ in 0..threads {
                 let (sender, next, known) = (sender.clone(), &next, &known);
                 scope.spawn(move || {
                     while let Some(file) = changed.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
                         let read = read_file(root, file, known, limits);
                         // The writer has given up: so do we.
                         if sender.send((file, read)).is_err() {
@@ -178,52 +285,40 @@ impl Graph {
                 });
             }
             drop(sender);
-            store.begin()?;
-            for path in removed {
-                store.remove_file(path)?;
-            }
-            let mut fresh: QuickMap<(Hash, u8), i64> = QuickMap::default();
-            for (done, (file, (read, stamp, settled))) in receiver.iter().enumerate() {
-                if done % PORTION == PORTION - 1 {
-                    store.commit()?;
-                    store.begin()?;
-                }
+            let mut writing = Writing { store, refreshed, fresh: QuickMap::default(), settled: true };
+            let mut portion = Vec::new();
+            let mut bytes = 0;
+            let mut gone = removed;
+            for (done, one) in receiver.iter().enumerate() {
                 if done % 64 == 0 {
                     progress(done, changed.len());
                 }
-                let (content, gap) = match read {
-                    Read::Known { content, gap } => {
-                        refreshed.reused += 1;
-                        (Some(content), gap)
-                    }
-                    Read::New { hash, language, source, facts } => {
-                        refreshed.parsed += 1;
-                        let id = match fresh.get(&(hash, language)) {
-                            Some(id) => *id,
-                            None => store.add_content(&hash, language, &source, &facts)?,
-                        };
-                        fresh.insert((hash, language), id);
-                        (Some(id), facts.gap)
-                    }
-                    Read::Out(gap) => (None, gap),
-                    Read::Gone => {
-                        store.remove_file(&file.path)?;
-                        continue;
-                    }
-                };
-                store.put_file(&FileRow { path: file.path.clone(), content, gap, stamp, settled })?;
+                bytes += one.1.0.bytes();
+                portion.push(one);
+                if portion.len() >= PORTION_FILES || bytes >= PORTION_BYTES {
+                    writing.write(std::mem::take(&mut gone), std::mem::take(&mut portion))?;
+                    bytes = 0;
+                }
             }
-            store.make_indexes()?;
-            store.commit()?;
-            progress(changed.len(), changed.len());
-            Ok(())
+            writing.write(gone, portion)?;
+            let stopped = stop.load(Ordering::Relaxed);
+            if !stopped {
+                store.make_indexes()?;
+                progress(changed.len(), changed.len());
+            }
+            Ok(writing.settled && !stopped)
         })
-        .inspect_err(|_| store.rollback())
     }
 
     /// The facts of all files, after looking at them.
     pub fn fresh(&mut self, progress: Progress<'_>) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
         let refreshed = self.refresh(progress)?;
+        Ok((self.trusted()?, refreshed))
+    }
+
+    /// The same, but while another builder reads much of it, the facts of what has been read; `pending` says of the rest.
+    pub fn present(&mut self) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
+        let refreshed = self.refresh_when(Busy::Answer, &|_, _| ())?;
         Ok((self.trusted()?, refreshed))
     }
 
@@ -234,7 +329,7 @@ impl Graph {
             Err(GraphError::Database(error)) if damaged(&error) => {
                 self.snapshot = None;
                 self.store.start_again(&self.root, &error)?;
-                self.try_refresh(&|_, _| ())?;
+                self.try_refresh(Busy::Wait, &|_, _| ())?;
                 self.load()
             }
             other => other,
@@ -250,6 +345,9 @@ impl Graph {
         let mut files = Vec::new();
         let mut out: Vec<(String, Gap)> = Vec::new();
         for row in self.store.files()? {
+            if self.pending.contains(&row.path) {
+                continue;
+            }
             if row.gap.left_out() {
                 out.push((row.path.clone(), row.gap));
             }
@@ -278,6 +376,66 @@ impl Graph {
 
     pub fn source(&self, content: i64) -> Option<String> {
         self.store.source(content).ok().flatten()
+    }
+}
+
+/// The writer of a build.
+struct Writing<'a> {
+    store: &'a Store,
+    refreshed: &'a mut Refreshed,
+    /// Contents this build has met, by hash and language.
+    fresh: QuickMap<(Hash, u8), i64>,
+    settled: bool,
+}
+
+impl Writing<'_> {
+    /// One portion, whole or not at all.
+    fn write(
+        &mut self,
+        gone: &[String],
+        portion: Vec<(&Seen, (Read, Stamp, bool))>,
+    ) -> Result<(), GraphError> {
+        if gone.is_empty() && portion.is_empty() {
+            return Ok(());
+        }
+        self.store.begin()?;
+        let written = self.put_all(gone, portion).and_then(|()| Ok(self.store.commit()?));
+        written.inspect_err(|_| self.store.rollback())
+    }
+
+    fn put_all(
+        &mut self,
+        gone: &[String],
+        portion: Vec<(&Seen, (Read, Stamp, bool))>,
+    ) -> Result<(), GraphError> {
+        for path in gone {
+            self.store.remove_file(path)?;
+        }
+        for (file, (read, stamp, settled)) in portion {
+            self.settled &= settled;
+            let (content, gap) = match read {
+                Read::Known { content, gap } => {
+                    self.refreshed.reused += 1;
+                    (Some(content), gap)
+                }
+                Read::New { hash, language, source, facts } => {
+                    self.refreshed.parsed += 1;
+                    let id = match self.fresh.get(&(hash, language)) {
+                        Some(id) => *id,
+                        None => self.store.add_content(&hash, language, &source, &facts)?,
+                    };
+                    self.fresh.insert((hash, language), id);
+                    (Some(id), facts.gap)
+                }
+                Read::Out(gap) => (None, gap),
+                Read::Gone => {
+                    self.store.remove_file(&file.path)?;
+                    continue;
+                }
+            };
+            self.store.put_file(&FileRow { path: file.path.clone(), content, gap, stamp, settled })?;
+        }
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@
 //! resolved can ever be stale.
 
 mod ask;
+mod background;
 mod build_facts;
 mod ckg;
 mod error;
@@ -29,9 +30,11 @@ mod select;
 mod snapshot;
 mod store;
 mod text;
+mod watch;
 mod words;
 
 pub use ask::{Asked, QUESTIONS, ask};
+pub use background::{Background, UNUSED};
 pub use ckg::{CkgSearch, ckg};
 pub use error::GraphError;
 pub use extract::{extract, language_of};
@@ -46,5 +49,5 @@ pub use rules::Rules;
 pub use scan::Limits;
 pub use select::{files_ending, select};
 pub use snapshot::{FileFacts, Snapshot, Symbol};
-pub use store::expire_databases;
+pub use store::{Database, expire_databases, unused_databases};
 pub use words::{add_context, render, tokens};

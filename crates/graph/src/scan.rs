@@ -6,22 +6,27 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignore::{WalkBuilder, WalkState};
 use lathe_grammars::Language;
+
+use crate::watch::Watch;
 
 /// What is not read, and how much is.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub file_bytes: u64,
     pub files: usize,
+    /// Files and folders of any kind to look at before giving up.
+    pub entries: usize,
     pub threads: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
-        Self { file_bytes: 2 << 20, files: 200_000, threads }
+        Self { file_bytes: 2 << 20, files: 200_000, entries: usize::MAX, threads }
     }
 }
 
@@ -55,8 +60,21 @@ pub struct Seen {
 /// Folders of other people's code that are sometimes not ignored.
 const NEVER: [&str; 3] = ["node_modules", "__pycache__", "bower_components"];
 
-/// All source files beneath the root, sorted by path; and how many were beyond the limit.
-pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
+/// Whether a file of this name can be in the graph.
+pub fn is_source(path: &str) -> bool {
+    Language::of_path(path).is_some_and(|language| language.graph_rules().is_some())
+}
+
+/// What the walk saw.
+pub struct Walked {
+    /// All source files beneath the root, sorted by path.
+    pub files: Vec<Seen>,
+    /// How many more there were than the limit.
+    pub beyond: usize,
+}
+
+/// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
+pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
     let mut builder = WalkBuilder::new(root);
     builder
         .hidden(true)
@@ -66,6 +84,8 @@ pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
         .threads(limits.threads)
         .filter_entry(|entry| entry.depth() == 0 || !NEVER.iter().any(|name| entry.file_name() == *name));
     let all: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
+    let entries = AtomicUsize::new(0);
+    let ends = || stop.load(Ordering::Relaxed) || entries.load(Ordering::Relaxed) > limits.entries;
     struct Local<'a> {
         seen: Vec<Seen>,
         all: &'a Mutex<Vec<Seen>>,
@@ -79,8 +99,19 @@ pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
     }
     builder.build_parallel().run(|| {
         let mut local = Local { seen: Vec::new(), all: &all };
+        let (entries, ends) = (&entries, &ends);
         Box::new(move |entry| {
+            entries.fetch_add(1, Ordering::Relaxed);
+            if ends() {
+                return WalkState::Quit;
+            }
             let Ok(entry) = entry else { return WalkState::Continue };
+            // Before the folder is read, so that nothing that happens later is missed.
+            if let Some(watch) = watch
+                && entry.file_type().is_some_and(|kind| kind.is_dir())
+            {
+                watch.add(entry.path());
+            }
             if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 return WalkState::Continue;
             }
@@ -88,7 +119,7 @@ pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
             let Some(path) = entry.path().strip_prefix(root).ok().and_then(Path::to_str) else {
                 return WalkState::Continue;
             };
-            if Language::of_path(path).is_none_or(|language| language.graph_rules().is_none()) {
+            if !is_source(path) {
                 return WalkState::Continue;
             }
             if let Ok(metadata) = entry.metadata() {
@@ -97,11 +128,14 @@ pub fn scan(root: &Path, limits: &Limits) -> (Vec<Seen>, usize) {
             WalkState::Continue
         })
     });
-    let mut all = all.into_inner().unwrap_or_default();
-    all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let beyond = all.len().saturating_sub(limits.files);
-    all.truncate(limits.files);
-    (all, beyond)
+    if ends() {
+        return None;
+    }
+    let mut files = all.into_inner().unwrap_or_default();
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    let beyond = files.len().saturating_sub(limits.files);
+    files.truncate(limits.files);
+    Some(Walked { files, beyond })
 }
 
 /// The real path of a folder.

@@ -384,22 +384,48 @@ pub(crate) fn damaged(error: &rusqlite::Error) -> bool {
     is_damage(error)
 }
 
-/// Removes databases of repositories that nobody has asked about for this long.
-pub fn expire_databases(folder: &Path, unused: Duration) -> usize {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    let mut removed = 0;
-    for entry in entries.flatten() {
-        let path = entry.path();
-        let old =
-            entry.metadata().ok().and_then(|metadata| metadata.modified().ok()).is_some_and(|modified| {
-                SystemTime::now().duration_since(modified).is_ok_and(|age| age > unused)
-            });
-        if path.extension().is_some_and(|ending| ending == "db") && old {
-            for ending in ["db-wal", "db-shm", "db.lock", "db"] {
-                let _ = std::fs::remove_file(path.with_extension(ending));
-            }
-            removed += 1;
+/// A database, by its files, the main one last.
+pub struct Database {
+    pub files: Vec<PathBuf>,
+}
+
+impl Database {
+    pub fn remove(&self) {
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
         }
     }
-    removed
+}
+
+/// Databases of repositories that nobody has asked about for this long. One that is being built is in use.
+pub fn unused_databases(folder: &Path, unused: Duration) -> Vec<Database> {
+    let age = |path: &Path| {
+        let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+        // What was written in the future was written now.
+        Some(SystemTime::now().duration_since(modified).unwrap_or_default())
+    };
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "db") {
+            continue;
+        }
+        // Every question asked on a new day writes, to the log first.
+        let youngest = age(&path).into_iter().chain(age(&path.with_extension("db-wal"))).min();
+        let lock = path.with_extension("db.lock");
+        let held = std::fs::File::open(&lock).is_ok_and(|file| file.try_lock().is_err());
+        if youngest.is_some_and(|age| age >= unused) && !held {
+            let files = ["db-wal", "db-shm", "db.lock", "db"].map(|ending| path.with_extension(ending));
+            found.push(Database { files: files.into_iter().filter(|file| file.exists()).collect() });
+        }
+    }
+    found
+}
+
+/// Removes them.
+pub fn expire_databases(folder: &Path, unused: Duration) -> usize {
+    let unused = unused_databases(folder, unused);
+    unused.iter().for_each(Database::remove);
+    unused.len()
 }

@@ -1,10 +1,12 @@
 //! The code graph for people: build it, ask it, count it, write it out.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_graph::{Graph, GraphError, Kind, Limits, Query, expire_databases};
+use lathe_graph::{
+    Background, Database, Graph, GraphError, Kind, Limits, Query, UNUSED, expire_databases, unused_databases,
+};
 use serde_json::{Value, json};
 
 use crate::error::HostError;
@@ -12,8 +14,8 @@ use crate::session::Host;
 
 pub use lathe_graph::{Asked, QUESTIONS};
 
-/// A graph nobody asked for this long is forgotten.
-const UNUSED: Duration = Duration::from_secs(30 * 86_400);
+/// What is over before this never pays for an index.
+const SETTLED: Duration = Duration::from_millis(200);
 
 /// In which form the definitions are written out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +30,22 @@ pub enum Export {
 }
 
 impl Host {
+    fn graphs(&self) -> PathBuf {
+        self.home().path().join("graph")
+    }
+
+    /// Begins to index a session's folder beside everything else, if it is one to index.
+    pub(crate) fn index(&self, root: &Path) -> Option<Background> {
+        Background::start(root, &self.graphs(), SETTLED)
+    }
+
+    /// Graphs nobody has asked for this long, or for a month.
+    pub(crate) fn old_graphs(&self, older: Duration) -> Vec<Database> {
+        unused_databases(&self.graphs(), older.min(UNUSED))
+    }
+
     fn graph(&self, folder: &Path) -> Result<Graph, HostError> {
-        let home = self.home().path().join("graph");
+        let home = self.graphs();
         expire_databases(&home, UNUSED);
         Graph::open(folder, &home, Limits::default()).map_err(|error| wrong(folder, &error))
     }

@@ -61,8 +61,8 @@ impl Host {
         Ok(session_ids(&self.home().sessions())?)
     }
 
-    /// Removes sessions that nobody touched for `older`, and then every blob, baseline and leftover that no session
-    /// needs. With `really` false it only says what it would do.
+    /// Removes sessions that nobody touched for `older`, code graphs that nobody asked for a month, and then every blob,
+    /// baseline and leftover that no session needs. With `really` false it only says what it would do.
     pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
         let sessions = self.home().sessions();
         let limit = SystemTime::now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -89,6 +89,13 @@ impl Host {
         }
         self.collect_blobs(&needed, limit, really, &mut garbage);
         self.collect_baselines(really, &mut garbage);
+        for graph in self.old_graphs(older) {
+            garbage.other += 1;
+            garbage.bytes += graph.files.iter().map(|path| size(path)).sum::<u64>();
+            if really {
+                graph.remove();
+            }
+        }
         garbage.kept_bytes = folder_size(self.home().path()) - if really { 0 } else { garbage.bytes };
         if really && let Ok(mut index) = Index::open(self.home().path()) {
             let _ = index.rebuild(&sessions, &self.home().blobs()?);

@@ -110,6 +110,8 @@ pub struct Session {
     pub tools: usize,
     handle: LocalHandle,
     actor: JoinHandle<Result<(), AgentError>>,
+    /// Reads the folder into the code graph; stops when the session is closed or dropped.
+    indexing: Option<lathe_graph::Background>,
 }
 
 impl Session {
@@ -120,7 +122,11 @@ impl Session {
     /// Ends the session here; nothing it started is left running.
     pub async fn close(self) -> Result<(), HostError> {
         self.handle.close().await;
-        match self.actor.await {
+        let ended = self.actor.await;
+        if let Some(indexing) = self.indexing {
+            let _ = tokio::task::spawn_blocking(|| indexing.stop()).await;
+        }
+        match ended {
             Ok(ended) => Ok(ended?),
             Err(error) => Err(HostError::Crashed(error.to_string())),
         }
@@ -283,7 +289,8 @@ impl Host {
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
         let tools = toolbox.own_specs().len();
-        Ok(Session { id, options, unfinished, can_go_on, tools, handle, actor: tokio::spawn(actor.run()) })
+        let (actor, indexing) = (tokio::spawn(actor.run()), self.index(root));
+        Ok(Session { id, options, unfinished, can_go_on, tools, handle, actor, indexing })
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {

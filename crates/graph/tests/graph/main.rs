@@ -1,6 +1,7 @@
 //! The graph, from the facts of one file to answers about a repository.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::new_without_default, clippy::type_complexity)]
 
+mod beside;
 mod facts;
 mod faults;
 mod fresh;

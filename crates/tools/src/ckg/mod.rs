@@ -118,8 +118,12 @@ impl Ckg {
             return Err(Problem::Outside(self.folder.clone()));
         }
         with_graph(&context, folder, move |graph| {
-            let (snapshot, _) = graph.fresh(&|_, _| ())?;
-            Ok(ckg(graph, &snapshot, search, &self.identifier, self.print_body))
+            let (snapshot, refreshed) = graph.present()?;
+            let mut text = ckg(graph, &snapshot, search, &self.identifier, self.print_body);
+            if let Some(word) = refreshed.partial() {
+                text.push_str(&format!("\n({word})"));
+            }
+            Ok(text)
         })
         .await
     }

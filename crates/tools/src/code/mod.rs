@@ -126,7 +126,7 @@ pub(crate) async fn with_graph<T: Send + 'static>(
         let mut kept = kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut graph = match kept.take().filter(|graph| graph.root() == folder) {
             Some(graph) => graph,
-            None => Graph::open(&folder, &home, Limits::default())?,
+            None => Graph::open(&folder, &home, Limits::default())?.watching(),
         };
         let answer = ask(&mut graph);
         *kept = Some(graph);
