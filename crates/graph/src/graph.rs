@@ -14,7 +14,7 @@ use crate::read::{Hash, Text, facts_of, hash_of, text_of};
 use crate::scan::{Limits, Seen, Stamp, Walked, real_root, scan};
 use crate::snapshot::{FileFacts, Snapshot};
 use crate::store::{FileRow, Known, Store, damaged};
-use crate::watch::Watch;
+use crate::watch::{Happened, Watch};
 
 /// Files are written in portions: a build that is killed has not worked for nothing, a question meanwhile has something
 /// to answer from, others get to write between them, and memory stays small.
@@ -65,6 +65,8 @@ pub struct Graph {
     limits: Limits,
     store: Store,
     snapshot: Option<Arc<Snapshot>>,
+    /// The one before: most facts of the next one are in it.
+    before: Option<Arc<Snapshot>>,
     version: i64,
     beyond: usize,
     /// Files another builder is reading: what is known of them is too old to answer from.
@@ -113,6 +115,7 @@ impl Graph {
             limits,
             store,
             snapshot: None,
+            before: None,
             version: 0,
             beyond: 0,
             pending: QuickSet::default(),
@@ -160,7 +163,7 @@ impl Graph {
         match self.try_refresh(busy, progress) {
             Err(GraphError::Database(error)) if damaged(&error) => {
                 self.store.rollback();
-                self.snapshot = None;
+                (self.snapshot, self.before) = (None, None);
                 self.store.start_again(&self.root, &error)?;
                 self.try_refresh(busy, progress)
             }
@@ -170,11 +173,18 @@ impl Graph {
 
     fn try_refresh(&mut self, busy: Busy, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
         let started = Instant::now();
-        if let Some(snapshot) = &self.snapshot
-            && self.watch.as_mut().is_some_and(Watch::vouches)
-        {
+        let happened = self.watch.as_mut().map_or(Happened::Unknown, Watch::happened);
+        let narrowed = match happened {
+            Happened::Nothing => Some((Vec::new(), Vec::new())),
+            Happened::Files(paths) => self.look_at(paths),
+            Happened::Unknown => None,
+        };
+        if let (Some((changed, removed)), Some(snapshot)) = (narrowed, &self.snapshot) {
             let files = snapshot.files.len() + snapshot.left_out.len();
-            return Ok(Refreshed { files, total: started.elapsed(), ..Refreshed::default() });
+            let mut refreshed = Refreshed { files, removed: removed.len(), ..Refreshed::default() };
+            self.take_in(&changed, &removed, None, &mut refreshed, progress)?;
+            refreshed.total = started.elapsed();
+            return Ok(refreshed);
         }
         if let Some(watch) = &mut self.watch {
             watch.begin();
@@ -195,27 +205,60 @@ impl Graph {
                 refreshed.pending = changed.len();
                 refreshed.total = started.elapsed();
                 self.pending = changed.into_iter().map(|file| file.path).chain(removed).collect();
-                self.snapshot = None;
+                self.outdated();
                 return Ok(refreshed);
             }
         }
         if !self.pending.is_empty() {
             self.pending.clear();
-            self.snapshot = None;
+            self.outdated();
         }
-        let mut settled = true;
-        if !changed.is_empty() || !removed.is_empty() {
-            settled = self.read_changed(&changed, &removed, &mut refreshed, progress)?;
-            self.snapshot = None;
-        }
+        self.take_in(&changed, &removed, Some(started), &mut refreshed, progress)?;
         drop(lock);
         self.store.expire()?;
-        if settled && let Some(watch) = &mut self.watch {
-            watch.all_read(started);
-        }
         refreshed.removed = removed.len();
         refreshed.total = started.elapsed();
         Ok(refreshed)
+    }
+
+    /// Reads what changed, and tells the watcher that all is known that a walk at this time saw.
+    fn take_in(
+        &mut self,
+        changed: &[Seen],
+        removed: &[String],
+        walk: Option<Instant>,
+        refreshed: &mut Refreshed,
+        progress: Progress<'_>,
+    ) -> Result<(), GraphError> {
+        let mut unsettled = Vec::new();
+        if !changed.is_empty() || !removed.is_empty() {
+            unsettled = self.read_changed(changed, removed, refreshed, progress)?;
+            self.outdated();
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.all_read(walk, unsettled);
+        }
+        Ok(())
+    }
+
+    /// What became of files that something happened to; nothing if one is new, because it may be ignored.
+    fn look_at(&self, paths: Vec<String>) -> Option<(Vec<Seen>, Vec<String>)> {
+        let snapshot = self.snapshot.as_ref()?;
+        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+        for path in paths {
+            let known =
+                snapshot.file(&path).is_some() || snapshot.left_out.iter().any(|(out, _)| *out == path);
+            match std::fs::symlink_metadata(self.root.join(&path)) {
+                Ok(metadata) if known && metadata.is_file() => {
+                    changed.push(Seen { path, stamp: Stamp::of(&metadata) });
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    removed.extend(known.then_some(path))
+                }
+                Ok(_) | Err(_) => return None,
+            }
+        }
+        Some((changed, removed))
     }
 
     /// Indices of what is new or looks different, and paths that are gone.
@@ -254,20 +297,20 @@ impl Graph {
         Ok(None)
     }
 
-    /// Whether every file was read in a moment in which nobody wrote it.
+    /// The files that were read in a moment in which they may have been written.
     fn read_changed(
         &mut self,
         changed: &[Seen],
         removed: &[String],
         refreshed: &mut Refreshed,
         progress: Progress<'_>,
-    ) -> Result<bool, GraphError> {
+    ) -> Result<Vec<String>, GraphError> {
         let known = self.store.known()?;
         let next = AtomicUsize::new(0);
         let (root, limits, stop) = (&self.root, &self.limits, &self.stop);
         let store = &self.store;
         let threads = limits.threads.min(changed.len()).max(1);
-        std::thread::scope(|scope| -> Result<bool, GraphError> {
+        std::thread::scope(|scope| -> Result<Vec<String>, GraphError> {
             let (sender, receiver) = sync_channel(WAITING);
             for _ in 0..threads {
                 let (sender, next, known) = (sender.clone(), &next, &known);
@@ -285,7 +328,7 @@ impl Graph {
                 });
             }
             drop(sender);
-            let mut writing = Writing { store, refreshed, fresh: QuickMap::default(), settled: true };
+            let mut writing = Writing { store, refreshed, fresh: QuickMap::default(), unsettled: Vec::new() };
             let mut portion = Vec::new();
             let mut bytes = 0;
             let mut gone = removed;
@@ -301,12 +344,12 @@ impl Graph {
                 }
             }
             writing.write(gone, portion)?;
-            let stopped = stop.load(Ordering::Relaxed);
-            if !stopped {
+            let unsettled = writing.unsettled;
+            if !stop.load(Ordering::Relaxed) {
                 store.make_indexes()?;
                 progress(changed.len(), changed.len());
             }
-            Ok(writing.settled && !stopped)
+            Ok(unsettled)
         })
     }
 
@@ -327,7 +370,7 @@ impl Graph {
     pub fn trusted(&mut self) -> Result<Arc<Snapshot>, GraphError> {
         match self.load() {
             Err(GraphError::Database(error)) if damaged(&error) => {
-                self.snapshot = None;
+                (self.snapshot, self.before) = (None, None);
                 self.store.start_again(&self.root, &error)?;
                 self.try_refresh(Busy::Wait, &|_, _| ())?;
                 self.load()
@@ -336,12 +379,23 @@ impl Graph {
         }
     }
 
+    fn outdated(&mut self) {
+        self.before = self.snapshot.take().or(self.before.take());
+    }
+
     fn load(&mut self) -> Result<Arc<Snapshot>, GraphError> {
         let version = self.store.data_version()?;
         if let Some(snapshot) = self.snapshot.clone().filter(|_| version == self.version) {
             return Ok(snapshot);
         }
-        let mut seen: QuickMap<i64, Arc<Facts>> = QuickMap::default();
+        self.outdated();
+        // The number of a content is never given to another one.
+        let before = self.before.take();
+        let mut seen: QuickMap<i64, Arc<Facts>> = before
+            .iter()
+            .flat_map(|before| &before.files)
+            .map(|file| (file.content, file.facts.clone()))
+            .collect();
         let mut files = Vec::new();
         let mut out: Vec<(String, Gap)> = Vec::new();
         for row in self.store.files()? {
@@ -375,7 +429,11 @@ impl Graph {
     }
 
     pub fn source(&self, content: i64) -> Option<String> {
-        self.store.source(content).ok().flatten()
+        self.store.source(content).ok().flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    pub(crate) fn bytes(&self, content: i64) -> Vec<u8> {
+        self.store.source(content).ok().flatten().unwrap_or_default()
     }
 }
 
@@ -385,7 +443,7 @@ struct Writing<'a> {
     refreshed: &'a mut Refreshed,
     /// Contents this build has met, by hash and language.
     fresh: QuickMap<(Hash, u8), i64>,
-    settled: bool,
+    unsettled: Vec<String>,
 }
 
 impl Writing<'_> {
@@ -412,7 +470,9 @@ impl Writing<'_> {
             self.store.remove_file(path)?;
         }
         for (file, (read, stamp, settled)) in portion {
-            self.settled &= settled;
+            if !settled {
+                self.unsettled.push(file.path.clone());
+            }
             let (content, gap) = match read {
                 Read::Known { content, gap } => {
                     self.refreshed.reused += 1;

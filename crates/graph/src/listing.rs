@@ -1,7 +1,7 @@
 //! Questions that need no resolution: names, outlines, imports.
 
 use crate::facts::{Kind, NONE};
-use crate::hash::QuickSet;
+use crate::hash::{QuickMap, QuickSet};
 use crate::query::{Answer, Item, Query, is_test_path};
 use crate::select::{files_ending, select};
 use crate::snapshot::Symbol;
@@ -15,26 +15,28 @@ impl Query<'_> {
             lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
         let mut scored: Vec<(u32, Symbol)> = Vec::new();
         let exact: QuickSet<Symbol> = select(self.snapshot, text).into_iter().collect();
-        for symbol in self.snapshot.symbols() {
-            let def = self.snapshot.def(symbol);
-            if def.kind == Kind::Impl {
+        let mut names: QuickMap<&str, u32> = QuickMap::default();
+        if !last.is_empty() {
+            for (name, symbol) in self.snapshot.names_holding(&last) {
+                let score = if name == last { 1 } else { 3 - u32::from(name.starts_with(&last)) };
+                names.insert(self.snapshot.name(symbol), score);
+            }
+        }
+        if let Some(longest) = words.iter().max_by_key(|word| word.len()).filter(|longest| **longest != last)
+        {
+            for (name, symbol) in self.snapshot.names_holding(longest) {
+                if words.iter().all(|word| name.contains(word)) {
+                    names.entry(self.snapshot.name(symbol)).or_insert(4);
+                }
+            }
+        }
+        for (symbol, score) in exact.iter().map(|symbol| (*symbol, 0)).chain(
+            names.iter().flat_map(|(name, score)| self.snapshot.named(name).map(|symbol| (symbol, *score))),
+        ) {
+            if score > 0 && exact.contains(&symbol) {
                 continue;
             }
-            let name = self.snapshot.name(symbol);
-            let folded = name.to_lowercase();
-            let score = if exact.contains(&symbol) {
-                0
-            } else if folded == last {
-                1
-            } else if folded.starts_with(&last) && !last.is_empty() {
-                2
-            } else if folded.contains(&last) && !last.is_empty() {
-                3
-            } else if !words.is_empty() && words.iter().all(|word| folded.contains(word)) {
-                4
-            } else {
-                continue;
-            };
+            let def = self.snapshot.def(symbol);
             let minor = matches!(def.kind, Kind::Field | Kind::Variable | Kind::Variant | Kind::Test) as u32;
             let test = is_test_path(self.snapshot.path(symbol.file)) as u32;
             scored.push((score * 4 + minor * 2 + test, symbol));

@@ -109,8 +109,9 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
             // Before the folder is read, so that nothing that happens later is missed.
             if let Some(watch) = watch
                 && entry.file_type().is_some_and(|kind| kind.is_dir())
+                && let Some(rel) = entry.path().strip_prefix(root).ok().and_then(Path::to_str)
             {
-                watch.add(entry.path());
+                watch.add(entry.path(), rel);
             }
             if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 return WalkState::Continue;

@@ -1,12 +1,13 @@
 //! The facts of all files at one moment, with an index of definitions by name.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use lathe_grammars::Language;
 
 use crate::facts::{Def, Facts, Gap, Kind};
 use crate::hash::QuickMap;
+use crate::resolve::Learned;
 
 #[derive(Debug, Clone)]
 pub struct FileFacts {
@@ -29,8 +30,14 @@ pub struct Snapshot {
     pub files: Vec<FileFacts>,
     /// Files that are not in the answers, and why.
     pub left_out: Vec<(String, Gap)>,
+    /// By file, because every step of a resolution asks.
+    languages: Vec<Option<Language>>,
     names: OnceLock<QuickMap<u64, Vec<Symbol>>>,
+    /// Every name once, in lower case, one per line; and where each begins, with a definition that has it.
+    folded: OnceLock<(String, Vec<(usize, Symbol)>)>,
     pub(crate) modules: OnceLock<crate::modules::Modules>,
+    /// What the last resolver found out; it holds for the next one.
+    pub(crate) learned: Mutex<Learned>,
 }
 
 /// Languages that see each other's definitions.
@@ -52,7 +59,16 @@ pub(crate) fn name_hash(name: &str) -> u64 {
 
 impl Snapshot {
     pub fn new(root: PathBuf, files: Vec<FileFacts>, left_out: Vec<(String, Gap)>) -> Self {
-        Self { root, files, left_out, names: OnceLock::new(), modules: OnceLock::new() }
+        Self {
+            languages: files.iter().map(|file| Language::of_path(&file.path)).collect(),
+            root,
+            files,
+            left_out,
+            names: OnceLock::new(),
+            folded: OnceLock::new(),
+            modules: OnceLock::new(),
+            learned: Mutex::default(),
+        }
     }
 
     pub fn facts(&self, file: u32) -> &Facts {
@@ -72,7 +88,7 @@ impl Snapshot {
     }
 
     pub fn language(&self, file: u32) -> Option<Language> {
-        Language::of_path(self.path(file))
+        self.languages.get(file as usize).copied().flatten()
     }
 
     pub fn family(&self, file: u32) -> u8 {
@@ -105,6 +121,28 @@ impl Snapshot {
                 }
             }
             names
+        })
+    }
+
+    /// Names that hold a text, both in lower case: the folded name, and a definition that has it.
+    pub(crate) fn names_holding<'s>(&'s self, text: &'s str) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
+        let (all, starts) = self.folded.get_or_init(|| {
+            let (mut all, mut starts) = (String::new(), Vec::new());
+            for symbol in self.by_name().values().filter_map(|symbols| symbols.first()) {
+                starts.push((all.len(), *symbol));
+                all.push_str(&self.name(*symbol).to_lowercase());
+                all.push('\n');
+            }
+            (all, starts)
+        });
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let hit = from + all.get(from..)?.find(text)?;
+            let at = starts.partition_point(|(start, _)| *start <= hit).checked_sub(1)?;
+            let (start, symbol) = *starts.get(at)?;
+            let end = starts.get(at + 1).map_or(all.len(), |(next, _)| *next);
+            from = end;
+            Some((&all[start..end - 1], symbol))
         })
     }
 

@@ -20,13 +20,13 @@ use crate::read::{Hash, hash_of};
 use crate::scan::Stamp;
 
 /// Raised when the tables or the meaning of facts change.
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 const APPLICATION: i32 = 0x4c47_5048;
 
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE contents(
-    id INTEGER PRIMARY KEY, hash BLOB NOT NULL, language INTEGER NOT NULL, lines INTEGER NOT NULL,
+    id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL, language INTEGER NOT NULL, lines INTEGER NOT NULL,
     gap INTEGER NOT NULL, used INTEGER NOT NULL, source BLOB NOT NULL, facts BLOB NOT NULL);
 CREATE UNIQUE INDEX contents_by_hash ON contents(hash, language);
 CREATE TABLE files(
@@ -240,10 +240,9 @@ impl Store {
         Ok(found.flatten())
     }
 
-    pub fn source(&self, content: i64) -> Result<Option<String>, rusqlite::Error> {
+    pub fn source(&self, content: i64) -> Result<Option<Vec<u8>>, rusqlite::Error> {
         let mut query = self.db.prepare_cached("SELECT source FROM contents WHERE id = ?1")?;
-        let found: Option<Vec<u8>> = query.query_row([content], |row| row.get(0)).optional()?;
-        Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        query.query_row([content], |row| row.get(0)).optional()
     }
 
     pub fn begin(&self) -> Result<(), rusqlite::Error> {

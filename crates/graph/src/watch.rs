@@ -1,9 +1,10 @@
 //! Whether anything can have changed since the last walk, for a process that lives long enough to ask twice.
 //!
 //! Inotify on every folder that was walked; the events wait in the kernel until somebody asks, so no thread is needed.
-//! It is only trusted to say "nothing happened": whatever it tells of leads to a walk, which finds out what. It does not
-//! vouch at all where it may be blind: too many folders, files that other machines can write, a look long ago (a file can
-//! have a second name outside of the root, whose changes are not told).
+//! It is only trusted to narrow: when files were written, these are looked at; whatever else it tells of (folders, ignore
+//! files, a queue that ran over) leads to a walk, which finds out what. It does not vouch at all where it may be blind: too
+//! many folders, files that other machines can write, a walk long ago (a file can have a second name outside of the root,
+//! whose changes are not told).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,9 +18,23 @@ pub struct Watch {
     system: system::Watcher,
     /// Ignore files that count here though they lie outside of the root.
     outside: Vec<(PathBuf, Option<Stamp>)>,
-    /// When all was last seen to be up to date.
-    looked: Option<Instant>,
+    /// When the walk began after which all was known.
+    walked: Option<Instant>,
+    /// Files read in the moment they were written: to be looked at again.
+    again: Vec<String>,
 }
+
+/// What can have changed since the last look.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Happened {
+    Nothing,
+    /// Something at these paths, and nothing else.
+    Files(Vec<String>),
+    Unknown,
+}
+
+/// More files than this are as well walked for.
+const FEW: usize = 64;
 
 fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
@@ -37,46 +52,53 @@ impl Watch {
     pub fn start(root: &Path) -> Option<Self> {
         let system = system::Watcher::start(root)?;
         let outside = outside(root).into_iter().map(|path| (path, None)).collect();
-        Some(Self { system, outside, looked: None })
+        Some(Self { system, outside, walked: None, again: Vec::new() })
     }
 
     /// Before a walk: what happened until now it will see.
     pub fn begin(&mut self) {
-        self.looked = None;
+        self.walked = None;
         self.system.restart();
         for (path, seen) in &mut self.outside {
             *seen = stamp(path);
         }
     }
 
-    pub fn add(&self, folder: &Path) {
-        self.system.add(folder);
+    /// A folder by its path, and by its path from the root.
+    pub fn add(&self, folder: &Path, rel: &str) {
+        self.system.add(folder, rel);
     }
 
-    /// All that the walk since [`Self::begin`] saw has been read.
-    pub fn all_read(&mut self, at: Instant) {
-        self.looked = Some(at);
+    /// All that a walk saw has been read, if one began at this time; these files perhaps too early.
+    pub fn all_read(&mut self, walk: Option<Instant>, unsettled: Vec<String>) {
+        self.walked = walk.or(self.walked);
+        self.again = unsettled;
     }
 
-    /// Whether nothing has changed since.
-    pub fn vouches(&mut self) -> bool {
-        let fine = self.looked.is_some_and(|looked| looked.elapsed() < TRUSTED)
-            && self.system.quiet()
-            && self.outside.iter().all(|(path, seen)| stamp(path) == *seen);
-        if !fine {
-            self.looked = None;
+    pub fn happened(&mut self) -> Happened {
+        let recent = self.walked.is_some_and(|walked| walked.elapsed() < TRUSTED);
+        if !recent || self.again.len() > FEW || self.outside.iter().any(|(path, seen)| stamp(path) != *seen) {
+            return Happened::Unknown;
         }
-        fine
+        let Some(mut files) = self.system.drain() else { return Happened::Unknown };
+        files.extend(self.again.iter().cloned());
+        match files.len() {
+            0 => Happened::Nothing,
+            1..=FEW => Happened::Files(files.into_iter().collect()),
+            _ => Happened::Unknown,
+        }
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
+    use std::collections::{BTreeSet, HashMap};
     use std::path::Path;
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Mutex, PoisonError};
 
     use nix::errno::Errno;
-    use nix::sys::inotify::{AddWatchFlags as Flag, InitFlags, Inotify, InotifyEvent};
+    use nix::sys::inotify::{AddWatchFlags as Flag, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
     use crate::scan::is_source;
 
@@ -100,7 +122,8 @@ mod system {
 
     pub struct Watcher {
         inotify: Inotify,
-        folders: AtomicUsize,
+        /// Paths from the root.
+        folders: Mutex<HashMap<WatchDescriptor, String>>,
         blind: AtomicBool,
     }
 
@@ -114,49 +137,71 @@ mod system {
                 return None;
             }
             let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
-            Some(Self { inotify, folders: 0.into(), blind: false.into() })
+            Some(Self { inotify, folders: Mutex::default(), blind: false.into() })
         }
 
         /// Forgets what happened; the folders are about to be added again, which costs nothing.
         pub fn restart(&self) {
-            self.quiet();
-            self.folders.store(0, Ordering::Relaxed);
+            self.drain();
+            self.folders.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
 
-        pub fn add(&self, folder: &Path) {
+        pub fn add(&self, folder: &Path, rel: &str) {
             if self.blind.load(Ordering::Relaxed) {
                 return;
             }
-            let full = self.folders.fetch_add(1, Ordering::Relaxed) >= FOLDERS;
-            match if full { Err(Errno::ENOSPC) } else { self.inotify.add_watch(folder, ALL) } {
+            match self.inotify.add_watch(folder, ALL) {
+                Ok(watch) => {
+                    let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+                    let twice = folders.insert(watch, rel.to_owned()).is_some();
+                    // One folder under two paths: its events are told for one of them only.
+                    if twice || folders.len() > FOLDERS {
+                        self.blind.store(true, Ordering::Relaxed);
+                    }
+                }
                 // It is gone, or no folder any more: the folder above tells. One that cannot be read is not walked.
-                Ok(_) | Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EACCES) => {}
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP | Errno::EACCES) => {}
                 Err(_) => self.blind.store(true, Ordering::Relaxed),
             }
         }
 
-        /// Whether nothing that matters has happened since the last time.
-        pub fn quiet(&self) -> bool {
-            let mut quiet = !self.blind.load(Ordering::Relaxed);
+        /// Source files to which something happened since the last time; nothing if that is not all.
+        pub fn drain(&self) -> Option<BTreeSet<String>> {
+            let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = BTreeSet::new();
+            let mut all = !self.blind.load(Ordering::Relaxed);
             loop {
                 match self.inotify.read_events() {
-                    Ok(events) => quiet &= !events.iter().any(matters),
-                    Err(Errno::EAGAIN) => break,
+                    Ok(events) => all &= events.iter().all(|event| take(event, &folders, &mut files)),
+                    Err(Errno::EAGAIN) => return all.then_some(files),
                     Err(Errno::EINTR) => {}
                     Err(_) => {
                         self.blind.store(true, Ordering::Relaxed);
-                        return false;
+                        return None;
                     }
                 }
             }
-            quiet
         }
     }
 
-    fn matters(event: &InotifyEvent) -> bool {
-        let Some(name) = &event.name else { return true };
-        event.mask.contains(Flag::IN_ISDIR)
-            || name.to_str().is_some_and(|name| is_source(name) || name.ends_with("ignore"))
+    /// False if the event is of something else than a file.
+    fn take(
+        event: &InotifyEvent,
+        folders: &HashMap<WatchDescriptor, String>,
+        files: &mut BTreeSet<String>,
+    ) -> bool {
+        let Some(name) = &event.name else { return false };
+        // A folder that was moved out of the root is not ours any more.
+        let Some(folder) = folders.get(&event.wd) else { return true };
+        if event.mask.contains(Flag::IN_ISDIR) {
+            return false;
+        }
+        // A name that is not text cannot be asked for.
+        let Some(name) = name.to_str() else { return true };
+        if is_source(name) {
+            files.insert(if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") });
+        }
+        !name.ends_with("ignore")
     }
 }
 
@@ -174,10 +219,10 @@ mod system {
 
         pub fn restart(&self) {}
 
-        pub fn add(&self, _folder: &Path) {}
+        pub fn add(&self, _folder: &Path, _rel: &str) {}
 
-        pub fn quiet(&self) -> bool {
-            false
+        pub fn drain(&self) -> Option<std::collections::BTreeSet<String>> {
+            None
         }
     }
 }

@@ -14,17 +14,14 @@ pub fn tokens(text: &str) -> usize {
 
 /// Fills in the line of source at each place.
 pub fn add_context(graph: &Graph, snapshot: &crate::Snapshot, answer: &mut Answer) {
-    let mut sources: QuickMap<u32, Vec<String>> = QuickMap::default();
+    let mut sources: QuickMap<u32, Vec<u8>> = QuickMap::default();
     for item in answer.items.iter_mut().take(400) {
         let Some(file) = snapshot.files.get(item.file as usize) else { continue };
-        let lines = sources.entry(item.file).or_insert_with(|| {
-            graph
-                .source(file.content)
-                .map(|text| text.lines().map(str::to_owned).collect())
-                .unwrap_or_default()
-        });
-        let text = lines.get(item.line.saturating_sub(1) as usize).map(|line| line.trim());
-        item.context = text.filter(|text| !text.is_empty()).map(|text| crate::text::one_line(text, 160));
+        let source = sources.entry(item.file).or_insert_with(|| graph.bytes(file.content));
+        let line = source.split(|byte| *byte == b'\n').nth(item.line.saturating_sub(1) as usize);
+        let text = line.map(String::from_utf8_lossy).unwrap_or_default();
+        let text = text.trim();
+        item.context = (!text.is_empty()).then(|| crate::text::one_line(text, 160));
     }
 }
 

@@ -10,6 +10,7 @@ mod edits;
 mod ends;
 mod faults;
 mod gate;
+mod graph;
 mod guide;
 mod house;
 mod keys;

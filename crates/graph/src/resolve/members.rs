@@ -226,11 +226,12 @@ impl Resolver<'_> {
                         self.member(&object, name, depth + 1)
                     };
                 }
-                let mut seen = QuickSet::default();
                 let mut whole = true;
                 let mut found = Vec::new();
                 for one in types {
-                    found.extend(self.member_of(*one, name, &mut seen, &mut whole, 0));
+                    let (members, known) = self.members_of(*one, name);
+                    whole &= known;
+                    found.extend(members);
                 }
                 if !found.is_empty() {
                     return Value::Symbols(found, *confidence);
@@ -252,6 +253,18 @@ impl Resolver<'_> {
             return Vec::new();
         }
         self.module_files(file, &format!(".{name}"))
+    }
+
+    /// The same, remembered; and whether all bases are known that could have one.
+    fn members_of(&self, one: Symbol, name: &str) -> (Vec<Symbol>, bool) {
+        let key = (one, crate::snapshot::name_hash(name));
+        if let Some(found) = self.learned.borrow().members.get(&key) {
+            return found.clone();
+        }
+        let mut whole = true;
+        let found = (self.member_of(one, name, &mut QuickSet::default(), &mut whole, 0), whole);
+        self.learned.borrow_mut().members.insert(key, found.clone());
+        found
     }
 
     /// Members of a type: in it, beside it in blocks that add to it, then in its bases.
@@ -310,11 +323,11 @@ impl Resolver<'_> {
 
     /// The types a type is made from, in order; and whether all of them are known.
     pub fn bases_of(&self, one: Symbol) -> (Vec<Symbol>, bool) {
-        if let Some(found) = self.bases.borrow().get(&one) {
+        if let Some(found) = self.learned.borrow().bases.get(&one) {
             return found.clone();
         }
         // A cycle finds itself empty.
-        self.bases.borrow_mut().insert(one, (Vec::new(), false));
+        self.learned.borrow_mut().bases.insert(one, (Vec::new(), false));
         let mut whole = true;
         let mut bases = Vec::new();
         let type_name = self.snapshot.name(one);
@@ -353,7 +366,7 @@ impl Resolver<'_> {
                 _ => whole = false,
             }
         }
-        self.bases.borrow_mut().insert(one, (bases.clone(), whole));
+        self.learned.borrow_mut().bases.insert(one, (bases.clone(), whole));
         (bases, whole)
     }
 }

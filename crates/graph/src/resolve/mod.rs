@@ -53,8 +53,24 @@ pub type Resolved = (Vec<Symbol>, Confidence);
 pub struct Resolver<'s> {
     snapshot: &'s Snapshot,
     modules: &'s Modules,
-    bases: RefCell<QuickMap<Symbol, (Vec<Symbol>, bool)>>,
-    imported: RefCell<QuickMap<(u32, u64), Vec<u32>>>,
+    learned: RefCell<Learned>,
+}
+
+/// What was found out on the way and holds as long as the snapshot.
+#[derive(Default)]
+pub struct Learned {
+    bases: QuickMap<Symbol, (Vec<Symbol>, bool)>,
+    imported: QuickMap<(u32, u64), Vec<u32>>,
+    /// By type and the hash of a name: its members of that name, and whether all its bases are known.
+    members: QuickMap<(Symbol, u64), (Vec<Symbol>, bool)>,
+}
+
+impl Drop for Resolver<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut kept) = self.snapshot.learned.lock() {
+            *kept = self.learned.take();
+        }
+    }
 }
 
 /// More definitions of one name than this say nothing.
@@ -66,8 +82,9 @@ impl<'s> Resolver<'s> {
         Self {
             snapshot,
             modules: Modules::of(snapshot),
-            bases: RefCell::default(),
-            imported: RefCell::default(),
+            learned: RefCell::new(
+                snapshot.learned.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default(),
+            ),
         }
     }
 
@@ -258,11 +275,11 @@ impl<'s> Resolver<'s> {
 
     fn module_files(&self, file: u32, module: &str) -> Vec<u32> {
         let key = (file, crate::snapshot::name_hash(module));
-        if let Some(found) = self.imported.borrow().get(&key) {
+        if let Some(found) = self.learned.borrow().imported.get(&key) {
             return found.clone();
         }
         let found = self.modules.files(self.snapshot, file, module);
-        self.imported.borrow_mut().insert(key, found.clone());
+        self.learned.borrow_mut().imported.insert(key, found.clone());
         found
     }
 

@@ -65,6 +65,7 @@ fn a_question_during_the_first_build_answers_from_what_is_there_and_says_so() {
 #[test]
 fn what_is_being_read_again_is_not_answered_from_older_facts() {
     let place = many(100);
+    settle();
     let mut graph = place.graph();
     graph.refresh(&|_, _| ()).unwrap();
     settle();
@@ -143,31 +144,41 @@ fn a_watched_repository_is_only_looked_at_when_something_happened() {
     let place = Place::with(&[("a.py", "def one(): pass\n"), ("deep/er/b.py", "def two(): pass\n")]);
     settle();
     let mut graph = place.graph().watching();
-    let mut look = |parsed: usize, walked: bool, expected: &[&str]| {
+    let look = |graph: &mut lathe_graph::Graph, parsed: usize, walked: bool, expected: &[&str]| {
         let (snapshot, refreshed) = graph.fresh(&|_, _| ()).unwrap();
         let known = (refreshed.parsed, refreshed.walk > Duration::ZERO, names(&snapshot));
         assert_eq!(known, (parsed, walked, expected.iter().map(|name| (*name).to_owned()).collect()));
         settle();
     };
-    look(2, true, &["a.py:one", "deep/er/b.py:two"]);
-    look(0, false, &["a.py:one", "deep/er/b.py:two"]);
+    look(&mut graph, 2, true, &["a.py:one", "deep/er/b.py:two"]);
+    look(&mut graph, 0, false, &["a.py:one", "deep/er/b.py:two"]);
     place.write("deep/er/b.py", "def tres(): pass\n");
-    look(1, true, &["a.py:one", "deep/er/b.py:tres"]);
-    // Read in the moment it was written: looked at once more.
-    look(0, true, &["a.py:one", "deep/er/b.py:tres"]);
-    look(0, false, &["a.py:one", "deep/er/b.py:tres"]);
+    look(&mut graph, 1, false, &["a.py:one", "deep/er/b.py:tres"]);
+    // Within one tick of the clock, with the same length.
+    place.write("deep/er/b.py", "def vier(): pass\n");
+    let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
+    assert!(names(&snapshot).contains(&"deep/er/b.py:vier".to_owned()));
+    place.write("deep/er/b.py", "def tres(): pass\n");
+    look(&mut graph, 0, false, &["a.py:one", "deep/er/b.py:tres"]);
+    look(&mut graph, 0, false, &["a.py:one", "deep/er/b.py:tres"]);
     place.write("deep/notes.txt", "nothing of interest");
-    look(0, false, &["a.py:one", "deep/er/b.py:tres"]);
+    look(&mut graph, 0, false, &["a.py:one", "deep/er/b.py:tres"]);
     std::fs::rename(place.root.path().join("deep"), place.root.path().join("low")).unwrap();
-    look(0, true, &["a.py:one", "low/er/b.py:tres"]);
+    look(&mut graph, 0, true, &["a.py:one", "low/er/b.py:tres"]);
     place.write("new/folder/c.py", "def three(): pass\n");
     settle();
-    look(1, true, &["a.py:one", "low/er/b.py:tres", "new/folder/c.py:three"]);
+    look(&mut graph, 1, true, &["a.py:one", "low/er/b.py:tres", "new/folder/c.py:three"]);
     place.write(".gitignore", "low/\n");
-    look(0, true, &["a.py:one", "new/folder/c.py:three"]);
+    look(&mut graph, 0, true, &["a.py:one", "new/folder/c.py:three"]);
     std::fs::remove_file(place.root.path().join("new/folder/c.py")).unwrap();
-    look(0, true, &["a.py:one"]);
-    look(0, false, &["a.py:one"]);
+    look(&mut graph, 0, false, &["a.py:one"]);
+    place.write("d.py", "def four(): pass\n");
+    look(&mut graph, 1, true, &["a.py:one", "d.py:four"]);
+    // As editors write: beside it, then over it.
+    place.write("d.tmp.py", "def five(): pass\n");
+    std::fs::rename(place.root.path().join("d.tmp.py"), place.root.path().join("d.py")).unwrap();
+    look(&mut graph, 1, false, &["a.py:one", "d.py:five"]);
+    look(&mut graph, 0, false, &["a.py:one", "d.py:five"]);
 }
 
 #[test]
