@@ -4,6 +4,7 @@
 //! the event is appended. An event is appended before anybody sees it, and an intent before its effect.
 
 mod approvals;
+mod calls;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -13,14 +14,13 @@ use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
-    Actor as Who, AgentId, BaselineTaken, CallDecided, CallFinished, CallId, CallStarted, CancelAsked,
-    Command, CommandBody, Digest, Draft, Effects, EpochStarted, Event, Fact, FrameBody, ModelAnswered,
-    ModelAsked, ModelFailed, ModelFailure, OptionsChanged, OutputStream, Place, QuestionAsked, Receipt,
-    ReceiptAnswer, Reflected, Reminded, RunResumed, SeenFile, Seq, SessionOptions, StepNo, TaskFinished,
-    TaskGiven, Timestamp, ToolCall, ToolErrorKind, Update, calls_of,
+    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, Digest, Draft,
+    EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked, ModelFailed, ModelFailure,
+    OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded, RunResumed, Seq,
+    SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext, Toolbox};
+use lathe_tools::{Judged, Prepared, Toolbox};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
@@ -28,14 +28,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actor::approvals::{Answered, Open};
 use crate::budget::out_of_time;
-use crate::effects::{self, Inbox, Look, Watchers};
+use crate::effects::{self, Inbox, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::History;
 use crate::next::{Action, next};
 use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
-use crate::running::{InboxAsker, InboxLedger, Running};
-use crate::state::{DONE_TOOL, Phase, State};
+use crate::running::Running;
+use crate::state::{Phase, State};
 
 pub use approvals::Answers;
 
@@ -460,96 +460,6 @@ impl Actor {
         self.append(place, ModelFailed { kind, message })
     }
 
-    fn decide(&mut self, id: CallId) -> Result<(), AgentError> {
-        let place = self.at_call(id.clone());
-        let Some(call) = self.calls.iter().find(|call| call.id == id) else {
-            return Ok(());
-        };
-        let prepared = match self.setup.toolbox.prepare(call) {
-            Ok(prepared) => prepared,
-            Err(finished) => return self.append(place, *finished),
-        };
-        let judged = self.judge().call(&prepared);
-        let decided = decided(&prepared, &judged);
-        self.prepared.insert(id, (Arc::new(prepared), judged));
-        self.append(place, decided)
-    }
-
-    fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
-        let Some((prepared, judged)) = self.prepared.remove(&id) else {
-            return Ok(());
-        };
-        let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
-            return Ok(());
-        };
-        // A look at it has ended before anybody could say yes.
-        let Some(prepared) = Arc::into_inner(prepared) else {
-            let message = "The call was still being looked at; nothing was done.";
-            let failed =
-                CallFinished::failed(&self.call_name(&id), ToolErrorKind::UnhandledException, message);
-            return self.append(self.at_call(id), failed);
-        };
-        self.append(self.at_call(id.clone()), CallStarted {})?;
-        let stop = self.running.begin(id.clone(), &self.cancel);
-        let context = self.context(id, prepared.tool, &prepared.effects, stop);
-        let toolbox = Arc::clone(&self.setup.toolbox);
-        if prepared.tool == DONE_TOOL && self.state.must_patch() {
-            let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
-            let judged =
-                effects::judged_call(toolbox, prepared, permit, context, patcher, look, self.answers.clone());
-            self.tasks.spawn(judged);
-            return Ok(());
-        }
-        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
-        Ok(())
-    }
-
-    fn context(&self, call: CallId, tool: &str, effects: &Effects, cancel: CancellationToken) -> RunContext {
-        let recalled = self.recall(tool, effects.reads.iter().chain(&effects.writes).cloned().collect());
-        RunContext {
-            services: Arc::clone(self.setup.toolbox.services()),
-            live: self.live(call.clone()),
-            cancel,
-            call,
-            seen: recalled.seen,
-            memory: recalled.memory,
-            line_seconds: self.state.options.limits.line_seconds,
-            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
-            judge: self.judge(),
-            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
-        }
-    }
-
-    /// Decides as the session is set now.
-    fn judge(&self) -> Judge {
-        Judge {
-            gate: self.setup.gate.clone(),
-            rules: Arc::clone(&self.setup.rules),
-            actor: Who::Model,
-            mode: self.state.options.mode,
-        }
-    }
-
-    /// What is known of these files, and what a tool asked to be given again.
-    fn recall(&self, tool: &str, paths: Vec<String>) -> Recalled {
-        let seen = paths.into_iter().filter_map(|path| {
-            let hash = self.state.seen.get(&path)?.clone();
-            Some(SeenFile { path, hash })
-        });
-        Recalled { seen: seen.collect(), memory: self.state.memory.get(tool).cloned() }
-    }
-
-    fn look(&self) -> Look {
-        Look { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
-    }
-
-    fn live(&self, call: CallId) -> LiveOutput {
-        let (watchers, step) = (self.watchers.clone(), self.state.step);
-        Arc::new(move |stream: OutputStream, text: &str| {
-            watchers.show(step, Some(call.clone()), FrameBody::Output { stream, text: text.to_owned() });
-        })
-    }
-
     fn append(&mut self, place: Place, fact: impl Into<Fact>) -> Result<(), AgentError> {
         let event = self.setup.journal.append(self.setup.clock.now(), Draft { place, fact: fact.into() })?;
         self.took(event);
@@ -582,16 +492,5 @@ impl Actor {
 
     fn at_call(&self, call: CallId) -> Place {
         self.at_step().at_call(call)
-    }
-}
-
-fn decided(prepared: &Prepared, judged: &Judged) -> CallDecided {
-    CallDecided {
-        tool: prepared.tool.to_owned(),
-        about: prepared.about.clone(),
-        effects: judged.effects.clone(),
-        decision: judged.decision.clone(),
-        lane: prepared.lane,
-        each: judged.each.clone(),
     }
 }

@@ -93,6 +93,11 @@ impl Gate {
         }
     }
 
+    /// Whether this absolute path is the folder worked in, or one above it.
+    pub(crate) fn is_workspace(&self, path: &str) -> bool {
+        self.root.parent().is_some() && self.root.starts_with(normal(Path::new(path)))
+    }
+
     /// Whether nothing but files of the workspace would change.
     fn edits_inside(&self, effects: &Effects) -> bool {
         let only_files = Effects { reads: Vec::new(), writes: Vec::new(), ..effects.clone() };

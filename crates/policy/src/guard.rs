@@ -110,6 +110,19 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 fn named(gate: Option<&Gate>, name: &str, words: &[&str], from: &[String]) -> Option<Decision> {
     let operands = operands(words);
+    destroys(gate, name, words, &operands, from).or_else(|| {
+        let lost = loses_workspace(gate, name, words, &operands, from);
+        lost.then(|| decision(Verdict::Deny, "guard.workspace", "it takes the whole workspace away"))
+    })
+}
+
+fn destroys(
+    gate: Option<&Gate>,
+    name: &str,
+    words: &[&str],
+    operands: &[&str],
+    from: &[String],
+) -> Option<Decision> {
     let places = || operands.iter().filter_map(|operand| place(operand, from));
     match name {
         "rm" | "srm" | "trash" if recursive(words) => match places().next()? {
@@ -152,6 +165,31 @@ fn named(gate: Option<&Gate>, name: &str, words: &[&str], from: &[String]) -> Op
         }
         _ => None,
     }
+}
+
+/// Whether the folder worked in, or one above it, is deleted or moved away. By a relative name nobody can tell here which
+/// folder is meant; what such a line takes away can be brought back.
+fn loses_workspace(
+    gate: Option<&Gate>,
+    name: &str,
+    words: &[&str],
+    operands: &[&str],
+    from: &[String],
+) -> bool {
+    let loses = match name {
+        "rm" | "srm" | "trash" => recursive(words),
+        "mv" => operands.len() > 1,
+        "find" => words.contains(&"-delete") && !words.iter().any(|word| word.contains("name")),
+        _ => false,
+    };
+    // The last word of a move is where things go.
+    let count = if name == "mv" { operands.len().saturating_sub(1) } else { operands.len() };
+    let Some(gate) = gate.filter(|_| loses) else { return false };
+    operands.iter().take(count).any(|operand| {
+        let folder = operand.strip_suffix("/*").unwrap_or(operand);
+        let absolute = |path: &str| path.starts_with('/') && gate.is_workspace(path);
+        absolute(folder) || (from.iter().any(|from| absolute(&format!("{from}/{folder}"))))
+    })
 }
 
 /// What a file that is written over means.

@@ -14,6 +14,7 @@ use lathe_protocol::{
 use lathe_tools::{Preview, Wanted};
 use tokio::sync::oneshot;
 
+use super::calls::{cleaned, decided};
 use super::{Actor, AgentError};
 use crate::effects;
 use crate::next::refusal;
@@ -43,17 +44,17 @@ pub(super) struct Answered<'a> {
 impl Actor {
     /// Looks at what a call would do, to ask about it. An answer to another question may have decided it meanwhile.
     pub(super) fn ask_approval(&mut self, id: CallId) -> Result<(), AgentError> {
-        let judge = self.judge();
+        let (judge, redactor) = (self.judge(), Arc::clone(&self.setup.redactor));
         let Some((prepared, judged)) = self.prepared.get_mut(&id) else {
             let name = self.call_name(&id);
             let message = "The call is no longer known; nothing was done.";
             let failed = CallFinished::failed(&name, ToolErrorKind::Interrupted, message);
             return self.append(self.at_call(id), failed);
         };
-        *judged = judge.call(prepared);
+        *judged = cleaned(&redactor, judge.call(prepared));
         if judged.decision.verdict != Verdict::Ask {
-            let decided = super::decided(prepared, judged);
-            return self.append(self.at_call(id), decided);
+            let fact = decided(prepared, judged);
+            return self.append(self.at_call(id), fact);
         }
         if self.previewing.insert(id.clone()) {
             let (prepared, effects) = (Arc::clone(prepared), prepared.effects.clone());

@@ -182,3 +182,30 @@ fn rules_of_the_user_are_held_by_runs_and_shells() {
     std::fs::write(lathe.home().join("policy/mine.toml"), "nonsense").unwrap();
     shell("default", "true").expect_code(2);
 }
+
+#[test]
+fn work_that_git_throws_away_can_be_brought_back() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n"), (".gitignore", "ignored.txt\n")]);
+    repo.write("a.txt", "not committed\n");
+    repo.write("untracked.txt", "mine\n");
+    repo.write("ignored.txt", "mine too\n");
+    let before = tree(repo.path());
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(call(
+                "c",
+                "bash",
+                json!({ "command": "git reset -q --hard && git clean -qfdx && ls -A" }),
+            ))
+            .answer(done("ok")),
+    );
+    let run = lathe().in_dir(repo.path()).args(["run", "go", "--mode", "full-auto"]).with_model(&model);
+    run.run().expect_code(0);
+    assert!(!repo.exists("untracked.txt") && !repo.exists("ignored.txt"));
+    lathe().in_dir(repo.path()).env("LATHE_HOME", run.home()).arg("undo").run().expect_code(0);
+    let files = |tree: &BTreeMap<String, Vec<u8>>| -> BTreeMap<String, Vec<u8>> {
+        let kept = tree.iter().filter(|(path, _)| !path.contains("/.git/"));
+        kept.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+    };
+    assert_eq!(files(&tree(repo.path())), files(&before));
+}

@@ -293,3 +293,32 @@ fn a_denial_names_the_command_and_the_rule() {
         assert!(decided.reason.starts_with(words), "{line}: {}", decided.reason);
     }
 }
+
+#[test]
+fn the_workspace_is_not_taken_away() {
+    let gate = Gate { root: "/srv/work/repo".into(), ..gate() };
+    for (line, guarded) in [
+        ("rm -rf /srv/work/repo", true),
+        ("rm -rf /srv/work/repo/", true),
+        ("rm -fr /srv/work/./repo/*", true),
+        ("rm -rf /srv/work", true),
+        ("rm -rf /srv/work/repo/sub/..", true),
+        ("d=/srv/work/repo; rm -rf \"$d\"", true),
+        ("cd /srv/work && rm -rf repo", true),
+        ("sudo rm -rf /srv/work/repo", true),
+        ("mv /srv/work/repo /tmp/x", true),
+        ("find /srv/work/repo -delete", true),
+        ("rm -rf /srv/work/repo/target", false),
+        ("rm -rf /srv/work/repository", false),
+        ("rm /srv/work/repo", false),
+        ("mv /tmp/x /srv/work/repo", false),
+        ("find /srv/work/repo -name '*.o' -delete", false),
+        ("cd /srv/work/repo && rm -rf target", false),
+        ("cp -r /srv/work/repo /tmp/x", false),
+    ] {
+        for actor in ACTORS {
+            let decided = gate.decide_line(&Rulebook::builtin(), actor, Mode::FullAuto, line).decision;
+            assert_eq!(decided.rule == "guard.workspace", guarded, "{line}: {decided:?}");
+        }
+    }
+}

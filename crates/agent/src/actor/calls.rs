@@ -1,0 +1,138 @@
+//! The calls of an answer: decided, and run.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use lathe_protocol::{
+    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Effects, FrameBody, OutputStream, SeenFile,
+    ToolErrorKind,
+};
+use lathe_redact::Redactor;
+use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext};
+use tokio_util::sync::CancellationToken;
+
+use super::{Actor, AgentError};
+use crate::effects::{self, Look};
+use crate::running::{InboxAsker, InboxLedger};
+use crate::state::DONE_TOOL;
+
+impl Actor {
+    pub(super) fn decide(&mut self, id: CallId) -> Result<(), AgentError> {
+        let place = self.at_call(id.clone());
+        let Some(call) = self.calls.iter().find(|call| call.id == id) else {
+            return Ok(());
+        };
+        let prepared = match self.setup.toolbox.prepare(call) {
+            Ok(prepared) => prepared,
+            Err(finished) => return self.append(place, *finished),
+        };
+        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
+        let decided = decided(&prepared, &judged);
+        self.prepared.insert(id, (Arc::new(prepared), judged));
+        self.append(place, decided)
+    }
+
+    pub(super) fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
+        let Some((prepared, judged)) = self.prepared.remove(&id) else {
+            return Ok(());
+        };
+        let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
+            return Ok(());
+        };
+        // A look at it has ended before anybody could say yes.
+        let Some(prepared) = Arc::into_inner(prepared) else {
+            let message = "The call was still being looked at; nothing was done.";
+            let failed =
+                CallFinished::failed(&self.call_name(&id), ToolErrorKind::UnhandledException, message);
+            return self.append(self.at_call(id), failed);
+        };
+        self.append(self.at_call(id.clone()), CallStarted {})?;
+        let stop = self.running.begin(id.clone(), &self.cancel);
+        let context = self.context(id, prepared.tool, &prepared.effects, stop);
+        let toolbox = Arc::clone(&self.setup.toolbox);
+        if prepared.tool == DONE_TOOL && self.state.must_patch() {
+            let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
+            let judged =
+                effects::judged_call(toolbox, prepared, permit, context, patcher, look, self.answers.clone());
+            self.tasks.spawn(judged);
+            return Ok(());
+        }
+        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
+        Ok(())
+    }
+
+    pub(super) fn context(
+        &self,
+        call: CallId,
+        tool: &str,
+        effects: &Effects,
+        cancel: CancellationToken,
+    ) -> RunContext {
+        let recalled = self.recall(tool, effects.reads.iter().chain(&effects.writes).cloned().collect());
+        RunContext {
+            services: Arc::clone(self.setup.toolbox.services()),
+            live: self.live(call.clone()),
+            cancel,
+            call,
+            seen: recalled.seen,
+            memory: recalled.memory,
+            line_seconds: self.state.options.limits.line_seconds,
+            asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
+            judge: self.judge(),
+            ledger: Arc::new(InboxLedger(self.answers.clone())),
+        }
+    }
+
+    /// Decides as the session is set now.
+    pub(super) fn judge(&self) -> Judge {
+        Judge {
+            gate: self.setup.gate.clone(),
+            rules: Arc::clone(&self.setup.rules),
+            actor: Who::Model,
+            mode: self.state.options.mode,
+        }
+    }
+
+    /// What is known of these files, and what a tool asked to be given again.
+    pub(super) fn recall(&self, tool: &str, paths: Vec<String>) -> Recalled {
+        let seen = paths.into_iter().filter_map(|path| {
+            let hash = self.state.seen.get(&path)?.clone();
+            Some(SeenFile { path, hash })
+        });
+        Recalled { seen: seen.collect(), memory: self.state.memory.get(tool).cloned() }
+    }
+
+    pub(super) fn look(&self) -> Look {
+        Look { baseline: self.state.baseline.clone(), recorded: self.state.changed.iter().cloned().collect() }
+    }
+
+    pub(super) fn live(&self, call: CallId) -> LiveOutput {
+        let (watchers, step) = (self.watchers.clone(), self.state.step);
+        Arc::new(move |stream: OutputStream, text: &str| {
+            watchers.show(step, Some(call.clone()), FrameBody::Output { stream, text: text.to_owned() });
+        })
+    }
+}
+
+/// What is written down of a decision holds no secret, as nothing else does.
+pub(super) fn cleaned(redactor: &Redactor, mut judged: Judged) -> Judged {
+    let clean = |text: &mut String| {
+        if let Cow::Owned(cleaned) = redactor.text(text) {
+            *text = cleaned;
+        }
+    };
+    clean(&mut judged.decision.reason);
+    judged.each.iter_mut().flat_map(|each| &mut each.words).for_each(clean);
+    judged
+}
+
+pub(super) fn decided(prepared: &Prepared, judged: &Judged) -> CallDecided {
+    CallDecided {
+        tool: prepared.tool.to_owned(),
+        about: prepared.about.clone(),
+        effects: judged.effects.clone(),
+        decision: judged.decision.clone(),
+        lane: prepared.lane,
+        each: judged.each.clone(),
+    }
+}
