@@ -428,9 +428,9 @@ pub(crate) struct DoctorArgs {
 pub(crate) enum ModeArg {
     /// Change nothing
     Plan,
-    /// Ask before every change; without a person, deny it
+    /// Ask about what no rule allows; without a person, deny it
     Default,
-    /// Edit without asking; ask about the rest (nobody can be asked in this version: denied)
+    /// Edit files of the workspace without asking; the rest as in default
     AutoEdit,
     /// Do not ask
     FullAuto,

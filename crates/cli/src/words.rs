@@ -48,8 +48,8 @@ messages! {
     AtMost: "at most", "最多";
     Steps: "steps", "步";
     OneStep: "step", "步";
-    ModeHint: "There is no sandbox in this version, so whatever may change something is denied in this mode; `--mode full-auto` lets it work.",
-        "此版本还没有沙箱，因此该模式下一切可能产生改动的操作都会被拒绝；使用 `--mode full-auto` 允许执行。";
+    ModeHint: "There is no sandbox in this version, so only what the rules allow (reading, building, testing) is done in this mode; `--mode full-auto` lets it work.",
+        "此版本还没有沙箱，因此该模式下只执行规则允许的操作（读取、构建、测试）；使用 `--mode full-auto` 允许执行。";
     ModeOfMustPatch: " because of --must-patch: whatever the task needs is done without asking; `--mode default` holds it back",
         "（因 --must-patch：任务所需的操作不经询问即执行；使用 `--mode default` 加以限制）";
     Thinking: "thinking", "思考";

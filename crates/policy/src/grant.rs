@@ -9,8 +9,8 @@ use crate::rules::{Call, Rule};
 /// One thing that may be done again without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// A command with just these words.
-    Command(Vec<String>),
+    /// A command with just these words, in this workspace: a relative name means another file elsewhere.
+    Command { words: Vec<String>, workspace: String },
     /// A tool that writes just these files.
     Writes { tool: String, paths: Vec<String> },
 }
@@ -40,7 +40,7 @@ impl Grant {
     pub fn read(name: &str, text: &str) -> Result<Vec<Self>, PolicyError> {
         let file = file::parse(name, text)?;
         let grant = |rule: Rule| match (rule.words.as_slice(), rule.tool.as_slice()) {
-            ([words], []) => Ok(Self::Command(words.clone())),
+            ([words], []) => Ok(Self::Command { words: words.clone(), workspace: rule.workspace.concat() }),
             ([], [tool]) => Ok(Self::Writes { tool: tool.clone(), paths: rule.path }),
             _ => Err(PolicyError::Rule {
                 file: rule.file,
@@ -59,10 +59,11 @@ impl Grant {
             format!("[{}]", quoted.join(", "))
         };
         match self {
-            Self::Command(words) => {
+            Self::Command { words, workspace } => {
                 format!(
-                    "[[rule]]\ndecision = \"allow\"\nwords = [{}]\nreason = \"allowed by you\"\n",
-                    list(words)
+                    "[[rule]]\ndecision = \"allow\"\nwords = [{}]\nworkspace = [{}]\nreason = \"allowed by you\"\n",
+                    list(words),
+                    quoted(workspace)
                 )
             }
             Self::Writes { tool, paths } => format!(
@@ -76,7 +77,7 @@ impl Grant {
     /// For people.
     pub fn about(&self) -> String {
         match self {
-            Self::Command(words) => words.join(" "),
+            Self::Command { words, workspace } => format!("{} (in {workspace})", words.join(" ")),
             Self::Writes { tool, paths } => format!("{tool} {}", paths.join(" ")),
         }
     }

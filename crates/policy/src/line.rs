@@ -33,7 +33,7 @@ pub struct Each {
 
 impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
-    fn judge(&self, gate: Option<&Gate>, setting: Setting, line: &str) -> LineDecision {
+    fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
         let values = Values { assigned: &script.values, empty: false };
         let from = guard::folders(&script, &values);
@@ -96,7 +96,7 @@ impl Rulebook {
         &self,
         command: &Command,
         values: &Values<'_>,
-        setting: Setting,
+        setting: Setting<'_>,
     ) -> Option<Decision> {
         if command.words.iter().all(|word| word.literal().is_some()) {
             return None;
@@ -109,7 +109,7 @@ impl Rulebook {
         said.filter(|said| said.verdict == Verdict::Deny)
     }
 
-    fn command(&self, command: &Command, setting: Setting) -> Decision {
+    fn command(&self, command: &Command, setting: Setting<'_>) -> Decision {
         let (said, covered) = self.say(Subject::Command(command), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
             return denied;
@@ -129,17 +129,12 @@ impl Rulebook {
         }
         said.unwrap_or_else(|| self.default())
     }
-
-    /// What the rules say about a call of a tool; `None` where none speaks.
-    pub fn say_call(&self, actor: Actor, mode: Mode, call: &Call<'_>) -> Option<Decision> {
-        self.say(Subject::Call(call), Setting { actor, mode }).0
-    }
 }
 
 impl Gate {
     /// Decides about a shell line.
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
-        let mut decided = rules.judge(Some(self), Setting { actor, mode }, line);
+        let mut decided = rules.judge(Some(self), Setting { actor, mode, root: &self.root }, line);
         if is_guard(&decided.decision) {
             return decided;
         }
@@ -160,7 +155,7 @@ impl Gate {
         if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
-        match rules.say_call(actor, mode, call) {
+        match rules.say(Subject::Call(call), Setting { actor, mode, root: &self.root }).0 {
             Some(said) => self.by_rules_and_mode(mode, call.effects, said),
             None => plain,
         }

@@ -1,6 +1,7 @@
 //! Rules of all tiers, and which of them speak about a command or a call.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use lathe_bash::{Command, Word, normal_words};
@@ -25,6 +26,8 @@ pub(crate) struct Rule {
     pub(crate) host: Vec<String>,
     pub(crate) mode: Vec<Mode>,
     pub(crate) actor: Vec<Actor>,
+    /// The folders worked in where it holds.
+    pub(crate) workspace: Vec<String>,
     pub(crate) reason: String,
     pub(crate) matches: Vec<String>,
     pub(crate) not_matches: Vec<String>,
@@ -45,6 +48,7 @@ impl Default for Rule {
             host: Vec::new(),
             mode: Vec::new(),
             actor: Vec::new(),
+            workspace: Vec::new(),
             reason: String::new(),
             matches: Vec::new(),
             not_matches: Vec::new(),
@@ -70,11 +74,13 @@ pub struct Call<'a> {
     pub effects: &'a Effects,
 }
 
-/// Who does something, and in which mode.
+/// Who does something, where, and in which mode.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting {
+pub(crate) struct Setting<'a> {
     pub(crate) actor: Actor,
     pub(crate) mode: Mode,
+    /// The folder worked in.
+    pub(crate) root: &'a Path,
 }
 
 /// What a rule is asked about.
@@ -101,9 +107,11 @@ impl Rule {
     }
 
     /// Whether the rule speaks about the subject, and how many words of a command its prefix covers.
-    fn speaks(&self, subject: Subject<'_>, setting: Setting) -> Option<usize> {
+    fn speaks(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
         let fits = (self.mode.is_empty() || self.mode.contains(&setting.mode))
-            && (self.actor.is_empty() || self.actor.contains(&setting.actor));
+            && (self.actor.is_empty() || self.actor.contains(&setting.actor))
+            && (self.workspace.is_empty()
+                || self.workspace.iter().any(|root| Path::new(root) == setting.root));
         if !fits {
             return None;
         }
@@ -189,6 +197,7 @@ impl Rule {
             let setting = Setting {
                 actor: self.actor.first().copied().unwrap_or(Actor::Model),
                 mode: self.mode.first().copied().unwrap_or(Mode::Default),
+                root: Path::new(self.workspace.first().map_or("/", String::as_str)),
             };
             let script = lathe_bash::read(example);
             return script
@@ -255,7 +264,7 @@ impl Rulebook {
     }
 
     /// What the rules say, and how many words the rule that allows covers.
-    pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting) -> (Option<Decision>, usize) {
+    pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting<'_>) -> (Option<Decision>, usize) {
         let (mut deny, mut tighten): (Option<&Rule>, Option<&Rule>) = (None, None);
         let mut top: Option<(Tier, &Rule, usize)> = None;
         for (tier, file) in &self.tiers {

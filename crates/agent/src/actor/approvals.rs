@@ -75,7 +75,10 @@ impl Actor {
         };
         let what = match preview {
             Preview::Exec { command } => Proposal::Line {
-                line: visible(&self.clean(&command)),
+                line: match prepared.line.as_ref().and_then(|line| line.folder.as_ref()) {
+                    Some(folder) => visible(&self.clean(&format!("[in {folder}] {command}"))),
+                    None => visible(&self.clean(&command)),
+                },
                 commands: judged.each.iter().map(|each| self.shown(each)).collect(),
             },
             Preview::Edit { path, diff, .. } => {

@@ -130,7 +130,8 @@ fn a_person_is_asked_once_for_the_session_or_says_no_with_a_reason() {
     assert_eq!(answers, ["once", "once", "session", "no", "no"]);
     let asked = bodies(&events, "approval_asked");
     assert_eq!(asked[0]["what"]["commands"][0]["effects"]["writes"], json!(["a"]));
-    assert_eq!(asked[0]["remember"], json!(["touch a"]));
+    let root = repo.path().canonicalize().unwrap();
+    assert_eq!(asked[0]["remember"], json!([format!("touch a (in {})", root.display())]));
     assert_eq!(bodies(&events, "task_finished")[0]["ending"], "answered");
     let replayed = lathe().env("LATHE_HOME", home.path()).arg("replay").run();
     assert_eq!(replayed.code, 0, "{}{}", replayed.stdout, replayed.stderr);
@@ -165,6 +166,9 @@ fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
         lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).args(shell).run().code
     };
     assert_eq!((shell("touch kept"), shell("touch kept more"), shell("touch other")), (0, 126, 126));
+    let elsewhere = TempRepo::new(&[]);
+    let ran = lathe().in_dir(elsewhere.path()).env("LATHE_HOME", home.path());
+    ran.args(["shell", "--mode", "default", "-c", "touch kept"]).run().expect_code(126);
     // A file that was not seen is not written over, which is no question of leave.
     let held = |line: &str| shell(line) == 126;
     assert_eq!((held("write f.txt x"), held("write g.txt x")), (false, true));
@@ -238,19 +242,26 @@ fn killed_while_it_asked_the_question_expires_and_the_history_is_valid() {
 
 #[test]
 fn a_cancelled_question_is_closed_and_nothing_is_done() {
-    let repo = TempRepo::new(&[]);
-    let home = tempfile::tempdir().unwrap();
-    let model = FakeModel::serving(Script::new().answer(bash("asked", "touch a")).answer(say("never")));
-    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
-    terminal.sees("Task: ", 1);
-    terminal.types("go\n");
-    terminal.sees(ALL, 1);
-    terminal.types("\x03");
-    terminal.sees("Task: ", 2);
-    terminal.leaves();
-    let events = events(home.path());
-    assert_eq!(bodies(&events, "approval_expired").len(), 1);
-    assert_eq!(bodies(&events, "task_finished")[0]["ending"], "cancelled");
-    assert!(text_of(&events, "asked").starts_with("Cancelled"));
-    assert!(!repo.exists("a"));
+    // The call itself asks, and a command inside its line does.
+    for line in ["touch a", "write a x || touch b"] {
+        let repo = TempRepo::new(&[]);
+        let home = tempfile::tempdir().unwrap();
+        let model = FakeModel::serving(Script::new().answer(bash("asked", line)).answer(say("never")));
+        let mut terminal = Terminal::open(repo.path(), home.path(), &model, "--mode default");
+        terminal.sees("Task: ", 1);
+        terminal.types("go\n");
+        terminal.sees("[y]es once", 1);
+        if line.starts_with("write") {
+            terminal.types("y\n");
+            terminal.sees("[y]es once", 2);
+        }
+        terminal.types("\x03");
+        terminal.sees("Task: ", 2);
+        terminal.leaves();
+        let events = events(home.path());
+        assert_eq!(bodies(&events, "approval_expired").len(), 1, "{line}");
+        assert_eq!(bodies(&events, "task_finished")[0]["ending"], "cancelled", "{line}");
+        assert!(text_of(&events, "asked").to_lowercase().contains("cancelled"), "{events:?}");
+        assert!(!repo.exists("a") && !repo.exists("b"), "{line}");
+    }
 }

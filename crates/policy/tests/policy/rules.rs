@@ -271,7 +271,11 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
         ),
     ] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let rules = book(&[(Tier::User, &Grant::Command(words).rule())]);
+        let elsewhere = Grant::Command { words: words.clone(), workspace: "/elsewhere".to_owned() };
+        assert_eq!(decide(&book(&[(Tier::User, &elsewhere.rule())]), allowed).0, Verdict::Ask);
+        let here = Grant::Command { words, workspace: "/w".to_owned() };
+        assert_eq!(Grant::read("f", &here.rule()).unwrap(), std::slice::from_ref(&here));
+        let rules = book(&[(Tier::User, &here.rule())]);
         assert_eq!(decide(&rules, allowed).0, Verdict::Allow, "{allowed}");
         for line in asked {
             assert_eq!(decide(&rules, line).0, Verdict::Ask, "{line}");

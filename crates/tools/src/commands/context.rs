@@ -77,7 +77,11 @@ impl Judge {
                     effects: each.effects,
                 })
                 .collect(),
-            narrowest: decided.narrowest.into_iter().map(Grant::Command).collect(),
+            narrowest: decided
+                .narrowest
+                .into_iter()
+                .map(|words| Grant::Command { words, workspace: self.gate.root.display().to_string() })
+                .collect(),
         }
     }
 
