@@ -75,6 +75,14 @@ pub struct Graph {
     stop: Arc<AtomicBool>,
 }
 
+/// What the files are looked at for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    Facts,
+    /// Only that the database is up to date.
+    Order,
+}
+
 /// What to do while another builder is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Busy {
@@ -156,22 +164,32 @@ impl Graph {
 
     /// Looks at the files and reads those that changed, waiting for other builders.
     pub fn refresh(&mut self, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
-        self.refresh_when(Busy::Wait, progress)
+        self.refresh_when(Busy::Wait, Wants::Order, progress)
     }
 
-    fn refresh_when(&mut self, busy: Busy, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
-        match self.try_refresh(busy, progress) {
+    fn refresh_when(
+        &mut self,
+        busy: Busy,
+        wants: Wants,
+        progress: Progress<'_>,
+    ) -> Result<Refreshed, GraphError> {
+        match self.try_refresh(busy, wants, progress) {
             Err(GraphError::Database(error)) if damaged(&error) => {
                 self.store.rollback();
                 (self.snapshot, self.before) = (None, None);
                 self.store.start_again(&self.root, &error)?;
-                self.try_refresh(busy, progress)
+                self.try_refresh(busy, wants, progress)
             }
             other => other,
         }
     }
 
-    fn try_refresh(&mut self, busy: Busy, progress: Progress<'_>) -> Result<Refreshed, GraphError> {
+    fn try_refresh(
+        &mut self,
+        busy: Busy,
+        wants: Wants,
+        progress: Progress<'_>,
+    ) -> Result<Refreshed, GraphError> {
         let started = Instant::now();
         let happened = self.watch.as_mut().map_or(Happened::Unknown, Watch::happened);
         let narrowed = match happened {
@@ -186,12 +204,7 @@ impl Graph {
             refreshed.total = started.elapsed();
             return Ok(refreshed);
         }
-        if let Some(watch) = &mut self.watch {
-            watch.begin();
-        }
-        let Some(Walked { files: seen, beyond }) =
-            scan(&self.root, &self.limits, self.watch.as_ref(), &self.stop)
-        else {
+        let Some(Walked { files: seen, beyond }) = self.walk(wants) else {
             return Ok(Refreshed { total: started.elapsed(), ..Refreshed::default() });
         };
         self.beyond = beyond;
@@ -219,6 +232,28 @@ impl Graph {
         refreshed.removed = removed.len();
         refreshed.total = started.elapsed();
         Ok(refreshed)
+    }
+
+    /// Looks at the files. The first time facts are wanted they are loaded meanwhile, because mostly nothing has changed.
+    fn walk(&mut self, wants: Wants) -> Option<Walked> {
+        let mut watch = self.watch.take();
+        if let Some(watch) = &mut watch {
+            watch.begin();
+        }
+        let (root, limits, stop) = (self.root.clone(), self.limits, Arc::clone(&self.stop));
+        let look = || scan(&root, &limits, watch.as_ref(), &stop);
+        let walked = if wants == Wants::Facts && self.snapshot.is_none() && self.before.is_none() {
+            std::thread::scope(|scope| {
+                let looking = scope.spawn(look);
+                // What is wrong with the database is met again, and told, when it is compared.
+                let _ = self.load();
+                looking.join().ok().flatten()
+            })
+        } else {
+            look()
+        };
+        self.watch = watch;
+        walked
     }
 
     /// Reads what changed, and tells the watcher that all is known that a walk at this time saw.
@@ -355,13 +390,13 @@ impl Graph {
 
     /// The facts of all files, after looking at them.
     pub fn fresh(&mut self, progress: Progress<'_>) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
-        let refreshed = self.refresh(progress)?;
+        let refreshed = self.refresh_when(Busy::Wait, Wants::Facts, progress)?;
         Ok((self.trusted()?, refreshed))
     }
 
     /// The same, but while another builder reads much of it, the facts of what has been read; `pending` says of the rest.
     pub fn present(&mut self) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
-        let refreshed = self.refresh_when(Busy::Answer, &|_, _| ())?;
+        let refreshed = self.refresh_when(Busy::Answer, Wants::Facts, &|_, _| ())?;
         Ok((self.trusted()?, refreshed))
     }
 
@@ -372,7 +407,7 @@ impl Graph {
             Err(GraphError::Database(error)) if damaged(&error) => {
                 (self.snapshot, self.before) = (None, None);
                 self.store.start_again(&self.root, &error)?;
-                self.try_refresh(Busy::Wait, &|_, _| ())?;
+                self.try_refresh(Busy::Wait, Wants::Order, &|_, _| ())?;
                 self.load()
             }
             other => other,

@@ -41,7 +41,7 @@ fn all_eleven_questions_are_answered_alike_by_command_tool_and_shell() {
     let repo = shop();
     let lathe = lathe().in_dir(repo.path());
     let questions = [
-        ("find", "car", "3 definitions like car\nshop/cart.py:3-8 class Cart\n"),
+        ("find", "car", "1 definitions like car\nshop/cart.py:3-8 class Cart\n"),
         ("def", "Cart.sum", "1 definitions of Cart.sum\nshop/cart.py:7-8 method Cart.sum\n"),
         ("refs", "price", "1 uses of price\nshop/price.py:3 function total [call, exact]\n"),
         ("callers", "total", "1 callers of total\nshop/cart.py:8 method Cart.sum [exact]\n"),
