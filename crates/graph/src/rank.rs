@@ -130,6 +130,15 @@ fn ranks(query: &Query<'_>, wish: &MapWish) -> (Vec<Symbol>, Vec<f64>) {
     (nodes, rank)
 }
 
+fn is_vendored(path: &str) -> bool {
+    path.split('/').rev().skip(1).any(|part| {
+        matches!(
+            part,
+            "vendor" | "vendored" | "third_party" | "thirdparty" | "third-party" | "extern" | "external"
+        )
+    })
+}
+
 impl Query<'_> {
     /// The map as text, and the files it names, most important first.
     pub fn map(&self, wish: &MapWish) -> (String, Vec<String>) {
@@ -142,9 +151,15 @@ impl Query<'_> {
                 def.kind,
                 Kind::Field | Kind::Variable | Kind::Variant | Kind::Test | Kind::Impl | Kind::Module
             );
+            // What nobody can use from outside, single values, and other people's code say little about a repository.
+            let facts = snapshot.facts(nodes[at].file);
+            let inner = facts.def(def.parent).is_some_and(|around| around.kind.is_callable());
+            let path = snapshot.path(nodes[at].file);
             rank[at]
-                * if minor { 0.05 } else { 1.0 }
-                * if is_test_path(snapshot.path(nodes[at].file)) { 0.2 } else { 1.0 }
+                * if minor || inner { 0.05 } else { 1.0 }
+                * if def.kind == Kind::Constant { 0.3 } else { 1.0 }
+                * if is_vendored(path) { 0.1 } else { 1.0 }
+                * if is_test_path(path) { 0.2 } else { 1.0 }
         };
         order.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(nodes[*a].cmp(&nodes[*b])));
         // Definitions are taken in order of rank until the budget is full, and shown by file.

@@ -102,6 +102,58 @@ fn the_map_fits_its_budget_is_the_same_twice_and_follows_the_task() {
 }
 
 #[test]
+fn the_map_of_a_larger_repository_names_what_all_build_on_and_follows_words_and_view() {
+    // A core that everything uses, two areas, a copy of somebody else's code, and tests.
+    let place = Place::with(&[
+        ("core/base.py", "class Base:\n    def run(self): pass\n\ndef helper(): pass\n"),
+        ("vendor/big.py", "def helper(): pass\nclass Base:\n    pass\n"),
+    ]);
+    for at in 0..30 {
+        for (area, word) in [("billing", "invoice"), ("mail", "letter")] {
+            place.write(
+                &format!("{area}/{word}{at}.py"),
+                format!(
+                    "from core.base import Base, helper\n\nclass {}{at}(Base):\n    def run(self):\n        helper()\n        def inner(): pass\n        inner()\n",
+                    word.to_uppercase()
+                ),
+            );
+            place.write(
+                &format!("tests/test_{word}{at}.py"),
+                format!(
+                    "from {area}.{word}{at} import {0}{at}\n\ndef test(): {0}{at}().run()\n",
+                    word.to_uppercase()
+                ),
+            );
+        }
+    }
+    let map = |words: &[&str], view: &[&str]| {
+        // Another database each time: nothing may hang on the order in which files were read.
+        let other = Place { root: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
+        let limits = lathe_graph::Limits { threads: 1 + words.len() * 3, ..Default::default() };
+        let mut graph = lathe_graph::Graph::open(place.root.path(), other.home.path(), limits).unwrap();
+        let (snapshot, _) = graph.fresh(&|_, _| ()).unwrap();
+        let owned = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+        let wish = MapWish { budget: 200, words: owned(words), in_view: owned(view) };
+        Query::new(&snapshot).map(&wish)
+    };
+    let (plain, files) = map(&[], &[]);
+    assert_eq!(files[0], "core/base.py", "{plain}");
+    assert!(!plain.contains("vendor/") && !plain.contains("inner()") && !plain.contains("tests/"), "{plain}");
+    assert!(lathe_graph::tokens(&plain) <= 200, "{plain}");
+    for _ in 0..3 {
+        assert_eq!(map(&[], &[]).0, plain);
+        assert_eq!(map(&["send", "letter"], &[]).0, map(&["send", "letter"], &[]).0);
+    }
+    let area = |files: &[String], area: &str| files.iter().filter(|file| file.starts_with(area)).count();
+    let (_, letters) = map(&["send", "a", "letter"], &[]);
+    assert!(area(&letters, "mail/") > 0 && area(&letters, "billing/") == 0, "{letters:?}");
+    let (_, invoices) = map(&["invoice"], &[]);
+    assert!(area(&invoices, "billing/") > 0 && area(&invoices, "mail/") == 0, "{invoices:?}");
+    let (_, viewed) = map(&[], &["mail/letter17.py"]);
+    assert!(viewed.contains(&"mail/letter17.py".to_owned()), "{viewed:?}");
+}
+
+#[test]
 fn impact_lists_callers_and_tests_by_distance() {
     let place = shop();
     let diff = "--- a/shop/price.py\n+++ b/shop/price.py\n@@ -5,2 +5,2 @@\n def price(item):\n-    return 1\n+    return item\n";
