@@ -10,6 +10,7 @@ mod checks;
 mod commands;
 mod edit;
 mod full_disk;
+mod graph;
 mod output;
 mod outside;
 mod paths;
