@@ -79,7 +79,7 @@ impl Actor {
             line_seconds: self.state.options.limits.line_seconds,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
             judge: self.judge(),
-            ledger: Arc::new(InboxLedger(self.answers.clone())),
+            ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
         }
     }
 

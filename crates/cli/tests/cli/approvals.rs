@@ -224,15 +224,20 @@ fn killed_while_it_asked_the_question_expires_and_the_history_is_valid() {
     terminal.sees("Task: ", 1);
     terminal.types("go\n");
     terminal.sees(ALL, 1);
-    for pid in lathe_testkit::descendants_of(terminal.child.id()) {
+    let pids = lathe_testkit::descendants_of(terminal.child.id());
+    for pid in &pids {
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         assert!(killed.success());
     }
     terminal.child.wait().unwrap();
+    // A process is killed before it has let go of its files.
+    let gone = || pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+    eventually(Duration::from_secs(20), "the processes are gone", gone);
     let resumed = lathe().in_dir(repo.path()).env("LATHE_HOME", home.path()).arg("resume").with_model(&model);
-    resumed.run();
+    let resumed = resumed.run();
     assert_eq!(model.violations(), Vec::<String>::new());
     let events = events(home.path());
+    assert!(!bodies(&events, "approval_expired").is_empty(), "{} {}", resumed.stdout, resumed.stderr);
     let asked = events.iter().find(|event| event["kind"] == "approval_asked").unwrap();
     let expired = events.iter().find(|event| event["kind"] == "approval_expired").unwrap();
     assert_eq!(expired["cause"], asked["seq"]);
