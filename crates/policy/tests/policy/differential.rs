@@ -22,8 +22,8 @@ const DRIVER: &str = r#"
 export PATH=/nothing x=value BASH_ENV=/environment
 command_not_found_handle() { builtin printf '%s\n' "${1##*/}" >> "$LOG"; [[ $RANDOM -gt 12000 ]]; }
 export -f command_not_found_handle
-for script in /scripts/*; do
-  export LOG=/log/${script##*/}
+for script in /scripts$1/*; do
+  export LOG=/log$1/${script##*/}
   (ulimit -t 1; cd /empty && exec /seal/bash --norc --noprofile "$script") </dev/null >/dev/null 2>&1
 done
 exit 0
@@ -33,12 +33,13 @@ struct Seal {
     root: tempfile::TempDir,
     /// What begins a command inside.
     enter: Vec<String>,
+    batches: std::cell::Cell<usize>,
 }
 
 impl Seal {
     fn make() -> Self {
         let root = tempfile::tempdir().unwrap();
-        for folder in ["seal", "scripts", "log", "empty", "dev", "bin", "usr/bin"] {
+        for folder in ["seal", "empty", "dev", "bin", "usr/bin"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         let put = |from: &Path, to: PathBuf| {
@@ -73,21 +74,27 @@ impl Seal {
             tried.is_ok_and(|tried| tried.status.success())
         };
         let enter = ways.iter().find(works).expect("neither `unshare` nor `chroot` can be used");
-        Self { enter: enter.iter().map(|word| (*word).to_owned()).collect(), root }
+        Self {
+            enter: enter.iter().map(|word| (*word).to_owned()).collect(),
+            root,
+            batches: Default::default(),
+        }
     }
 
     /// Runs scripts and gives, for each, the programs it asked for.
     fn run(&self, scripts: &[String]) -> Vec<BTreeSet<String>> {
+        // Folders of its own: what an earlier batch left in the background may still write.
+        let batch = self.batches.replace(self.batches.get() + 1);
+        let place = |name: &str| self.root.path().join(format!("{name}{batch}"));
         for folder in ["scripts", "log"] {
-            fs::remove_dir_all(self.root.path().join(folder)).unwrap();
-            fs::create_dir(self.root.path().join(folder)).unwrap();
+            fs::create_dir(place(folder)).unwrap();
         }
         for (number, script) in scripts.iter().enumerate() {
-            fs::write(self.root.path().join(format!("scripts/{number}")), script).unwrap();
+            fs::write(place("scripts").join(number.to_string()), script).unwrap();
         }
         let ran = Command::new(&self.enter[0])
             .args(&self.enter[1..])
-            .args(["/seal/bash", "--norc", "--noprofile", "/driver"])
+            .args(["/seal/bash", "--norc", "--noprofile", "/driver", &batch.to_string()])
             .env_clear()
             // The seal is entered by programs of this machine.
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
@@ -96,7 +103,7 @@ impl Seal {
             .unwrap();
         assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
         let asked = |number: usize| {
-            let log = fs::read_to_string(self.root.path().join(format!("log/{number}"))).unwrap_or_default();
+            let log = fs::read_to_string(place("log").join(number.to_string())).unwrap_or_default();
             log.lines().map(str::to_owned).collect()
         };
         (0..scripts.len()).map(asked).collect()
