@@ -17,7 +17,8 @@ use lathe_protocol::{
     AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, Digest, Draft,
     EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked, ModelFailed, ModelFailure,
     OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded, RunResumed, Seq,
-    SessionOptions, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update, calls_of,
+    SessionNamed, SessionOptions, Steered, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update,
+    calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Judged, Prepared, Toolbox};
@@ -337,6 +338,22 @@ impl Actor {
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::GoOn => refused("there is nothing to go on with: the last task was finished"),
+            CommandBody::Steer { text } if self.state.is_unfinished() && !self.state.cancelled => {
+                let text = self.setup.redactor.text(text).into_owned();
+                let said = Steered { text, command: command.id.clone(), actor: command.actor };
+                self.append(self.in_run(), said)?;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::Steer { .. } => refused("no task is under way: give one"),
+            CommandBody::Rename { title } => {
+                let title = self.setup.redactor.text(title).into_owned();
+                self.append(self.in_run(), SessionNamed { title })?;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::Summarise { run, step, summary } => {
+                self.append(Place::in_run(*run).at_step(*step), summary.clone())?;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
             CommandBody::Cancel if self.state.is_unfinished() => {
                 self.append(
                     self.in_run(),
@@ -404,6 +421,7 @@ impl Actor {
     }
 
     fn ask(&mut self, step: StepNo) -> Result<(), AgentError> {
+        self.history.settle();
         let request = self.history.request(step);
         let asked = ModelAsked { digest: request.digest.clone(), messages: request.messages };
         self.append(self.in_run().at_step(step), asked)?;

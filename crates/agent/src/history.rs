@@ -18,6 +18,8 @@ pub struct History {
     workspace: String,
     /// The calls of the last answer, with the results that are there.
     open: Vec<(CallId, Option<ToolMessage>)>,
+    /// What a person said since the last request. It waits, because nothing may come between calls and their results.
+    said: Vec<String>,
     /// Up to this event the chain is known, so messages need not be digested again.
     known: Option<(Seq, Digest)>,
 }
@@ -30,6 +32,7 @@ impl History {
             model: String::new(),
             workspace: String::new(),
             open: Vec::new(),
+            said: Vec::new(),
             known: None,
         }
     }
@@ -84,10 +87,13 @@ impl History {
             Fact::CallFinished(finished) => self.result(event.place.call.as_ref(), finished),
             Fact::Reflected(reflected) => self.push(Message::user(&reflected.text)),
             Fact::Reminded(reminded) => self.push(Message::user(&reminded.text)),
+            Fact::Steered(steered) => self.said.push(steered.text.clone()),
+            Fact::ModelAsked(_) => self.settle(),
             Fact::BaselineTaken(_)
             | Fact::RunResumed(_)
             | Fact::CancelAsked(_)
-            | Fact::ModelAsked(_)
+            | Fact::SessionNamed(_)
+            | Fact::StepSummarised(_)
             | Fact::ModelFailed(_)
             | Fact::ReplayDrifted(_)
             | Fact::CallDecided(_)
@@ -102,6 +108,13 @@ impl History {
             | Fact::ApprovalGiven(_)
             | Fact::ApprovalExpired(_)
             | Fact::Unknown(_) => {}
+        }
+    }
+
+    /// Puts what a person said before the model. To be called before a request is made.
+    pub fn settle(&mut self) {
+        for text in std::mem::take(&mut self.said) {
+            self.push(Message::user(text));
         }
     }
 

@@ -59,6 +59,8 @@ pub fn next(state: &State) -> Vec<Action> {
     }
     match &state.phase {
         Phase::Ready => ready(state),
+        // Somebody said something that the model has not read: it is asked once more before the run may end.
+        Phase::Spoke { .. } | Phase::Done { .. } if state.steered && has_closed(state) => ready(state),
         Phase::Thinking => Vec::new(),
         Phase::Calling => calls(state),
         Phase::Reflecting => vec![Action::Reflect(reflection(state))],
@@ -181,11 +183,11 @@ fn cancel(state: &State) -> Vec<Action> {
 
 /// `then`, but only when every call has its result: a run never ends with a call open.
 fn all_closed(state: &State, then: impl FnOnce() -> Action) -> Vec<Action> {
-    if state.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. })) {
-        vec![then()]
-    } else {
-        Vec::new()
-    }
+    if has_closed(state) { vec![then()] } else { Vec::new() }
+}
+
+fn has_closed(state: &State) -> bool {
+    state.calls.iter().all(|call| matches!(call.stage, CallStage::Finished { .. }))
 }
 
 fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {

@@ -123,6 +123,9 @@ pub struct State {
     /// Questions that nobody has answered yet, by the number of their event.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<Seq, CallId>,
+    /// Whether a person said something that the model has not been shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub steered: bool,
 }
 
 /// What the work tree is compared with.
@@ -175,6 +178,7 @@ impl State {
             ending: None,
             said_done: None,
             approvals: BTreeMap::new(),
+            steered: false,
         })
     }
 
@@ -189,6 +193,10 @@ impl State {
             Fact::RunResumed(resumed) => {
                 self.taken.insert(resumed.command.clone(), event.seq);
                 self.go_on();
+            }
+            Fact::Steered(steered) => {
+                self.taken.insert(steered.command.clone(), event.seq);
+                self.steered = true;
             }
             Fact::CancelAsked(asked) => {
                 self.taken.insert(asked.command.clone(), event.seq);
@@ -209,6 +217,7 @@ impl State {
                 }
                 self.step = step;
                 self.step_open = true;
+                self.steered = false;
                 self.phase = Phase::Thinking;
             }
             Fact::ModelAnswered(answered) => self.answered(answered),
@@ -250,6 +259,8 @@ impl State {
             | Fact::Rewound(_)
             | Fact::RewindUndone(_)
             | Fact::QuestionAsked(_)
+            | Fact::SessionNamed(_)
+            | Fact::StepSummarised(_)
             | Fact::Unknown(_) => {}
         }
     }
@@ -283,6 +294,7 @@ impl State {
         self.last_text.clear();
         self.said_done = None;
         self.ending = None;
+        self.steered = false;
     }
 
     fn answered(&mut self, answered: &ModelAnswered) {

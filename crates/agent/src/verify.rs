@@ -159,6 +159,9 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::CommandRan(_)
         | Fact::ApprovalGiven(_)
         | Fact::ApprovalExpired(_)
+        | Fact::Steered(_)
+        | Fact::SessionNamed(_)
+        | Fact::StepSummarised(_)
         | Fact::Unknown(_) => None,
     }
 }

@@ -157,6 +157,9 @@ impl Console {
             Fact::CallStarted(_) => self.started(event),
             Fact::CallFinished(finished) => self.finished(event, finished, diff),
             Fact::Reminded(reminded) => format!("  {}\n", self.paint.dim(&clean(&reminded.text))),
+            Fact::Steered(steered) => {
+                format!("{}  {} {}\n", self.close_line(), self.paint.bold("›"), clean(&steered.text))
+            }
             Fact::Reflected(_) => String::new(),
             Fact::ReplayDrifted(drift) => {
                 let head = format!(
@@ -205,6 +208,8 @@ impl Console {
             | Fact::ApprovalAsked(_)
             | Fact::ApprovalGiven(_)
             | Fact::ApprovalExpired(_)
+            | Fact::SessionNamed(_)
+            | Fact::StepSummarised(_)
             | Fact::Unknown(_) => String::new(),
         }
     }

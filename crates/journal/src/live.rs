@@ -11,8 +11,8 @@
 //! - **The end of step N** is where the first event of a later step, or the first task given after the last
 //!   event of a step up to N, would stand. So results, reflections and the `TaskFinished` that followed step N
 //!   stay; a later task goes with its steps. Step 0 ends before the first task.
-//! - `TaskGiven` and `Rewound` belong to no step, whatever their place says: a task stands before its steps, a
-//!   rewind between two.
+//! - `TaskGiven`, `Rewound` and `StepSummarised` belong to no step, whatever their place says: a task stands before its
+//!   steps, a rewind between two, and a summary may come long after what it sums up.
 //!
 //! - `RewindUndone` makes the branch again what it was before that rewind, and joins it.
 //!
@@ -67,7 +67,11 @@ fn end_of_step<E: Borrow<Event>>(all: &[Option<E>], branch: &[usize], to: StepNo
 
 fn step_of(event: &Event) -> Option<StepNo> {
     match event.fact {
-        Fact::TaskGiven(_) | Fact::Rewound(_) | Fact::RewindUndone(_) | Fact::FilesRestored(_) => None,
+        Fact::TaskGiven(_)
+        | Fact::Rewound(_)
+        | Fact::RewindUndone(_)
+        | Fact::FilesRestored(_)
+        | Fact::StepSummarised(_) => None,
         _ => event.place.step,
     }
 }

@@ -183,7 +183,7 @@ impl Store {
     /// The events a summary needs. Rows of other kinds are passed over without reading their bodies.
     pub fn for_summary(&self) -> Result<Vec<Event>, JournalError> {
         let sql = format!(
-            "SELECT {COLUMNS} FROM events WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', \
+            "SELECT {COLUMNS} FROM events WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', 'session_named', \
              'model_answered', 'task_finished') OR seq = (SELECT max(seq) FROM events) ORDER BY seq"
         );
         self.events(&sql, [])

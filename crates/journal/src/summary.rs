@@ -16,7 +16,7 @@ pub struct Summary {
     pub created: Timestamp,
     pub updated: Timestamp,
     pub workspace: String,
-    /// The first task in one line, at most 80 characters; empty before there is one.
+    /// The title it was given, or the first task, in one line, at most 80 characters; empty before there is one.
     pub title: String,
     pub model: String,
     pub state: SessionState,
@@ -88,8 +88,8 @@ impl From<Ending> for SessionState {
 
 /// Sums a session up from all its events; none if they do not begin with its opening.
 ///
-/// Steps, tokens, model and state are those of the live branch. The title stays that of the first task even
-/// if that was rewound: a session keeps its name.
+/// Steps, tokens, model and state are those of the live branch. The title is the last it was given, else the first task,
+/// also if that was rewound: a session keeps its name.
 pub fn summarise(events: &[Event]) -> Option<Summary> {
     let (first, last) = (events.first()?, events.last()?);
     let Fact::SessionOpened(opened) = &first.fact else {
@@ -97,6 +97,10 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
     };
     let task = events.iter().find_map(|event| match &event.fact {
         Fact::TaskGiven(task) => Some(task.text.as_str()),
+        _ => None,
+    });
+    let named = events.iter().rev().find_map(|event| match &event.fact {
+        Fact::SessionNamed(named) => Some(named.title.as_str()),
         _ => None,
     });
     let mut model = opened.options.model.model.as_str();
@@ -118,7 +122,7 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
         created: first.at,
         updated: last.at,
         workspace: opened.workspace.clone(),
-        title: task.map(title_of).unwrap_or_default(),
+        title: named.or(task).map(title_of).unwrap_or_default(),
         model: model.to_owned(),
         state,
         steps: steps.0,

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, Seq, StepNo};
+use crate::{
+    Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, RunNo, Seq, StepNo, StepSummarised,
+};
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +27,20 @@ pub enum CommandBody {
     },
     /// Go on with a run that was interrupted.
     GoOn,
+    /// Say something to a run that is under way.
+    Steer {
+        text: String,
+    },
+    /// Give the session a title.
+    Rename {
+        title: String,
+    },
+    /// Keep what a step was about.
+    Summarise {
+        run: RunNo,
+        step: StepNo,
+        summary: StepSummarised,
+    },
     /// Stop what is under way and close the history.
     Cancel,
     /// Stop one call; the run goes on.

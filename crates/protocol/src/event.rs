@@ -144,6 +144,9 @@ facts! {
     ApprovalAsked = "approval_asked" v 1;
     ApprovalGiven = "approval_given" v 1;
     ApprovalExpired = "approval_expired" v 1;
+    Steered = "steered" v 1;
+    SessionNamed = "session_named" v 1;
+    StepSummarised = "step_summarised" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

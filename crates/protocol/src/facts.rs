@@ -84,6 +84,32 @@ pub struct RunResumed {
     pub actor: Actor,
 }
 
+/// A person said something while a run was under way. The model reads it with the next request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Steered {
+    pub text: String,
+    pub command: CommandId,
+    pub actor: Actor,
+}
+
+/// The session was given a title.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionNamed {
+    pub title: String,
+}
+
+/// What a step was about, in a few words (Lakeview). Made beside the run, perhaps long after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepSummarised {
+    pub task: String,
+    pub details: String,
+    /// Of the eight: `WRITE_TEST`, `VERIFY_TEST`, `EXAMINE_CODE`, `WRITE_FIX`, `VERIFY_FIX`, `REPORT`, `THINK`, `OUTLIER`.
+    pub tags: Vec<String>,
+    /// The model that was asked, and what that took.
+    pub model: String,
+    pub usage: Usage,
+}
+
 /// The work tree was noted down at the start of a run, for its patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineTaken {

@@ -30,8 +30,8 @@ pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, Dangling,
     Ending, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked, ModelFailed,
     ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted, RewindUndone, Rewound,
-    RunResumed, SessionOpened, Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact,
-    interrupted,
+    RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised, Surroundings, TaskFinished, TaskGiven,
+    ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
 pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;

@@ -53,7 +53,7 @@ fn a_journal_of_format_1_is_read_for_ever() {
     fs::copy(golden("v1.db"), home.file("golden.db")).unwrap();
     assert_eq!(written(&home.reader("golden").all().unwrap()), lines());
     let mut journal = home.open("golden");
-    assert_eq!(journal.last(), Seq(27));
+    assert_eq!(journal.last(), Seq(30));
     append_all(&mut journal, [note("it can be gone on with")]);
 }
 
@@ -87,8 +87,11 @@ fn the_golden_lines_hold_every_kind() {
         Fact::ApprovalAsked(_) => 23,
         Fact::ApprovalGiven(_) => 24,
         Fact::ApprovalExpired(_) => 25,
+        Fact::Steered(_) => 26,
+        Fact::SessionNamed(_) => 27,
+        Fact::StepSummarised(_) => 28,
     };
     let seen: BTreeSet<i32> =
         lines().iter().map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact)).collect();
-    assert_eq!(seen, (0..=25).collect());
+    assert_eq!(seen, (0..=28).collect());
 }
