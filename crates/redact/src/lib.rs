@@ -6,6 +6,9 @@
 //! something longer, and percent-encoding.
 
 mod forms;
+mod shape;
+
+pub use shape::shape;
 
 use std::borrow::Cow;
 

@@ -9,16 +9,18 @@
 //! - [`html`] and [`Page`]: a session as one page that asks nothing of the network. What came from the journal is hostile
 //!   there: every piece of it passes through one of two escaping types.
 //! - [`Prices`], [`SessionCost`], [`CostReport`]: what sessions cost. An unknown price is said, never guessed.
+//! - [`Projector`]: a session as the frames of the WebSocket: steps, bubbles, questions, changes.
 //! - [`SessionView`]: the projection that the page stands on: runs, their steps, their calls.
 //!
-//! Trajectory, page and projection want the **live branch**: what was rewound away is not part of them. Cost wants **all**
-//! events: a step that was rewound was paid for.
+//! Trajectory, page and projection want the **live branch**: what was rewound away is not part of them. Cost and frames
+//! want **all** events: a step that was rewound was paid for, and was seen.
 
 mod cost;
 mod html;
 mod session;
 mod time;
 mod trajectory;
+mod wire;
 
 pub use cost::{
     By, CacheBreak, CacheCause, CacheMeter, CostError, CostReport, CostRow, Money, Paid, Price,
@@ -27,3 +29,4 @@ pub use cost::{
 pub use html::{Language, Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
+pub use wire::{Cursor, PastSteps, Projector, WireFrame, live_frame};

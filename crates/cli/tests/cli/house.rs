@@ -63,7 +63,7 @@ const MAY_USE: [(&str, &[&str]); 23] = [
             "views",
         ],
     ),
-    ("views", &["protocol", "edit"]),
+    ("views", &["protocol", "edit", "redact"]),
     ("config", &["protocol"]),
     ("cli", &["protocol", "host", "config"]),
     ("ax", &[]),

@@ -9,6 +9,6 @@
 
 mod builder;
 mod layout;
-mod shapes;
+pub(crate) mod shapes;
 
 pub use builder::TrajectoryBuilder;

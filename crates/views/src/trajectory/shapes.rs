@@ -53,16 +53,16 @@ pub(super) struct Step<'a> {
 }
 
 /// Trae's `id` is that of OpenAI's Responses items; no wire of ours has one.
-#[derive(Serialize)]
-pub(super) struct Call {
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Call {
     pub call_id: String,
     pub name: String,
     pub arguments: Arguments,
     pub id: Option<String>,
 }
 
-#[derive(Serialize)]
-pub(super) struct ToolResult {
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct ToolResult {
     pub call_id: String,
     pub name: String,
     /// Trae's meaning: a command that exited with another code than 0 had no success either.
@@ -101,7 +101,7 @@ impl ToolResult {
     }
 }
 
-pub(super) fn finish_reason(stop: &StopReason) -> &str {
+pub(crate) fn finish_reason(stop: &StopReason) -> &str {
     match stop {
         StopReason::EndTurn => "end_turn",
         StopReason::ToolCalls => "tool_calls",
