@@ -113,6 +113,11 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe policy check 'cargo test 2>&1 | grep FAIL'\n  lathe policy check --rules my.toml < lines.txt"
     )]
     Policy(crate::policy::PolicyArgs),
+    /// Sessions over HTTP and WebSocket
+    #[command(
+        after_help = "Examples:\n  lathe serve                         this folder, on 127.0.0.1:8090\n  lathe serve --root ~/code --open\n  lathe serve token add ci --role operator"
+    )]
+    Serve(crate::serve::ServeArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
     Cost(CostArgs),
@@ -154,7 +159,7 @@ const RUN_HELP: &str = "Examples:
 Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
-#[derive(Args)]
+#[derive(Args, Default)]
 pub(crate) struct ModelArgs {
     /// Who serves the model: one of `lathe models`, or any name with a base URL
     #[arg(long, short)]

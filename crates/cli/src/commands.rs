@@ -38,6 +38,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Shell(args) => crate::shell::shell(&host, args).await,
         Command::Graph(args) => crate::graph::graph(&host, &args),
         Command::Policy(args) => crate::policy::policy(&host, &args),
+        Command::Serve(args) => crate::serve::serve(host.home().clone(), args).await,
         Command::Cost(args) => upkeep::cost(&host, &args),
         Command::Gc(args) => upkeep::gc(&host, &args),
         Command::Config(args) => match args.command {

@@ -14,6 +14,7 @@ mod policy;
 mod question;
 mod rewind;
 mod run;
+mod serve;
 mod settings;
 mod shell;
 mod show;
@@ -45,7 +46,11 @@ fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     std::panic::set_hook(Box::new(exit::report_panic));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // One thread is enough for one session, and starts sooner; a server has many.
+    let runtime = match cli.command {
+        args::Command::Serve(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
     let code = match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(commands::dispatch(cli));

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{Config, FieldSection, Flag, Inputs, Settings, Source, load, trae_show_config};
+use lathe_config::{
+    Config, ConfigErrors, FieldSection, Flag, Inputs, Settings, Source, load, trae_show_config,
+};
 use lathe_host::{Discovery, Extras, FieldDomain, Host, ModelRequest, ModelSource, Pace, Strictness};
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
@@ -59,16 +61,7 @@ pub(crate) fn settings(
     file: Option<&Path>,
     given: &Given<'_>,
 ) -> Result<Config, Exit> {
-    let inputs = Inputs {
-        user_file: Some(host.home().path().join("config.toml")),
-        project_file: Some(folder.join(".lathe/config.toml")),
-        config_file: file.map(Path::to_owned),
-        trae_file: Some(folder.join("trae_config.yaml")),
-        trusted_folder: false,
-        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        flags: given.flags(),
-    };
-    match load(inputs) {
+    match read_settings(host, folder, file, given.flags()) {
         Ok(config) => {
             for warning in &config.warnings {
                 term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
@@ -85,6 +78,24 @@ pub(crate) fn settings(
             Err(Exit::Usage)
         }
     }
+}
+
+/// The same, for those who say themselves what is wrong.
+pub(crate) fn read_settings(
+    host: &Host,
+    folder: &Path,
+    file: Option<&Path>,
+    flags: Vec<Flag>,
+) -> Result<Config, ConfigErrors> {
+    load(Inputs {
+        user_file: Some(host.home().path().join("config.toml")),
+        project_file: Some(folder.join(".lathe/config.toml")),
+        config_file: file.map(Path::to_owned),
+        trae_file: Some(folder.join("trae_config.yaml")),
+        trusted_folder: false,
+        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        flags,
+    })
 }
 
 /// Who is asked: the model of the settings, or a cassette.

@@ -47,6 +47,11 @@ impl Host {
         Some(summary)
     }
 
+    /// How a session stands; none if it cannot be read.
+    pub fn state(&self, id: &SessionId) -> Option<SessionState> {
+        self.summary(id).map(|summary| summary.state)
+    }
+
     /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
     pub fn note(&self, id: &SessionId) {
         if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().path())) {

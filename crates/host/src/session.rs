@@ -108,6 +108,7 @@ pub struct Session {
     pub can_go_on: bool,
     /// How many tools the model has.
     pub tools: usize,
+    pub tool_names: Vec<String>,
     handle: LocalHandle,
     actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
@@ -117,6 +118,11 @@ pub struct Session {
 impl Session {
     pub fn handle(&self) -> &dyn SessionHandle {
         &self.handle
+    }
+
+    /// The same, for whoever outlives a borrow.
+    pub fn shared_handle(&self) -> Arc<dyn SessionHandle> {
+        Arc::new(self.handle.clone())
     }
 
     /// Ends the session here; nothing it started is left running.
@@ -288,9 +294,10 @@ impl Host {
         let state = actor.state();
         let (options, unfinished, can_go_on) =
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
-        let tools = toolbox.own_specs().len();
+        let tool_names: Vec<String> = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
+        let tools = tool_names.len();
         let (actor, indexing) = (tokio::spawn(actor.run()), self.index(root));
-        Ok(Session { id, options, unfinished, can_go_on, tools, handle, actor, indexing })
+        Ok(Session { id, options, unfinished, can_go_on, tools, tool_names, handle, actor, indexing })
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Digest, Event, Fact, Seq, SessionId};
+use lathe_protocol::{Digest, Event, Fact, RunNo, Seq, SessionId, StepNo};
 
 use crate::files::Files;
 use crate::store::Store;
@@ -29,6 +29,17 @@ impl Reader {
     /// acknowledged: they are committed all the same.
     pub fn after(&self, cursor: Seq, limit: usize) -> Result<Vec<Event>, JournalError> {
         self.store.after(cursor, limit)
+    }
+
+    /// What a view that wants to begin with the run at `upto` must know of what came before, and the event it then begins
+    /// after.
+    pub fn landmarks(&self, upto: Seq) -> Result<(Vec<Event>, Seq), JournalError> {
+        self.store.landmarks(upto)
+    }
+
+    /// The events of one step, those of branches that were left included.
+    pub fn of_step(&self, run: RunNo, step: StepNo) -> Result<Vec<Event>, JournalError> {
+        self.store.of_step(run, step)
     }
 
     pub fn all(&self) -> Result<Vec<Event>, JournalError> {

@@ -148,6 +148,29 @@ impl Store {
         self.events(&sql, params![signed(cursor), limit])
     }
 
+    /// What says where a run begins, up to an event: openings, tasks, epochs, requests and ends before the last task that
+    /// was given by then, and the number of the event before that task.
+    pub fn landmarks(&self, upto: Seq) -> Result<(Vec<Event>, Seq), JournalError> {
+        let task = format!(
+            "SELECT {COLUMNS} FROM events WHERE kind = 'task_given' AND seq <= ?1 ORDER BY seq DESC LIMIT 1"
+        );
+        let task = self.events(&task, params![signed(upto)])?.pop();
+        let Some(before) = task.map(|task| Seq(task.seq.0.saturating_sub(1))) else {
+            return Ok((Vec::new(), Seq(0)));
+        };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM events WHERE seq <= ?1 AND kind IN ('session_opened', 'epoch_started', 'task_given', \
+             'run_resumed', 'model_asked', 'task_finished') ORDER BY seq"
+        );
+        Ok((self.events(&sql, params![signed(before)])?, before))
+    }
+
+    /// The events of one step, those of branches that were left included.
+    pub fn of_step(&self, run: RunNo, step: StepNo) -> Result<Vec<Event>, JournalError> {
+        let sql = format!("SELECT {COLUMNS} FROM events WHERE run = ?1 AND step = ?2 ORDER BY seq");
+        self.events(&sql, params![run.0, step.0])
+    }
+
     /// The last event of a kind. Walks back from the end, so it is quick for what happened lately.
     pub fn last_of(&self, kind: &str) -> Result<Option<Event>, JournalError> {
         let sql = format!("SELECT {COLUMNS} FROM events WHERE kind = ?1 ORDER BY seq DESC LIMIT 1");

@@ -108,6 +108,11 @@ impl Projector {
         self.last
     }
 
+    /// Everything up to this event was taken, as far as it matters.
+    pub fn stands_at(&mut self, seq: Seq) {
+        self.last = seq;
+    }
+
     /// The run that is under way, or was last.
     pub fn run(&self) -> RunNo {
         self.run

@@ -1,0 +1,302 @@
+//! `serve`: the server, wired to the configuration.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, Subcommand, ValueEnum};
+use lathe_config::{Config, Flag};
+use lathe_host::{Attended, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
+use lathe_protocol::{EndingRule, Mode, PatchRule};
+use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::ModelArgs;
+use crate::exit::Exit;
+use crate::settings::{extras, limits, read_settings, source, tool_choice, toolset};
+use crate::term;
+
+#[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct ServeArgs {
+    #[command(subcommand)]
+    command: Option<ServeCommand>,
+    /// Address to listen on; others than loopback need --tls-cert and --tls-key
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// Port to listen on; 0 for any that is free
+    #[arg(long, default_value_t = 8090)]
+    port: u16,
+    /// Folder that sessions may work in, and what is below it; may be given more than once
+    #[arg(long = "root", value_name = "DIR", default_value = ".")]
+    roots: Vec<PathBuf>,
+    /// A name the server answers to beside its addresses; may be given more than once
+    #[arg(long = "name", value_name = "HOST")]
+    names: Vec<String>,
+    /// Certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Its key in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// What becomes of runs that were under way when the last server was killed
+    #[arg(long, value_enum, default_value_t = OnRestartArg::Park)]
+    on_restart: OnRestartArg,
+    /// Open the page in a browser
+    #[arg(long)]
+    open: bool,
+    /// Print one line of JSON with the address and the token when ready
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+#[derive(Subcommand)]
+enum ServeCommand {
+    /// Tokens with names and roles
+    #[command(
+        after_help = "Examples:\n  lathe serve token add ci --role operator\n  lathe serve token list\n  lathe serve token remove ci"
+    )]
+    Token(TokenArgs),
+}
+
+#[derive(Args)]
+struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+}
+
+#[derive(Subcommand)]
+enum TokenCommand {
+    /// Make a token; it is shown once
+    Add {
+        name: String,
+        #[arg(long, value_enum, default_value_t = RoleArg::Operator)]
+        role: RoleArg,
+    },
+    /// Names and roles
+    List {
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a token worthless, at once
+    Remove { name: String },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleArg {
+    Viewer,
+    Operator,
+    Admin,
+}
+
+impl From<RoleArg> for Role {
+    fn from(role: RoleArg) -> Self {
+        match role {
+            RoleArg::Viewer => Role::Viewer,
+            RoleArg::Operator => Role::Operator,
+            RoleArg::Admin => Role::Admin,
+        }
+    }
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OnRestartArg {
+    Park,
+    Resume,
+}
+
+pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
+    if let Some(ServeCommand::Token(token)) = args.command {
+        return tokens(&home, token.command);
+    }
+    let Ok(ip) = args.host.replace("localhost", "127.0.0.1").parse() else {
+        return Exit::wrong_usage(&format!(
+            "--host {}: give an address, such as 127.0.0.1",
+            term::clean(&args.host)
+        ));
+    };
+    let options = ServerOptions {
+        address: SocketAddr::new(ip, args.port),
+        names: args.names,
+        roots: args.roots,
+        tls: args.tls_cert.zip(args.tls_key).map(|(certificate, key)| TlsFiles { certificate, key }),
+        on_restart: match args.on_restart {
+            OnRestartArg::Park => OnRestart::Park,
+            OnRestartArg::Resume => OnRestart::Resume,
+        },
+        token: std::env::var("LATHE_SERVE_TOKEN").ok().filter(|token| token.len() >= 32),
+    };
+    let host = Arc::new(Host::new(home));
+    let plans = Arc::new(Configured { host: Arc::clone(&host), model: args.model });
+    let bound = match bind(host, plans, options).await {
+        Ok(bound) => bound,
+        Err(error) => return Exit::wrong_usage(&error.to_string()),
+    };
+    // Listened for before anybody is told that the server is there.
+    let stop = stopped();
+    announce(&bound, args.json, args.open);
+    match bound.serve(stop).await {
+        Ok(()) => Exit::Done,
+        Err(error) => Exit::failed(&error.to_string()),
+    }
+}
+
+fn announce(bound: &Bound, as_json: bool, open: bool) {
+    let url = bound.url();
+    for warning in &bound.warnings {
+        term::err(&format!("warning: {}\n", term::clean(warning)));
+    }
+    if as_json {
+        let left: Vec<String> = bound.left.iter().map(ToString::to_string).collect();
+        let address = bound.address.to_string();
+        term::out(&format!(
+            "{}\n",
+            json!({ "url": url, "address": address, "token": bound.token, "left": left })
+        ));
+    } else {
+        term::out(&format!(
+            "Lathe listens on {url}\nCtrl-C stops it; runs that are under way can be resumed.\n"
+        ));
+        for id in &bound.left {
+            term::out(&format!("A run was under way when the last server ended: {id}\n"));
+        }
+    }
+    if open {
+        let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let mut command = std::process::Command::new(opener);
+        command.arg(&url).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        if command.stderr(std::process::Stdio::null()).spawn().is_err() {
+            term::err(&format!("warning: no browser can be opened here ({opener} is not there)\n"));
+        }
+    }
+}
+
+/// Ends with the first signal to stop.
+fn stopped() -> impl Future<Output = ()> + Send + 'static {
+    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    async move {
+        match (interrupt, terminate) {
+            (Ok(mut interrupt), Ok(mut terminate)) => {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+            }
+            _ => std::future::pending().await,
+        }
+    }
+}
+
+fn tokens(home: &Home, command: TokenCommand) -> Exit {
+    let done = match command {
+        TokenCommand::Add { name, role } => Tokens::add(home.path(), &name, role.into()).map(|token| {
+            term::err("This is the only time it is shown:\n");
+            term::out(&format!("{token}\n"));
+        }),
+        TokenCommand::Remove { name } => Tokens::remove(home.path(), &name),
+        TokenCommand::List { json: as_json } => Tokens::load(home.path()).map(|tokens| {
+            let rows = tokens.rows();
+            if as_json {
+                term::out(&format!("{}\n", json!(rows)));
+            } else if rows.is_empty() {
+                term::out(
+                    "no token has a name yet: lathe serve token add NAME --role viewer|operator|admin\n",
+                );
+            } else {
+                rows.iter()
+                    .for_each(|row| term::out(&format!("{:<9} {}\n", row.role, term::clean(&row.name))));
+            }
+        }),
+    };
+    match done {
+        Ok(()) => Exit::Done,
+        Err(error) => Exit::wrong_usage(&error.to_string()),
+    }
+}
+
+/// Plans made from the configuration files, the flags of `serve` and what a client wishes.
+struct Configured {
+    host: Arc<Host>,
+    model: ModelArgs,
+}
+
+impl Configured {
+    fn config(&self, folder: &Path, file: Option<&Path>, flags: Vec<Flag>) -> Result<Config, String> {
+        read_settings(&self.host, folder, file, flags).map_err(|errors| {
+            let words: Vec<String> = errors.errors.iter().map(ToString::to_string).collect();
+            words.join("; ")
+        })
+    }
+
+    fn cassette(&self) -> Option<ModelSource> {
+        let strictness = if self.model.replay_strict { Strictness::Strict } else { Strictness::Lenient };
+        let cassette = self.model.replay.clone()?;
+        Some(ModelSource::Replay { cassette, pace: Pace::Instant, strictness })
+    }
+}
+
+impl Plans for Configured {
+    fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
+        let mut flags = Vec::new();
+        let mut flag = |key: &str, value: Option<String>, from: &str| {
+            flags.extend(value.map(|value| Flag::new(key, value, from)));
+        };
+        flag("model.provider", wish.provider.clone().or_else(|| self.model.provider.clone()), "provider");
+        flag("model.name", wish.model.clone().or_else(|| self.model.model.clone()), "model");
+        flag(
+            "model.base_url",
+            wish.base_url.clone().or_else(|| self.model.model_base_url.clone()),
+            "model_base_url",
+        );
+        flag("model.api_key", wish.api_key.clone().or_else(|| self.model.api_key.clone()), "api_key");
+        flag("run.mode", wish.mode.map(|mode| mode.as_str().to_owned()), "mode");
+        flag("run.toolset", wish.toolset.map(|set| set.as_str().to_owned()), "toolset");
+        flags.extend(wish.max_steps.map(|steps| Flag::new("run.max_steps", steps, "max_steps")));
+        let config = self.config(&wish.folder, wish.config_file.as_deref(), flags)?;
+        let mut tools = tool_choice(&config.settings);
+        if !wish.tools.is_empty() {
+            tools.core.clone_from(&wish.tools);
+        }
+        // A client that names a model of its own does not want the server's cassette.
+        let names_model = wish.base_url.is_some() || wish.provider.is_some();
+        let cassette = if names_model { None } else { self.cassette() };
+        Ok(SessionPlan {
+            folder: wish.folder.clone(),
+            source: cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
+            mode: config.settings.run.mode.unwrap_or(Mode::Default),
+            toolset: toolset(&config),
+            limits: limits(&config.settings),
+            ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
+            patch: wish.must_patch.then(|| PatchRule { must: true, base: None }),
+            tools,
+            record: None,
+            attended: Attended::Person,
+            extras: extras(&config.settings),
+        })
+    }
+
+    fn overrides(&self, folder: &Path) -> Result<Overrides, String> {
+        let config = self.config(folder, None, Vec::new())?;
+        Ok(Overrides {
+            source: self.cassette().unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
+            mode: None,
+            max_steps: None,
+            budget: limits(&config.settings).budget,
+            record: None,
+            attended: Attended::Person,
+            extras: extras(&config.settings),
+        })
+    }
+
+    fn settings(&self, folder: &Path) -> Result<Value, String> {
+        let config = self.config(folder, None, Vec::new())?;
+        let rows = config.rows();
+        let rows = rows
+            .iter()
+            .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }));
+        Ok(rows.collect())
+    }
+}

@@ -1,0 +1,119 @@
+//! A session as frames for the wire, from its journal.
+
+use std::path::{Path, PathBuf};
+
+use lathe_agent::AgentError;
+use lathe_journal::Reader;
+use lathe_protocol::{Event, Fact, RunNo, Seq, SessionId, StepNo};
+use lathe_views::{Cursor, Projector, WireFrame};
+
+use crate::error::HostError;
+use crate::session::Host;
+
+/// Events read at once.
+const BATCH: usize = 128;
+
+impl Host {
+    /// The frames of a session after a cursor. `near` is a projection that stands before the cursor, if one is at hand;
+    /// without it the run of the cursor is read from its beginning.
+    pub fn frames(
+        &self,
+        id: &SessionId,
+        from: Cursor,
+        near: Option<Projector>,
+    ) -> Result<FrameReader, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        // Part of an event was seen: that event is projected again, and what was seen of it left out.
+        let before = if from.part == u32::MAX { from.seq } else { Seq(from.seq.0.saturating_sub(1)) };
+        let near = near.filter(|projector| projector.last() <= before);
+        let projector = match near {
+            Some(projector) => projector,
+            None => {
+                let mut projector = Projector::new(id.clone(), &self.trajectories().display().to_string());
+                let (landmarks, after) = reader.landmarks(before)?;
+                for event in &landmarks {
+                    projector.take(event, &|_, _| Vec::new());
+                }
+                projector.stands_at(after);
+                projector
+            }
+        };
+        Ok(FrameReader { reader, projector, from })
+    }
+
+    /// The folder a session works in.
+    pub fn workspace(&self, id: &SessionId) -> Result<PathBuf, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let opened = reader.settings()?.into_iter().find_map(|event| match event.fact {
+            Fact::SessionOpened(opened) => Some(PathBuf::from(opened.workspace)),
+            _ => None,
+        });
+        Ok(opened.ok_or(AgentError::NoBeginning)?)
+    }
+
+    /// Writes the trajectory of a session's last run where the frames of the session say it is.
+    pub fn write_trajectory_file(&self, id: &SessionId) -> Result<PathBuf, HostError> {
+        let events = self.last_run(id)?;
+        let run = events.last().map_or(RunNo(1), |event| event.place.run);
+        let ending = if run <= RunNo(1) { String::new() } else { format!("-{run}") };
+        let (folder, path) = (self.trajectories(), self.trajectories().join(format!("{id}{ending}.json")));
+        let text = self.trajectory(id)?;
+        let written = private_folder(&folder).and_then(|()| {
+            let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+            std::io::Write::write_all(&mut file, text.as_bytes())?;
+            file.persist(&path).map_err(|error| error.error)
+        });
+        written.map(|_| path.clone()).map_err(|error| HostError::Home { path, reason: error.to_string() })
+    }
+
+    /// Where sessions of a server have their trajectory files.
+    pub fn trajectories(&self) -> PathBuf {
+        self.home().path().join("trajectories")
+    }
+}
+
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Reads events and makes frames of them. It may be asked for more at any time.
+pub struct FrameReader {
+    reader: Reader,
+    projector: Projector,
+    from: Cursor,
+}
+
+impl FrameReader {
+    /// The next frames. Empty with `false` when all was read; empty with `true` when nothing of what was read has frames.
+    pub fn read(&mut self) -> Result<(Vec<WireFrame>, bool), HostError> {
+        let events = self.reader.after(self.projector.last(), BATCH)?;
+        let more = events.len() == BATCH;
+        let mut frames = Vec::new();
+        for event in &events {
+            frames.extend(self.take(event));
+        }
+        Ok((frames, more))
+    }
+
+    /// Takes the event that follows, which was had from elsewhere.
+    pub fn take(&mut self, event: &Event) -> Vec<WireFrame> {
+        if event.seq <= self.projector.last() {
+            return Vec::new();
+        }
+        let reader = &self.reader;
+        let past = |run: RunNo, step: StepNo| reader.of_step(run, step).unwrap_or_default();
+        let mut frames = self.projector.take(event, &past);
+        frames.retain(|frame| frame.cursor > self.from);
+        frames
+    }
+
+    pub fn projector(&self) -> &Projector {
+        &self.projector
+    }
+
+    pub fn last(&self) -> Seq {
+        self.projector.last()
+    }
+}

@@ -1,0 +1,51 @@
+//! The audit log: who did what, one line of JSON each.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+
+use super::tokens::make_folder;
+
+/// Bytes after which a new file is begun; the one before is kept.
+const FILE_MAX: u64 = 32 << 20;
+
+pub(crate) struct Audit {
+    file: Mutex<Option<std::fs::File>>,
+    path: std::path::PathBuf,
+}
+
+impl Audit {
+    pub fn open(home: &Path) -> Self {
+        let folder = home.join("server");
+        let path = folder.join("audit.jsonl");
+        let file = make_folder(&folder).ok().and_then(|()| appending(&path));
+        Self { file: Mutex::new(file), path }
+    }
+
+    /// Writes a line down. A log that cannot be written stops nobody, but the server says so once at its start.
+    pub fn note(&self, who: &str, role: &str, did: &str, on: &str, outcome: &str) {
+        let at = jiff::Timestamp::now().to_string();
+        let line = json!({ "at": at, "who": who, "role": role, "did": did, "on": on, "outcome": outcome });
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let full =
+            file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|meta| meta.len() > FILE_MAX);
+        if full {
+            let _ = std::fs::rename(&self.path, self.path.with_extension("jsonl.1"));
+            *file = appending(&self.path);
+        }
+        if let Some(file) = file.as_mut() {
+            let _ = file.write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    pub fn works(&self) -> bool {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+fn appending(path: &Path) -> Option<std::fs::File> {
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).ok()
+}

@@ -1,0 +1,227 @@
+//! The check that every request passes, upgrades to WebSocket included.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::{Identity, tokens};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::serve::Peer;
+
+/// The names this server answers to.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    hosts: Vec<String>,
+    port: u16,
+    scheme: &'static str,
+}
+
+impl Names {
+    pub fn new(address: SocketAddr, given: &[String], tls: bool) -> Self {
+        let mut hosts: Vec<String> = given.iter().map(|name| name.to_ascii_lowercase()).collect();
+        if address.ip().is_loopback() {
+            hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(str::to_owned));
+        } else if !address.ip().is_unspecified() {
+            hosts.push(match address.ip() {
+                IpAddr::V4(ip) => ip.to_string(),
+                IpAddr::V6(ip) => format!("[{ip}]"),
+            });
+        }
+        Self { hosts, port: address.port(), scheme: if tls { "https" } else { "http" } }
+    }
+
+    /// Whether this is us, as `Host` names a server.
+    pub fn is_host(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let bare = if self.scheme == "https" { 443 } else { 80 };
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => match port.parse::<u16>() {
+                Ok(port) => (name.to_owned(), port),
+                Err(_) => return false,
+            },
+            _ => (host, bare),
+        };
+        port == self.port && self.hosts.contains(&name)
+    }
+
+    /// Whether this is one of our own pages.
+    pub fn is_origin(&self, origin: &str) -> bool {
+        origin
+            .strip_prefix(self.scheme)
+            .and_then(|rest| rest.strip_prefix("://"))
+            .is_some_and(|host| self.is_host(host))
+    }
+}
+
+/// The name of our cookie. Cookies do not know ports, so the port is part of it.
+pub(crate) fn cookie_name(port: u16) -> String {
+    format!("lathe_{port}")
+}
+
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+                   form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+pub(crate) async fn check(
+    State(app): State<App>,
+    ConnectInfo(Peer(from)): ConnectInfo<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let identity = match judge(&app, from.ip(), request.headers(), request.uri(), &method) {
+        Ok(identity) => identity,
+        Err(error) => {
+            if error.code != "unauthorized" {
+                app.audit.note("nobody", "-", method.as_str(), &path, error.code);
+            }
+            return dressed(error.into_response());
+        }
+    };
+    let who = identity.as_ref().map_or_else(tokens::nobody, |identity| identity.name.clone());
+    let role = identity.as_ref().map_or("-", |identity| identity.role.as_str());
+    if let Some(identity) = identity {
+        request.extensions_mut().insert(identity);
+    }
+    app.counts.requests.add(1);
+    let response = next.run(request).await;
+    // Looking is not doing.
+    if !matches!(method, Method::GET | Method::HEAD) {
+        app.audit.note(&who, role, method.as_str(), &path, response.status().as_str());
+    }
+    dressed(response)
+}
+
+fn judge(
+    app: &App,
+    from: IpAddr,
+    headers: &HeaderMap,
+    uri: &Uri,
+    method: &Method,
+) -> Result<Option<Identity>, ApiError> {
+    let host = one(headers, &header::HOST)?.or_else(|| uri.authority().map(|host| host.as_str()));
+    match host {
+        None => return Err(ApiError::bad("The request names no host.")),
+        Some(host) if !app.names.is_host(host) => {
+            return Err(ApiError::forbidden(
+                "This server is not known by that name: see `lathe serve --help`.",
+            ));
+        }
+        Some(_) => {}
+    }
+    match one(headers, &header::ORIGIN)? {
+        Some(origin) if !app.names.is_origin(origin) => {
+            return Err(ApiError::forbidden("Requests from other pages are not answered."));
+        }
+        Some(_) | None => {}
+    }
+    let open = app.table.is_open(method, uri.path());
+    let asked = token(app, headers)?;
+    let identity = match asked {
+        Asked::Nothing => None,
+        Asked::Token(_) | Asked::Cookie(_) if app.rates.is_guessing(from) => {
+            return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
+        }
+        Asked::Token(token) => {
+            let found = app.access.identify(token);
+            if found.is_none() {
+                app.rates.was_wrong(from);
+                app.audit.note("nobody", "-", method.as_str(), uri.path(), "wrong token");
+            }
+            found
+        }
+        Asked::Cookie(cookie) => app.access.by_cookie(cookie),
+    };
+    if identity.is_none() && !open {
+        return Err(ApiError::unauthorized());
+    }
+    let name = identity.as_ref().map_or_else(|| from.to_string(), |identity| identity.name.to_string());
+    if !app.rates.may(&name) {
+        return Err(ApiError::too_many("Too many requests; wait a moment."));
+    }
+    Ok(identity)
+}
+
+enum Asked<'a> {
+    Nothing,
+    Token(&'a str),
+    Cookie(&'a str),
+}
+
+/// The token or the cookie of a request. A wrong token is not made good by a right cookie.
+fn token<'a>(app: &App, headers: &'a HeaderMap) -> Result<Asked<'a>, ApiError> {
+    if let Some(given) = one(headers, &header::AUTHORIZATION)? {
+        let token = given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer "));
+        return Ok(Asked::Token(token.unwrap_or(given).trim()));
+    }
+    let name = cookie_name(app.names.port);
+    let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut found = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let found = found.find(|(known, _)| *known == name);
+    Ok(found.map_or(Asked::Nothing, |(_, cookie)| Asked::Cookie(cookie)))
+}
+
+/// The only value of a header. Two are one too many: whoever sends them hopes that we read another than we check.
+fn one<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
+    let mut values = headers.get_all(name).iter();
+    let wrong = || ApiError::bad(format!("The header {name} cannot be read."));
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| wrong()),
+        (Some(_), Some(_)) => Err(wrong()),
+    }
+}
+
+/// What every answer carries.
+fn dressed(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, CSP),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_loopback_answers_to_its_own_names_and_port_only() {
+        let names = Names::new("127.0.0.1:8090".parse().unwrap(), &["box.lan".to_owned()], false);
+        for host in ["127.0.0.1:8090", "localhost:8090", "LOCALHOST:8090", "[::1]:8090", "box.lan:8090"] {
+            assert!(names.is_host(host), "{host}");
+            assert!(names.is_origin(&format!("http://{host}")), "{host}");
+        }
+        for host in [
+            "",
+            "localhost",
+            "localhost:8091",
+            "evil.test:8090",
+            "127.0.0.1.evil.test:8090",
+            "localhost:8090:1",
+            "[::1]",
+        ] {
+            assert!(!names.is_host(host), "{host}");
+        }
+        for origin in [
+            "null",
+            "https://localhost:8090",
+            "http://localhost:8090/",
+            "http://evil@localhost:8090",
+            "http://",
+        ] {
+            assert!(!names.is_origin(origin), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! How often somebody may ask.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Requests at once, and how many come back each second.
+const BURST: f64 = 1000.0;
+const PER_SECOND: f64 = 500.0;
+/// Wrong tokens from one address within the window, before it has to wait.
+const WRONG_MAX: u32 = 30;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Names and addresses that are remembered.
+const KNOWN_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub(crate) struct Rates {
+    buckets: Mutex<HashMap<String, (f64, Instant)>>,
+    wrong: Mutex<HashMap<IpAddr, (u32, Instant)>>,
+}
+
+impl Rates {
+    /// Whether this one may ask now.
+    pub fn may(&self, name: &str) -> bool {
+        let now = Instant::now();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= KNOWN_MAX {
+            buckets.clear();
+        }
+        let (left, at) = buckets.entry(name.to_owned()).or_insert((BURST, now));
+        *left = (*left + now.duration_since(*at).as_secs_f64() * PER_SECOND).min(BURST);
+        *at = now;
+        let may = *left >= 1.0;
+        if may {
+            *left -= 1.0;
+        }
+        may
+    }
+
+    /// A token that is nobody's came from here.
+    pub fn was_wrong(&self, from: IpAddr) {
+        let now = Instant::now();
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        if wrong.len() >= KNOWN_MAX {
+            wrong.clear();
+        }
+        let (count, since) = wrong.entry(from).or_insert((0, now));
+        if now.duration_since(*since) > WINDOW {
+            (*count, *since) = (0, now);
+        }
+        *count += 1;
+    }
+
+    /// Whether too many wrong tokens came from here lately.
+    pub fn is_guessing(&self, from: IpAddr) -> bool {
+        let wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.get(&from).is_some_and(|(count, since)| *count > WRONG_MAX && since.elapsed() <= WINDOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_too_often_waits_and_others_do_not() {
+        let rates = Rates::default();
+        let allowed = (0..3000).filter(|_| rates.may("a")).count();
+        assert!((1000..2900).contains(&allowed), "{allowed}");
+        assert!(rates.may("b"));
+    }
+
+    #[test]
+    fn who_guesses_tokens_is_kept_out() {
+        let rates = Rates::default();
+        let from: IpAddr = "127.0.0.1".parse().unwrap();
+        (0..WRONG_MAX).for_each(|_| rates.was_wrong(from));
+        assert!(!rates.is_guessing(from));
+        rates.was_wrong(from);
+        assert!(rates.is_guessing(from));
+        assert!(!rates.is_guessing("127.0.0.2".parse().unwrap()));
+    }
+}

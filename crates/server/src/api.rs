@@ -1,0 +1,332 @@
+//! The table of routes: the router, the roles and the OpenAPI document come from the same rows, so they cannot disagree.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::handler::Handler;
+use axum::http::request::Parts;
+use axum::http::{Method, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use axum::{Json, Router};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::access::{Identity, Role};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Bytes of a body of JSON.
+pub(crate) const BODY_MAX: usize = 4 << 20;
+
+/// One row of the table.
+pub(crate) struct Endpoint {
+    method: Method,
+    path: &'static str,
+    /// None: open to everybody.
+    role: Option<Role>,
+    about: &'static str,
+    query: Option<Make>,
+    body: Option<Make>,
+    answer: Option<Make>,
+    /// What else than JSON is taken or given.
+    takes: Option<&'static str>,
+    gives: Option<&'static str>,
+}
+
+type Make = fn(&mut SchemaGenerator) -> Value;
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
+    generator.subschema_for::<T>().to_value()
+}
+
+impl Endpoint {
+    fn new(method: Method, path: &'static str, about: &'static str) -> Self {
+        Self {
+            method,
+            path,
+            role: Some(Role::Viewer),
+            about,
+            query: None,
+            body: None,
+            answer: None,
+            takes: None,
+            gives: None,
+        }
+    }
+
+    pub fn get(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::GET, path, about)
+    }
+
+    /// Changes something, so an operator is needed.
+    pub fn post(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::POST, path, about).role(Role::Operator)
+    }
+
+    pub fn put(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::PUT, path, about).role(Role::Operator)
+    }
+
+    pub fn delete(path: &'static str, about: &'static str) -> Self {
+        Self::new(Method::DELETE, path, about).role(Role::Operator)
+    }
+
+    pub fn role(self, role: Role) -> Self {
+        Self { role: Some(role), ..self }
+    }
+
+    pub fn open(self) -> Self {
+        Self { role: None, ..self }
+    }
+
+    pub fn query<T: JsonSchema>(self) -> Self {
+        Self { query: Some(schema::<T>), ..self }
+    }
+
+    pub fn body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(schema::<T>), ..self }
+    }
+
+    pub fn answer<T: JsonSchema>(self) -> Self {
+        Self { answer: Some(schema::<T>), ..self }
+    }
+
+    pub fn takes(self, mime: &'static str) -> Self {
+        Self { takes: Some(mime), ..self }
+    }
+
+    pub fn gives(self, mime: &'static str) -> Self {
+        Self { gives: Some(mime), ..self }
+    }
+}
+
+/// The table while it is filled.
+pub(crate) struct Api {
+    router: Router<App>,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Api {
+    pub fn new() -> Self {
+        Self { router: Router::new(), endpoints: Vec::new() }
+    }
+
+    pub fn add<H, T>(&mut self, endpoint: Endpoint, handler: H) -> &mut Self
+    where
+        H: Handler<T, App>,
+        T: 'static,
+    {
+        let needed = endpoint.role;
+        let check = from_fn(move |request: Request, next: Next| allowed(needed, request, next));
+        let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
+        let router = std::mem::take(&mut self.router);
+        self.router = router.route(endpoint.path, on(filter, handler).layer(check));
+        self.endpoints.push(endpoint);
+        self
+    }
+
+    /// The router, and the document that describes it.
+    pub fn finish(self) -> (Router<App>, Table) {
+        let document = document(&self.endpoints);
+        let rows = self.endpoints.iter().map(|row| (row.method.clone(), row.path, row.role)).collect();
+        (self.router, Table { rows, document })
+    }
+}
+
+/// What the table says, for those who ask about it.
+pub(crate) struct Table {
+    rows: Vec<(Method, &'static str, Option<Role>)>,
+    pub document: Value,
+}
+
+impl Table {
+    /// Whether anybody may ask this.
+    pub fn is_open(&self, method: &Method, path: &str) -> bool {
+        let asked = if *method == Method::HEAD { &Method::GET } else { method };
+        self.rows
+            .iter()
+            .any(|(known, pattern, role)| role.is_none() && known == asked && matches(pattern, path))
+    }
+}
+
+fn matches(pattern: &str, path: &str) -> bool {
+    match pattern.split_once("{*") {
+        Some((before, _)) => path.starts_with(before),
+        None => {
+            let (mut pattern, mut path) = (pattern.split('/'), path.split('/'));
+            loop {
+                match (pattern.next(), path.next()) {
+                    (None, None) => return true,
+                    (Some(a), Some(b)) if a == b || (a.starts_with('{') && !b.is_empty()) => {}
+                    _ => return false,
+                }
+            }
+        }
+    }
+}
+
+async fn allowed(needed: Option<Role>, request: Request, next: Next) -> Response {
+    let Some(needed) = needed else { return next.run(request).await };
+    match request.extensions().get::<Identity>() {
+        None => ApiError::unauthorized().into_response(),
+        Some(identity) if identity.role < needed => ApiError::forbidden(format!(
+            "This needs a token with the role {needed}; {} has the role {}.",
+            identity.name, identity.role
+        ))
+        .into_response(),
+        Some(_) => next.run(request).await,
+    }
+}
+
+fn document(endpoints: &[Endpoint]) -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into());
+    let mut generator = settings.into_generator();
+    let error = schema::<ApiError>(&mut generator);
+    let mut paths: Map<String, Value> = Map::new();
+    for endpoint in endpoints {
+        let operation = operation(endpoint, &mut generator, &error);
+        // A rest parameter has no form in OpenAPI: it is an ordinary one there.
+        let path = endpoint.path.replace("{*", "{");
+        let item = paths.entry(path).or_insert_with(|| json!({}));
+        item[endpoint.method.as_str().to_lowercase()] = operation;
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Lathe",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Sessions of a software-engineering agent. Runs are watched and steered over WebSocket: see docs/server.md.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
+        },
+    })
+}
+
+fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value) -> Value {
+    let mut parameters: Vec<Value> = Vec::new();
+    for name in endpoint.path.split('{').skip(1).filter_map(|rest| rest.split_once('}')) {
+        let name = name.0.trim_start_matches('*');
+        parameters
+            .push(json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
+    }
+    if let Some(query) = endpoint.query {
+        parameters.extend(query_parameters(&query(generator), generator));
+    }
+    let mut operation = json!({
+        "summary": endpoint.about,
+        "operationId": operation_id(endpoint),
+        "parameters": parameters,
+        "responses": {},
+    });
+    if let Some(body) = endpoint.body {
+        operation["requestBody"] =
+            json!({ "required": true, "content": { "application/json": { "schema": body(generator) } } });
+    } else if let Some(takes) = endpoint.takes {
+        let schema = json!({ "type": "string", "format": "binary" });
+        operation["requestBody"] = json!({ "required": true, "content": { takes: { "schema": schema } } });
+    }
+    let content = match (endpoint.answer, endpoint.gives) {
+        (Some(answer), _) => json!({ "application/json": { "schema": answer(generator) } }),
+        (None, Some(gives)) => json!({ gives: { "schema": { "type": "string" } } }),
+        (None, None) => json!({ "application/json": { "schema": {} } }),
+    };
+    operation["responses"]["200"] = json!({ "description": "Done.", "content": content });
+    let refused =
+        json!({ "description": "Refused.", "content": { "application/json": { "schema": error } } });
+    for status in ["400", "401", "403", "404", "409", "413", "415", "422", "429", "503"] {
+        operation["responses"][status] = refused.clone();
+    }
+    if endpoint.role.is_some() {
+        operation["security"] = json!([{ "token": [] }]);
+    }
+    operation
+}
+
+fn operation_id(endpoint: &Endpoint) -> String {
+    let words = endpoint.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    format!("{}_{}", endpoint.method.as_str().to_lowercase(), words.join("_"))
+}
+
+/// The members of an object as parameters of a query.
+fn query_parameters(schema: &Value, generator: &SchemaGenerator) -> Vec<Value> {
+    let name = schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+    let object = name.and_then(|name| generator.definitions().get(name)).unwrap_or(schema);
+    let required = object["required"].as_array().cloned().unwrap_or_default();
+    let members = object["properties"].as_object().cloned().unwrap_or_default();
+    members
+        .into_iter()
+        .map(|(name, schema)| {
+            let needed = required.iter().any(|known| *known == name);
+            json!({ "name": name, "in": "query", "required": needed, "schema": schema })
+        })
+        .collect()
+}
+
+/// A body of JSON, read with a limit; what is wrong with it is said in words.
+pub(crate) struct Input<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        let is_json =
+            request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(
+                |kind| kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json"),
+            );
+        if !is_json {
+            return Err(ApiError::bad("The body must be JSON: send `Content-Type: application/json`."));
+        }
+        let bytes = Bytes::from_request(request, app)
+            .await
+            .map_err(|_| ApiError::too_large(format!("A body of JSON may have {BODY_MAX} bytes.")))?;
+        parse(&bytes).map(Input)
+    }
+}
+
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value: T = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let place = error.path().to_string();
+        let place = if place == "." { String::new() } else { format!("`{place}`: ") };
+        ApiError::unprocessable(format!("{place}{}", error.into_inner()))
+    })?;
+    reader.end().map_err(|_| ApiError::unprocessable("There is more after the end of the JSON."))?;
+    Ok(value)
+}
+
+/// The query of an address.
+pub(crate) struct Asked<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequestParts<App> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        axum::extract::Query::try_from_uri(&parts.uri)
+            .map(|axum::extract::Query(asked)| Asked(asked))
+            .map_err(|error| ApiError::unprocessable(error.body_text()))
+    }
+}
+
+/// A part of the path.
+pub(crate) struct Named<T>(pub T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        axum::extract::Path::from_request_parts(parts, app)
+            .await
+            .map(|axum::extract::Path(named)| Named(named))
+            .map_err(|error| ApiError::bad(error.body_text()))
+    }
+}
+
+/// What a handler gives: JSON, or a no.
+pub(crate) type Answer<T> = Result<Json<T>, ApiError>;

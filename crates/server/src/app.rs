@@ -1,0 +1,154 @@
+//! What all handlers share.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use lathe_host::{Host, Overrides, SessionPlan};
+use lathe_protocol::{Mode, SessionId, Toolset};
+
+use crate::access::{Access, Audit, Names, Rates};
+use crate::api::Table;
+use crate::error::ApiError;
+use crate::live::{Live, Sessions};
+
+/// What becomes of runs that were under way when the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnRestart {
+    /// They wait until somebody says that they go on.
+    Park,
+    Resume,
+}
+
+/// What a client wants of a session. The configuration says the rest.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// The folder to work in; one of the roots or below.
+    pub folder: PathBuf,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub base_url: Option<String>,
+    pub api_key: Option<String>,
+    pub config_file: Option<PathBuf>,
+    pub mode: Option<Mode>,
+    pub toolset: Option<Toolset>,
+    pub max_steps: Option<u32>,
+    pub must_patch: bool,
+    /// Only these tools, if any are named.
+    pub tools: Vec<String>,
+    /// A conversation, or one task that is driven to its end.
+    pub conversation: bool,
+}
+
+/// Makes plans from wishes: whoever knows the configuration gives this to the server.
+pub trait Plans: Send + Sync {
+    fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
+    /// How a session that was left is opened again.
+    fn overrides(&self, folder: &Path) -> Result<Overrides, String>;
+    /// The settings of a folder, each with its source; secrets are not in it.
+    fn settings(&self, folder: &Path) -> Result<serde_json::Value, String>;
+}
+
+/// Counted for `/metrics`.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub requests: Count,
+    pub frames: Count,
+    pub clients: Count,
+    pub runs: Count,
+}
+
+#[derive(Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub fn less(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+pub(crate) struct Shared {
+    pub host: Arc<Host>,
+    pub plans: Arc<dyn Plans>,
+    pub sessions: Sessions,
+    pub roots: Vec<PathBuf>,
+    pub names: Names,
+    pub tls: bool,
+    pub port: u16,
+    pub access: Access,
+    pub rates: Rates,
+    pub audit: Audit,
+    pub counts: Arc<Counts>,
+    pub table: Table,
+    pub began: Instant,
+}
+
+#[derive(Clone)]
+pub(crate) struct App(pub Arc<Shared>);
+
+impl Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl App {
+    /// The session of this id.
+    pub fn session(&self, id: &str) -> Result<SessionId, ApiError> {
+        let known = SessionId::new(id);
+        if self.sessions.get(&known).is_some() {
+            return Ok(known);
+        }
+        // Ids are whole here: a beginning may mean another session tomorrow.
+        match self.host.find(Some(id)) {
+            Ok(found) if found.as_str() == id && self.serves(&found) => Ok(found),
+            Ok(_) | Err(_) => Err(ApiError::not_found("Session not found.")),
+        }
+    }
+
+    /// Whether a session worked in a folder that is served.
+    fn serves(&self, id: &SessionId) -> bool {
+        self.host.workspace(id).is_ok_and(|folder| self.roots.iter().any(|root| folder.starts_with(root)))
+    }
+
+    /// The session, opened here if it is not.
+    pub async fn open(&self, id: &SessionId) -> Result<Arc<Live>, ApiError> {
+        if let Some(live) = self.sessions.get(id) {
+            return Ok(live);
+        }
+        let folder = self.host.workspace(id)?;
+        let folder = self.folder(&folder)?;
+        let overrides = self.plans.overrides(&folder).map_err(ApiError::bad)?;
+        self.sessions.open(id, || Ok(overrides)).await.map_err(|error| ApiError::conflict(error.to_string()))
+    }
+
+    /// A folder that may be worked in: one of the roots, or inside one.
+    pub fn folder(&self, asked: &Path) -> Result<PathBuf, ApiError> {
+        let outside = || {
+            ApiError::forbidden(
+                "That folder is outside of what this server serves: see `--root`. Leave `working_dir` out for the default.",
+            )
+        };
+        let asked = match (asked.as_os_str().is_empty(), self.roots.first()) {
+            (true, Some(root)) => root.clone(),
+            (_, Some(root)) => root.join(asked),
+            (_, None) => return Err(outside()),
+        };
+        // A folder that is not there and one that may not be seen are the same to who asks.
+        let found = asked.canonicalize().map_err(|_| outside())?;
+        let inside = self.roots.iter().any(|root| found.starts_with(root));
+        if inside && found.is_dir() { Ok(found) } else { Err(outside()) }
+    }
+}

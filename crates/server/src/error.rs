@@ -1,0 +1,106 @@
+//! What goes wrong: for the one who starts the server, and for the one who asks it.
+
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use lathe_host::HostError;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Why the server cannot be started or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error("cannot listen on {address}: {reason}")]
+    Listen { address: String, reason: String },
+    #[error(
+        "{address} is reachable from other machines, so it needs TLS: name a certificate and its key with --tls-cert and --tls-key, or listen on 127.0.0.1"
+    )]
+    NeedsTls { address: String },
+    #[error("the certificate or its key cannot be used: {0}")]
+    Tls(String),
+    #[error("{path}: {reason}")]
+    File { path: PathBuf, reason: String },
+    #[error("{path} is no folder that can be served: {reason}")]
+    Root { path: PathBuf, reason: String },
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("{0}")]
+    Token(String),
+}
+
+/// An answer that says no. `detail` is for people, `code` for programs.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub(crate) struct ApiError {
+    #[serde(skip)]
+    pub status: u16,
+    pub detail: String,
+    pub code: &'static str,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status: status.as_u16(), detail: detail.into(), code }
+    }
+
+    pub fn bad(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    pub fn unprocessable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail)
+    }
+
+    pub fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "A token is needed: send `Authorization: Bearer TOKEN`, or open the page with the address `lathe serve` printed.",
+        )
+    }
+
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail)
+    }
+
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, "conflict", detail)
+    }
+
+    pub fn too_large(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    }
+
+    pub fn too_many(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail)
+    }
+
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
+        (status, Json(self)).into_response()
+    }
+}
+
+impl From<HostError> for ApiError {
+    fn from(error: HostError) -> Self {
+        let detail = error.to_string();
+        match error {
+            HostError::NoSuchSession(_) | HostError::NoSessions | HostError::NoSessionHere(_) => {
+                Self::not_found(detail)
+            }
+            HostError::ManySessions { .. } => Self::conflict(detail),
+            _ => Self::bad(detail),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Which sessions are open here, and how they are opened and let go.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use lathe_host::{Cursor, Host, HostError, Overrides, Session, SessionPlan, SessionState};
+use lathe_protocol::{
+    Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, Seq, SessionHandle, SessionId,
+    SessionOptions,
+};
+use tokio::sync::Notify;
+
+use super::Hub;
+
+/// How long a session nobody uses stays open.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// A session that is open here.
+pub(crate) struct Live {
+    pub id: SessionId,
+    pub options: SessionOptions,
+    pub folder: PathBuf,
+    pub tools: Vec<String>,
+    pub hub: Hub,
+    handle: Arc<dyn SessionHandle>,
+    session: Mutex<Option<Session>>,
+    /// Seconds since the server began.
+    used: AtomicU64,
+}
+
+impl Live {
+    pub async fn submit(&self, id: CommandId, body: CommandBody) -> Receipt {
+        self.touch();
+        self.handle.submit(Command { id, actor: Actor::Person, body }).await
+    }
+
+    pub fn subscribe(&self, from: Seq) -> Box<dyn EventStream> {
+        self.touch();
+        self.handle.subscribe(from)
+    }
+
+    fn touch(&self) {
+        self.used.store(now(), Ordering::Relaxed);
+    }
+}
+
+/// Seconds of this process.
+fn now() -> u64 {
+    static BEGAN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    BEGAN.get_or_init(Instant::now).elapsed().as_secs()
+}
+
+pub(crate) struct Sessions {
+    host: Arc<Host>,
+    live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    /// One at a time is opened or closed.
+    opening: tokio::sync::Mutex<()>,
+    /// Somebody waits for a session to be opened.
+    opened: Notify,
+    /// A file for each session that is open here: what a killed server leaves behind.
+    marks: PathBuf,
+}
+
+impl Sessions {
+    pub fn new(host: Arc<Host>) -> Self {
+        let marks = host.home().path().join("server").join("open");
+        Self {
+            host,
+            live: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            opened: Notify::new(),
+            marks,
+        }
+    }
+
+    pub fn get(&self, id: &SessionId) -> Option<Arc<Live>> {
+        self.all().get(id).cloned()
+    }
+
+    fn all(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn list(&self) -> Vec<Arc<Live>> {
+        self.all().values().cloned().collect()
+    }
+
+    /// Wakes when some session is opened.
+    pub fn opened(&self) -> tokio::sync::futures::Notified<'_> {
+        self.opened.notified()
+    }
+
+    pub async fn start(&self, plan: SessionPlan) -> Result<Arc<Live>, HostError> {
+        let folder = plan.folder.clone();
+        let session = self.host.start(plan).await?;
+        self.keep(session, folder)
+    }
+
+    /// The session, opened again if it is not.
+    pub async fn open(
+        &self,
+        id: &SessionId,
+        overrides: impl FnOnce() -> Result<Overrides, HostError>,
+    ) -> Result<Arc<Live>, HostError> {
+        let _one = self.opening.lock().await;
+        if let Some(live) = self.get(id) {
+            return Ok(live);
+        }
+        let folder = self.host.workspace(id)?;
+        let session = self.host.resume(id, overrides()?).await?;
+        self.keep(session, folder)
+    }
+
+    fn keep(&self, session: Session, folder: PathBuf) -> Result<Arc<Live>, HostError> {
+        let id = session.id.clone();
+        let handle = session.shared_handle();
+        let last = self.host.last_seq(&id)?;
+        let frames = self.host.frames(&id, Cursor::after(last), None);
+        let mut frames = frames?;
+        // What is before the last event was told by others, or is read from the journal by who wants it.
+        frames.read()?;
+        let (host, ended) = (Arc::clone(&self.host), id.clone());
+        let ended = move |_: &Event| {
+            let (host, id) = (Arc::clone(&host), ended.clone());
+            tokio::task::spawn_blocking(move || {
+                host.note(&id);
+                let _ = host.write_trajectory_file(&id);
+            });
+        };
+        let hub = Hub::follow(id.clone(), &*handle, frames, ended);
+        let live = Arc::new(Live {
+            id: id.clone(),
+            options: session.options.clone(),
+            folder,
+            tools: session.tool_names.clone(),
+            hub,
+            handle,
+            session: Mutex::new(Some(session)),
+            used: AtomicU64::new(now()),
+        });
+        mark(&self.marks, &id);
+        self.all().insert(id, Arc::clone(&live));
+        self.opened.notify_waiters();
+        Ok(live)
+    }
+
+    /// Lets go of a session. What runs in it is cancelled.
+    pub async fn close(&self, id: &SessionId) -> Result<bool, HostError> {
+        let _one = self.opening.lock().await;
+        let Some(live) = self.all().remove(id) else { return Ok(false) };
+        let session = live.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let closed = match session {
+            Some(session) => session.close().await,
+            None => Ok(()),
+        };
+        let _ = std::fs::remove_file(self.marks.join(id.as_str()));
+        self.host.note(id);
+        closed.map(|()| true)
+    }
+
+    /// Closes what nobody has used for a while. It is opened again when somebody wants it.
+    pub async fn close_idle(&self) {
+        let idle = |live: &Arc<Live>| {
+            !live.hub.is_running()
+                && live.hub.listeners() == 0
+                && now().saturating_sub(live.used.load(Ordering::Relaxed)) > IDLE.as_secs()
+        };
+        let old: Vec<SessionId> =
+            self.list().iter().filter(|live| idle(live)).map(|live| live.id.clone()).collect();
+        for id in old {
+            let _ = self.close(&id).await;
+        }
+    }
+
+    /// Closes everything, at the end of the server. Runs stay as they are, to be gone on with.
+    pub async fn close_all(&self) {
+        let all: Vec<SessionId> = self.all().keys().cloned().collect();
+        for id in all {
+            let _ = self.close(&id).await;
+        }
+    }
+
+    /// Sessions of a server that was killed, with a run that is not finished.
+    pub fn left_behind(&self) -> Vec<SessionId> {
+        let Ok(marks) = std::fs::read_dir(&self.marks) else { return Vec::new() };
+        let ids: Vec<String> =
+            marks.flatten().filter_map(|mark| mark.file_name().into_string().ok()).collect();
+        let known = self.host.sessions().unwrap_or_default();
+        let mut left = Vec::new();
+        for id in ids {
+            let found = known.iter().find(|summary| summary.id.as_str() == id);
+            if let Some(summary) = found.filter(|summary| summary.state == SessionState::Interrupted) {
+                left.push(summary.id.clone());
+            }
+            let _ = std::fs::remove_file(self.marks.join(id));
+        }
+        left
+    }
+}
+
+fn mark(folder: &Path, id: &SessionId) {
+    let made = crate::access::make_folder(folder);
+    let _ = made.and_then(|()| std::fs::write(folder.join(id.as_str()), b""));
+}

@@ -1,0 +1,189 @@
+//! The status page: sessions and their bubbles, made here and kept fresh by a small script.
+
+mod words;
+
+use std::collections::HashMap;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{Html, IntoResponse, Response};
+use lathe_host::{Cursor, Summary};
+use lathe_protocol::SessionId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::access::Identity;
+use crate::api::{Api, Asked, Endpoint, Named};
+use crate::app::App;
+use crate::error::ApiError;
+use words::Words;
+
+/// Sessions on the page.
+const SHOWN: usize = 100;
+/// Bubbles on the page, the last ones.
+const BUBBLES: usize = 500;
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Look {
+    /// The session to look at.
+    #[serde(default)]
+    session: Option<String>,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(Endpoint::get("/", "The status page").open().query::<Look>().gives("text/html"), page)
+        .add(Endpoint::get("/assets/{name}", "What the page needs").open().gives("text/plain"), asset);
+}
+
+async fn asset(Named(name): Named<String>) -> Result<Response, ApiError> {
+    let (kind, content) = match name.as_str() {
+        "page.js" => ("text/javascript; charset=utf-8", include_str!("page.js")),
+        "page.css" => ("text/css; charset=utf-8", include_str!("page.css")),
+        _ => return Err(ApiError::not_found("There is no such asset.")),
+    };
+    Ok(([(header::CONTENT_TYPE, kind)], content).into_response())
+}
+
+async fn page(
+    State(app): State<App>,
+    identity: Option<Extension<Identity>>,
+    Asked(look): Asked<Look>,
+    headers: HeaderMap,
+) -> Response {
+    let language =
+        headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let words = Words::of(language);
+    // Without a token the page knows nothing but how to hand one in.
+    let Some(Extension(identity)) = identity else {
+        return Html(frame(&words, &format!("<p id=\"sign-in\">{}</p>", words.sign_in))).into_response();
+    };
+    let body = tokio::task::block_in_place(|| match &look.session {
+        Some(id) => session(&app, id, &words),
+        None => list(&app, &identity, &words),
+    });
+    match body {
+        Ok(body) => Html(frame(&words, &body)).into_response(),
+        Err(error) => error.into_response(),
+    }
+}
+
+fn frame(words: &Words, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"{}\">\n<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>Lathe</title><link rel=\"stylesheet\" href=\"/assets/page.css\"></head>\n<body>\n\
+         <header><a href=\"/\">Lathe</a></header>\n<main>{body}</main>\n<script src=\"/assets/page.js\"></script>\n</body>\n</html>\n",
+        words.lang
+    )
+}
+
+fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiError> {
+    let inside = |summary: &Summary| {
+        app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
+    };
+    let sessions: Vec<Summary> = app.host.sessions()?.into_iter().filter(inside).take(SHOWN).collect();
+    let mut out = format!(
+        "<h1>{}</h1>\n<p class=\"who\">{} · {}</p>\n",
+        words.sessions,
+        escape(&identity.name),
+        identity.role
+    );
+    if sessions.is_empty() {
+        out.push_str(&format!("<p>{}</p>", words.none));
+        return Ok(out);
+    }
+    out.push_str(&format!(
+        "<table><thead><tr><th>{}</th><th>{}</th><th>{}</th><th>{}</th><th>{}</th></tr></thead><tbody>\n",
+        words.state, words.title, words.steps, words.folder, words.updated
+    ));
+    for summary in sessions {
+        let title = if summary.title.is_empty() { words.untitled } else { &summary.title };
+        let clients = app.sessions.get(&summary.id).map_or(0, |live| live.hub.listeners());
+        let watching =
+            if clients > 0 { format!(" <small>{clients} {}</small>", words.watching) } else { String::new() };
+        out.push_str(&format!(
+            "<tr><td class=\"state {0}\">{0}{watching}</td><td><a href=\"/?session={1}\">{2}</a></td><td>{3}</td><td>{4}</td><td><time>{5}</time></td></tr>\n",
+            summary.state,
+            escape(summary.id.as_str()),
+            escape(title),
+            summary.steps,
+            escape(&summary.workspace),
+            summary.updated
+        ));
+    }
+    out.push_str("</tbody></table>\n");
+    Ok(out)
+}
+
+fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
+    let id = app.session(id)?;
+    let (bubbles, cursor) = bubbles(app, &id)?;
+    let mut out = format!(
+        "<h1>{}</h1>\n<p class=\"who\"><span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
+         <section id=\"bubbles\" data-session=\"{}\" data-cursor=\"{cursor}\" data-allow=\"{}\" data-deny=\"{}\">\n",
+        escape(id.as_str()),
+        words.cancel,
+        escape(id.as_str()),
+        words.allow,
+        words.deny
+    );
+    for bubble in bubbles.iter().skip(bubbles.len().saturating_sub(BUBBLES)) {
+        let text = |key: &str| bubble[key].as_str().unwrap_or_default();
+        out.push_str(&format!(
+            "<article class=\"{}\" data-id=\"{}\"><pre>{}</pre></article>\n",
+            escape(text("role")),
+            escape(text("key")),
+            escape(text("content"))
+        ));
+    }
+    out.push_str("</section>\n<section id=\"approvals\"></section>\n<pre id=\"live\"></pre>\n");
+    Ok(out)
+}
+
+/// The bubbles of a session in their last form, in the order they came.
+pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
+    let near = app.sessions.get(id).and_then(|live| live.hub.near(lathe_protocol::Seq(0)));
+    let mut frames = app.host.frames(id, Cursor::START, near)?;
+    let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
+    loop {
+        let (read, more) = frames.read()?;
+        for frame in read {
+            cursor = frame.cursor;
+            // The text of an answer is also in the bubble of its thought.
+            let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
+            let key = format!("{}:{}", frame.run, bubble["id"].as_str().unwrap_or_default());
+            if frame.kind != "bubble" || bubble["id"].as_str().is_some_and(|id| id.starts_with("llm-")) {
+                continue;
+            }
+            bubble["key"] = Value::String(key.clone());
+            match places.get(&key) {
+                Some(at) => found[*at] = bubble,
+                None => {
+                    places.insert(key, found.len());
+                    found.push(bubble);
+                }
+            }
+        }
+        if !more {
+            return Ok((found, cursor));
+        }
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('�'),
+            c if c.is_control() && c != '\n' && c != '\t' => out.push('�'),
+            c => out.push(c),
+        }
+    }
+    out
+}

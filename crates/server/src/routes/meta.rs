@@ -1,0 +1,114 @@
+//! The server about itself: health, numbers, its own description; and how a browser signs in.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::access::{Identity, Role, cookie_name};
+use crate::api::{Answer, Api, Endpoint, Input};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::ws;
+
+#[derive(Serialize, JsonSchema)]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct SignIn {
+    token: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Who {
+    name: String,
+    role: Role,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(Endpoint::get("/health", "Whether the server is there").open().answer::<Health>(), health)
+        .add(
+            Endpoint::post("/auth", "Exchange a token for a cookie").open().body::<SignIn>().answer::<Who>(),
+            sign_in,
+        )
+        .add(Endpoint::delete("/auth", "Sign out").role(Role::Viewer), sign_out)
+        .add(Endpoint::get("/auth", "Who this token is").answer::<Who>(), who)
+        .add(Endpoint::get("/openapi.json", "This description"), openapi)
+        .add(Endpoint::get("/metrics", "Numbers in Prometheus' form").gives("text/plain"), metrics)
+        .add(
+            Endpoint::get("/ws/agent/run/stream", "WebSocket: start a run, or attach to a session")
+                .query::<ws::Attach>(),
+            ws::run_stream,
+        )
+        .add(
+            Endpoint::get("/ws/agent/interactive/task", "WebSocket: give a session a task, or attach to it")
+                .query::<ws::Attach>(),
+            ws::interactive,
+        );
+}
+
+async fn health() -> Json<Health> {
+    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+}
+
+async fn sign_in(State(app): State<App>, Input(asked): Input<SignIn>) -> Result<Response, ApiError> {
+    let Some((cookie, identity)) = app.access.cookie_for(&asked.token) else {
+        app.audit.note("nobody", "-", "sign in", "/auth", "wrong token");
+        return Err(ApiError::unauthorized());
+    };
+    app.audit.note(&identity.name, identity.role.as_str(), "sign in", "/auth", "ok");
+    let secure = if app.tls { "; Secure" } else { "" };
+    let cookie = format!(
+        "{}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}",
+        cookie_name(app.port)
+    );
+    let mut response = Json(Who { name: identity.name.to_string(), role: identity.role }).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Json<Value> {
+    let name = cookie_name(app.port);
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    for (known, cookie) in
+        cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='))
+    {
+        if known == name {
+            app.access.forget(cookie);
+        }
+    }
+    Json(json!({ "signed_out": true }))
+}
+
+async fn who(Extension(identity): Extension<Identity>) -> Answer<Who> {
+    Ok(Json(Who { name: identity.name.to_string(), role: identity.role }))
+}
+
+async fn openapi(State(app): State<App>) -> Json<Value> {
+    Json(app.table.document.clone())
+}
+
+async fn metrics(State(app): State<App>) -> Response {
+    let live = app.sessions.list();
+    let running = live.iter().filter(|live| live.hub.is_running()).count() as u64;
+    let rows = [
+        ("lathe_up_seconds", "gauge", app.began.elapsed().as_secs()),
+        ("lathe_requests_total", "counter", app.counts.requests.get()),
+        ("lathe_frames_sent_total", "counter", app.counts.frames.get()),
+        ("lathe_runs_started_total", "counter", app.counts.runs.get()),
+        ("lathe_clients", "gauge", app.counts.clients.get()),
+        ("lathe_sessions_open", "gauge", live.len() as u64),
+        ("lathe_sessions_running", "gauge", running),
+    ];
+    let text: String =
+        rows.iter().map(|(name, kind, value)| format!("# TYPE {name} {kind}\n{name} {value}\n")).collect();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

@@ -1,0 +1,20 @@
+//! What there is to ask.
+
+pub(crate) mod meta;
+pub(crate) mod runs;
+pub(crate) mod sessions;
+
+use axum::Router;
+
+use crate::api::{Api, Table};
+use crate::app::App;
+
+/// The whole table.
+pub(crate) fn all() -> (Router<App>, Table) {
+    let mut api = Api::new();
+    meta::add(&mut api);
+    runs::add(&mut api);
+    sessions::add(&mut api);
+    crate::page::add(&mut api);
+    api.finish()
+}

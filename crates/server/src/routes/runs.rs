@@ -1,0 +1,363 @@
+//! Runs: a task is given and driven to its end, with Trae's request and answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use lathe_protocol::{
+    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::access::{Identity, Role, random};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
+use crate::app::{App, Wish};
+use crate::error::ApiError;
+use crate::live::Live;
+
+/// A task and how it is to be worked on. What names paths of the server, endpoints or keys is for admins.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub(crate) struct RunRequest {
+    /// What is to be done.
+    #[serde(default)]
+    task: Option<String>,
+    /// A file of the server that holds the task (admin).
+    #[serde(default)]
+    file_path: Option<String>,
+    /// Where to work: one of the roots of the server or a folder inside.
+    #[serde(default)]
+    working_dir: Option<String>,
+    #[serde(default)]
+    provider: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    /// Admin.
+    #[serde(default)]
+    model_base_url: Option<String>,
+    /// Admin. Never stored, never given back.
+    #[serde(default)]
+    api_key: Option<String>,
+    /// Admin.
+    #[serde(default)]
+    config_file: Option<String>,
+    #[serde(default)]
+    max_steps: Option<u32>,
+    #[serde(default)]
+    must_patch: Option<bool>,
+    #[serde(default)]
+    mode: Option<Mode>,
+    #[serde(default)]
+    toolset: Option<Toolset>,
+    /// Only these tools.
+    #[serde(default)]
+    tools: Option<Vec<String>>,
+}
+
+/// A task for a session that was started before.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct TaskRequest {
+    session_id: String,
+    /// What is to be done.
+    #[serde(default)]
+    task: Option<String>,
+    /// A file of the server that holds the task (admin).
+    #[serde(default)]
+    file_path: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OfSession {
+    session_id: String,
+}
+
+/// What became of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RunResult {
+    session_id: String,
+    run_id: String,
+    trajectory_file: String,
+    working_dir: String,
+    success: bool,
+    final_result: String,
+    agent_state: &'static str,
+    execution_time: f64,
+    steps_count: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Started {
+    session_id: String,
+    trajectory_file: String,
+    working_dir: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Closed {
+    session_id: String,
+    closed: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Status {
+    provider: String,
+    model: String,
+    max_steps: u32,
+    mode: String,
+    toolset: String,
+    tools: Vec<String>,
+    working_dir: String,
+    trajectory_file: String,
+    running: bool,
+    clients: usize,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(
+        Endpoint::post("/agent/run", "Run a task to its end").body::<RunRequest>().answer::<RunResult>(),
+        run,
+    )
+    .add(
+        Endpoint::post("/api/agent/run", "Run a task to its end").body::<RunRequest>().answer::<RunResult>(),
+        run,
+    )
+    .add(
+        Endpoint::post("/agent/interactive/start", "Open a session").body::<RunRequest>().answer::<Started>(),
+        start,
+    )
+    .add(
+        Endpoint::post("/agent/interactive/task", "Run a task in a session to its end")
+            .body::<TaskRequest>()
+            .answer::<RunResult>(),
+        task,
+    )
+    .add(
+        Endpoint::get("/agent/interactive/status", "What a session is set to")
+            .query::<OfSession>()
+            .answer::<Status>(),
+        status,
+    )
+    .add(
+        Endpoint::post("/agent/interactive/close", "Let go of a session; what runs in it is cancelled")
+            .query::<OfSession>()
+            .answer::<Closed>(),
+        close,
+    );
+}
+
+async fn run(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Input(request): Input<RunRequest>,
+) -> Answer<RunResult> {
+    let (live, given) = run_session(&app, &identity, request).await?;
+    result(&app, &live, given).await
+}
+
+async fn start(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Input(request): Input<RunRequest>,
+) -> Answer<Started> {
+    if request.task.is_some() || request.file_path.is_some() {
+        return Err(ApiError::unprocessable("A session is started without a task; give it one afterwards."));
+    }
+    let live = open_session(&app, &identity, &request, true).await?;
+    let trajectory_file = app.host.trajectories().join(format!("{}.json", live.id)).display().to_string();
+    let working_dir = live.folder.display().to_string();
+    Ok(Json(Started { session_id: live.id.to_string(), trajectory_file, working_dir }))
+}
+
+async fn task(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Input(request): Input<TaskRequest>,
+) -> Answer<RunResult> {
+    let (live, given) = session_task(&app, &identity, request).await?;
+    result(&app, &live, given).await
+}
+
+async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Status> {
+    let id = app.session(&asked.session_id)?;
+    let live = app.sessions.get(&id).ok_or_else(|| ApiError::not_found("The session is not open here."))?;
+    let options = &live.options;
+    Ok(Json(Status {
+        provider: options.model.provider.clone(),
+        model: options.model.model.clone(),
+        max_steps: options.limits.max_steps,
+        mode: options.mode.as_str().to_owned(),
+        toolset: options.toolset.as_str().to_owned(),
+        tools: live.tools.clone(),
+        working_dir: live.folder.display().to_string(),
+        trajectory_file: app.host.trajectories().join(format!("{id}.json")).display().to_string(),
+        running: live.hub.is_running(),
+        clients: live.hub.listeners(),
+    }))
+}
+
+async fn close(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Closed> {
+    let id = app.session(&asked.session_id)?;
+    let closed = app.sessions.close(&id).await?;
+    Ok(Json(Closed { session_id: id.to_string(), closed }))
+}
+
+/// Starts a session and gives it its task, from the first message of a connection.
+pub(crate) async fn start_run(
+    app: &App,
+    identity: &Identity,
+    request: Value,
+) -> Result<(Arc<Live>, Seq), ApiError> {
+    run_session(app, identity, of_value(request)?).await
+}
+
+/// Gives a session a task, from the first message of a connection.
+pub(crate) async fn give_task(
+    app: &App,
+    identity: &Identity,
+    request: Value,
+) -> Result<(Arc<Live>, Seq), ApiError> {
+    // Without a session this is a run of its own.
+    if request.get("session_id").is_none_or(Value::is_null) {
+        return run_session(app, identity, of_value(request)?).await;
+    }
+    session_task(app, identity, of_value(request)?).await
+}
+
+fn of_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError> {
+    parse(value.to_string().as_bytes())
+}
+
+async fn run_session(
+    app: &App,
+    identity: &Identity,
+    request: RunRequest,
+) -> Result<(Arc<Live>, Seq), ApiError> {
+    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
+    let live = open_session(app, identity, &request, false).await?;
+    submit(app, live, text).await
+}
+
+async fn session_task(
+    app: &App,
+    identity: &Identity,
+    request: TaskRequest,
+) -> Result<(Arc<Live>, Seq), ApiError> {
+    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
+    let id = app.session(&request.session_id)?;
+    let live = app.open(&id).await?;
+    submit(app, live, text).await
+}
+
+async fn submit(app: &App, live: Arc<Live>, text: String) -> Result<(Arc<Live>, Seq), ApiError> {
+    let command = CommandId::new(random().unwrap_or_default());
+    match live.submit(command, CommandBody::GiveTask { text }).await.answer {
+        ReceiptAnswer::Accepted { seq } => {
+            app.counts.runs.add(1);
+            Ok((live, seq))
+        }
+        ReceiptAnswer::Refused { reason } => Err(ApiError::conflict(reason)),
+    }
+}
+
+fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) -> Result<String, ApiError> {
+    match (task.filter(|task| !task.trim().is_empty()), file) {
+        (Some(task), None) => Ok(task.to_owned()),
+        (None, Some(file)) => {
+            admin(identity, "file_path")?;
+            std::fs::read_to_string(file).map_err(|error| ApiError::bad(format!("`file_path`: {error}")))
+        }
+        (Some(_), Some(_)) => Err(ApiError::bad("Give `task` or `file_path`, not both.")),
+        (None, None) => Err(ApiError::bad("Give `task` or `file_path`.")),
+    }
+}
+
+fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
+    if identity.role >= Role::Admin {
+        return Ok(());
+    }
+    Err(ApiError::forbidden(format!("`{field}` is for tokens with the role admin.")))
+}
+
+async fn open_session(
+    app: &App,
+    identity: &Identity,
+    request: &RunRequest,
+    conversation: bool,
+) -> Result<Arc<Live>, ApiError> {
+    for (field, given) in [
+        ("model_base_url", &request.model_base_url),
+        ("api_key", &request.api_key),
+        ("config_file", &request.config_file),
+    ] {
+        if given.is_some() {
+            admin(identity, field)?;
+        }
+    }
+    // What switches questions off is for whoever may answer all of them.
+    if request.mode == Some(Mode::FullAuto) {
+        admin(identity, "mode: full-auto")?;
+    }
+    let folder = app.folder(&PathBuf::from(request.working_dir.clone().unwrap_or_default()))?;
+    let wish = Wish {
+        folder,
+        provider: request.provider.clone(),
+        model: request.model.clone(),
+        base_url: request.model_base_url.clone(),
+        api_key: request.api_key.clone(),
+        config_file: request.config_file.clone().map(PathBuf::from),
+        mode: request.mode,
+        toolset: request.toolset,
+        max_steps: request.max_steps,
+        must_patch: request.must_patch.unwrap_or(false),
+        tools: request.tools.clone().unwrap_or_default(),
+        conversation,
+    };
+    let plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    Ok(app.sessions.start(plan).await?)
+}
+
+/// Waits for the end of the run that began with event `given`.
+async fn result(app: &App, live: &Live, given: Seq) -> Answer<RunResult> {
+    let mut updates = live.subscribe(Seq(given.0.saturating_sub(1)));
+    let Some((finished, began, ended, run, steps)) = end_of_run(&mut *updates).await else {
+        return Err(ApiError::unavailable(
+            "The session was closed before the run had ended; it can be resumed.",
+        ));
+    };
+    let id = live.id.clone();
+    let ending = if run <= 1 { String::new() } else { format!("-{run}") };
+    let success = finished.ending.is_success();
+    Ok(Json(RunResult {
+        session_id: id.to_string(),
+        run_id: format!("{id}.{run}"),
+        trajectory_file: app.host.trajectories().join(format!("{id}{ending}.json")).display().to_string(),
+        working_dir: live.folder.display().to_string(),
+        success,
+        final_result: finished.result,
+        agent_state: if success { "completed" } else { "error" },
+        execution_time: (ended - began) as f64 / 1e6,
+        steps_count: steps,
+    }))
+}
+
+/// How the run ended, when it began and ended in microseconds, its number, and how many steps it took.
+async fn end_of_run(updates: &mut dyn EventStream) -> Option<(TaskFinished, i64, i64, u32, u32)> {
+    let mut began = None;
+    let mut steps = std::collections::BTreeSet::new();
+    while let Some(update) = updates.next().await {
+        let Update::Event(event) = update else { continue };
+        let at = event.at.as_microsecond();
+        let began = *began.get_or_insert(at);
+        match &event.fact {
+            Fact::ModelAsked(_) => steps.extend(event.place.step),
+            Fact::TaskFinished(finished) => {
+                let steps = u32::try_from(steps.len()).unwrap_or(u32::MAX);
+                return Some((finished.clone(), began, at, event.place.run.0, steps));
+            }
+            _ => {}
+        }
+    }
+    None
+}

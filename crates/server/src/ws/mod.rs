@@ -1,0 +1,95 @@
+//! WebSocket: a run is started or a session attached to, and then both sides speak.
+
+mod pump;
+mod said;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::response::{IntoResponse, Response};
+use lathe_host::Cursor;
+use lathe_protocol::SessionId;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::access::Identity;
+use crate::api::Asked;
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Bytes of one message from a client.
+pub(crate) const MESSAGE_MAX: usize = 1 << 20;
+
+/// What the address of a connection may say.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub(crate) struct Attach {
+    /// A session to attach to. Without it, the first message starts or continues one.
+    #[serde(default)]
+    session_id: Option<String>,
+    /// The cursor of the last frame that was seen; everything if left out.
+    #[serde(default)]
+    from: Option<String>,
+    /// Close when a run has ended.
+    #[serde(default)]
+    until_end: Option<bool>,
+}
+
+/// What a connection is for.
+enum Purpose {
+    /// The first message is a request for a new session.
+    Run,
+    /// The first message is a task for a session.
+    Task,
+    Attach {
+        id: SessionId,
+        from: Cursor,
+        until_end: bool,
+    },
+}
+
+pub(crate) async fn run_stream(
+    upgrade: WebSocketUpgrade,
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Asked(attach): Asked<Attach>,
+) -> Response {
+    connect(upgrade, app, identity, &attach, Purpose::Run)
+}
+
+pub(crate) async fn interactive(
+    upgrade: WebSocketUpgrade,
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Asked(attach): Asked<Attach>,
+) -> Response {
+    connect(upgrade, app, identity, &attach, Purpose::Task)
+}
+
+fn connect(
+    upgrade: WebSocketUpgrade,
+    app: App,
+    identity: Identity,
+    attach: &Attach,
+    purpose: Purpose,
+) -> Response {
+    let purpose = match &attach.session_id {
+        None => purpose,
+        Some(id) => match attached(&app, id, attach) {
+            Ok(purpose) => purpose,
+            Err(error) => return error.into_response(),
+        },
+    };
+    upgrade
+        .max_message_size(MESSAGE_MAX)
+        .max_frame_size(MESSAGE_MAX)
+        .on_upgrade(move |socket| pump::serve(socket, app, identity, purpose))
+}
+
+fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {
+    let from = match attach.from.as_deref() {
+        None | Some("") => Cursor::START,
+        Some(from) => from.parse().map_err(|error| ApiError::unprocessable(format!("`from`: {error}")))?,
+    };
+    let id = app.session(id)?;
+    Ok(Purpose::Attach { id, from, until_end: attach.until_end.unwrap_or(false) })
+}

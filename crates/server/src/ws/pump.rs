@@ -1,0 +1,491 @@
+//! One connection: two tasks, one for each direction.
+//!
+//! Frames go out as fast as this client takes them. A client that falls behind what the hub keeps reads the journal again
+//! from its cursor, by the same code that serves one who has just come.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use lathe_host::{Cursor, FrameReader, SessionState};
+use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId};
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, mpsc};
+
+use super::said::{Said, understand};
+use super::{MESSAGE_MAX, Purpose};
+use crate::access::{Identity, Role, random};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::live::{Live, Sent};
+use crate::routes::runs;
+
+/// How long the first message may take.
+const FIRST: Duration = Duration::from_secs(10);
+/// Between two pings.
+const PING: Duration = Duration::from_secs(15);
+/// A client that is not heard for so long is gone.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How long one frame may take to be taken.
+const STUCK: Duration = Duration::from_secs(30);
+/// Between two looks at a journal that another process writes.
+const TAIL: Duration = Duration::from_millis(200);
+/// Answers to a client that wait to be sent.
+const REPLIES: usize = 64;
+
+type Sink = SplitSink<WebSocket, Message>;
+type Stream = SplitStream<WebSocket>;
+
+/// Why a connection ends.
+struct Goodbye {
+    code: u16,
+    reason: String,
+}
+
+impl Goodbye {
+    fn new(code: u16, reason: impl Into<String>) -> Self {
+        Self { code, reason: reason.into() }
+    }
+
+    /// The other side is not there any more, so it need not be told.
+    fn gone() -> Self {
+        Self::new(close_code::NORMAL, "")
+    }
+}
+
+/// Counts a client while it is there.
+struct Present(App);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.counts.clients.less();
+    }
+}
+
+pub(super) async fn serve(socket: WebSocket, app: App, identity: Identity, purpose: Purpose) {
+    app.counts.clients.add(1);
+    let _present = Present(app.clone());
+    let (mut sink, mut stream) = socket.split();
+    let watched = match purpose {
+        Purpose::Attach { id, from, until_end } => Ok(Watched { id, from, until_end }),
+        Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
+    };
+    let goodbye = match watched {
+        Ok(watched) => talk(&mut sink, stream, &app, &identity, watched).await,
+        Err((error, goodbye)) => {
+            if let Some(error) = error {
+                let _ =
+                    sink.send(note("error", &json!({ "message": error.detail, "code": error.code }))).await;
+            }
+            goodbye
+        }
+    };
+    let reason: String = goodbye.reason.chars().take(120).filter(|c| c.is_ascii()).collect();
+    let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
+    let _ = tokio::time::timeout(Duration::from_secs(2), sink.send(close)).await;
+}
+
+/// What is looked at, and from where.
+struct Watched {
+    id: SessionId,
+    from: Cursor,
+    until_end: bool,
+}
+
+/// Reads the first message and starts what it asks for.
+async fn begin(
+    stream: &mut Stream,
+    app: &App,
+    identity: &Identity,
+    purpose: &Purpose,
+) -> Result<Watched, (Option<ApiError>, Goodbye)> {
+    let refused = |error: ApiError| {
+        let code = if error.status == 404 { close_code::POLICY } else { close_code::UNSUPPORTED };
+        let reason = error.detail.clone();
+        (Some(error), Goodbye::new(code, reason))
+    };
+    let request = async {
+        loop {
+            match text_message(stream).await {
+                Ok(text) if text.as_str() == PONG => {}
+                other => return other,
+            }
+        }
+    };
+    let first = match tokio::time::timeout(FIRST, request).await {
+        Ok(Ok(text)) => text,
+        Ok(Err(goodbye)) => return Err((Some(ApiError::bad(goodbye.reason.clone())), goodbye)),
+        Err(_) => {
+            let reason = "no request came within 10 seconds";
+            return Err((Some(ApiError::bad(reason)), Goodbye::new(close_code::POLICY, reason)));
+        }
+    };
+    if identity.role < Role::Operator {
+        let reason = "starting a run needs a token with the role operator";
+        return Err((Some(ApiError::forbidden(reason)), Goodbye::new(close_code::POLICY, reason)));
+    }
+    let request: Value = crate::api::parse(first.as_bytes()).map_err(refused)?;
+    let started = match purpose {
+        Purpose::Task => runs::give_task(app, identity, request).await,
+        Purpose::Run | Purpose::Attach { .. } => runs::start_run(app, identity, request).await,
+    };
+    let (live, given) = started.map_err(refused)?;
+    let from = Cursor::after(Seq(given.0.saturating_sub(1)));
+    Ok(Watched { id: live.id.clone(), from, until_end: true })
+}
+
+/// The next text a client sends.
+async fn text_message(stream: &mut Stream) -> Result<Utf8Bytes, Goodbye> {
+    loop {
+        match stream.next().await {
+            None | Some(Ok(Message::Close(_))) => return Err(Goodbye::gone()),
+            Some(Ok(Message::Text(text))) => return Ok(text),
+            Some(Ok(Message::Binary(_))) => {
+                return Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"));
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(Utf8Bytes::from_static(PONG)),
+            Some(Err(error)) => return Err(broken(&error)),
+        }
+    }
+}
+
+/// A sign of life that has no text.
+const PONG: &str = r#"{"type":"pong"}"#;
+
+fn broken(error: &axum::Error) -> Goodbye {
+    let words = error.to_string();
+    if words.contains("too long") || words.contains("too big") || words.contains("Space limit") {
+        return Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"));
+    }
+    if words.to_lowercase().contains("utf-8") || words.to_lowercase().contains("utf8") {
+        return Goodbye::new(close_code::INVALID, "a message was not UTF-8");
+    }
+    Goodbye::new(close_code::PROTOCOL, words)
+}
+
+async fn talk(sink: &mut Sink, stream: Stream, app: &App, identity: &Identity, watched: Watched) -> Goodbye {
+    let (replies, answers) = mpsc::channel(REPLIES);
+    let began = Instant::now();
+    let heard = Arc::new(AtomicU64::new(0));
+    let listening = Listening {
+        app: app.clone(),
+        identity: identity.clone(),
+        id: watched.id.clone(),
+        replies,
+        heard: Arc::clone(&heard),
+        began,
+    };
+    let sending =
+        Sending { app: app.clone(), id: watched.id, cursor: watched.from, until_end: watched.until_end };
+    tokio::select! {
+        goodbye = listening.run(stream) => goodbye,
+        goodbye = sending.run(sink, answers) => goodbye,
+        goodbye = silence(&heard, began) => goodbye,
+    }
+}
+
+/// Ends when nothing was heard of the client for too long.
+async fn silence(heard: &AtomicU64, began: Instant) -> Goodbye {
+    loop {
+        let last = Duration::from_millis(heard.load(Ordering::Relaxed));
+        let silent = began.elapsed().saturating_sub(last);
+        if silent >= SILENCE {
+            return Goodbye::new(close_code::POLICY, "nothing was heard for 60 seconds");
+        }
+        tokio::time::sleep(SILENCE - silent).await;
+    }
+}
+
+/// The direction from the client.
+struct Listening {
+    app: App,
+    identity: Identity,
+    id: SessionId,
+    replies: mpsc::Sender<Message>,
+    heard: Arc<AtomicU64>,
+    began: Instant,
+}
+
+impl Listening {
+    async fn run(self, mut stream: Stream) -> Goodbye {
+        loop {
+            let text = match text_message(&mut stream).await {
+                Ok(text) => text,
+                Err(goodbye) => return goodbye,
+            };
+            let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.heard.store(now, Ordering::Relaxed);
+            if text.as_str() == PONG {
+                continue;
+            }
+            let heard = match understand(&text) {
+                Ok(heard) => heard,
+                Err(error) if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() => {
+                    self.reply("error", &json!({ "message": error.detail })).await;
+                    return Goodbye::new(close_code::UNSUPPORTED, "a message was not JSON");
+                }
+                Err(error) => {
+                    self.reply("error", &json!({ "message": error.detail })).await;
+                    continue;
+                }
+            };
+            let id = heard.id.unwrap_or_else(|| CommandId::new(random().unwrap_or_default()));
+            let receipt = self.obey(id, heard.said).await;
+            if let Some(receipt) = receipt {
+                self.reply("receipt", &receipt).await;
+            }
+        }
+    }
+
+    async fn reply(&self, kind: &'static str, data: &Value) {
+        let _ = self.replies.send(note(kind, data)).await;
+    }
+
+    /// Does what was said; none if there is nothing to answer.
+    async fn obey(&self, id: CommandId, said: Said) -> Option<Value> {
+        let (opens, word) = (said.opens(), format!("{said:?}"));
+        let word = word.split([' ', '{']).next().unwrap_or_default().to_lowercase();
+        let body = said.command()?;
+        let refused =
+            |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));
+        if self.identity.role < Role::Operator {
+            return refused("this needs a token with the role operator".to_owned());
+        }
+        let live = match (self.app.sessions.get(&self.id), opens) {
+            (Some(live), _) => live,
+            (None, true) => match self.app.open(&self.id).await {
+                Ok(live) => live,
+                Err(error) => return refused(error.detail),
+            },
+            (None, false) => {
+                return refused("the session is not open here; send `resume` to go on with it".to_owned());
+            }
+        };
+        let receipt = live.submit(id.clone(), body).await;
+        let (name, role) = (&self.identity.name, self.identity.role.as_str());
+        match receipt.answer {
+            ReceiptAnswer::Accepted { seq } => {
+                self.app.audit.note(name, role, &word, self.id.as_str(), "accepted");
+                Some(json!({ "id": id, "command": word, "accepted": true, "seq": seq }))
+            }
+            ReceiptAnswer::Refused { reason } => {
+                self.app.audit.note(name, role, &word, self.id.as_str(), &reason);
+                refused(reason)
+            }
+        }
+    }
+}
+
+/// The direction to the client.
+struct Sending {
+    app: App,
+    id: SessionId,
+    cursor: Cursor,
+    until_end: bool,
+}
+
+/// What to do after something was sent.
+enum Then {
+    GoOn,
+    /// The run has ended, and with it the connection.
+    End,
+}
+
+impl Sending {
+    async fn run(mut self, sink: &mut Sink, mut answers: mpsc::Receiver<Message>) -> Goodbye {
+        let mut pings = tokio::time::interval(PING);
+        pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut told = None;
+        loop {
+            let live = self.app.sessions.get(&self.id);
+            // Listening begins before the journal is read, so nothing falls between.
+            let listening = live.as_ref().map(|live| live.hub.listen());
+            let mut frames = match self.reader(live.as_deref()).await {
+                Ok(frames) => frames,
+                Err(goodbye) => return goodbye,
+            };
+            // The first of these reads everything there is; for a journal written elsewhere it is asked again and again.
+            loop {
+                match self.catch_up(sink, &mut frames).await {
+                    Ok(Then::GoOn) => {}
+                    Ok(Then::End) => return ended(sink).await,
+                    Err(goodbye) => return goodbye,
+                }
+                let status = self.status(live.is_some()).await;
+                if told.as_ref() != Some(&status) {
+                    if let Err(goodbye) = push(sink, note("status", &status)).await {
+                        return goodbye;
+                    }
+                    told = Some(status);
+                }
+                if listening.is_some() {
+                    break;
+                }
+                let opened = self.app.sessions.opened();
+                let waited = tokio::select! {
+                    () = opened => Ok(true),
+                    () = tokio::time::sleep(TAIL) => Ok(self.app.sessions.get(&self.id).is_some()),
+                    _ = pings.tick() => ping(sink).await.map(|()| false),
+                    Some(answer) = answers.recv() => push(sink, answer).await.map(|()| self.app.sessions.get(&self.id).is_some()),
+                };
+                match waited {
+                    Ok(true) => break,
+                    Ok(false) => {}
+                    Err(goodbye) => return goodbye,
+                }
+            }
+            drop(frames);
+            let Some(listening) = listening else { continue };
+            drop(live);
+            match self.listen(sink, listening, &mut answers, &mut pings).await {
+                Ok(Then::GoOn) => {}
+                Ok(Then::End) => return ended(sink).await,
+                Err(goodbye) => return goodbye,
+            }
+        }
+    }
+
+    async fn reader(&self, live: Option<&Live>) -> Result<FrameReader, Goodbye> {
+        let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
+        let (host, id, cursor) = (Arc::clone(&self.app.host), self.id.clone(), self.cursor);
+        let opened = tokio::task::spawn_blocking(move || host.frames(&id, cursor, near)).await;
+        match opened {
+            Ok(Ok(frames)) => Ok(frames),
+            Ok(Err(error)) => Err(Goodbye::new(close_code::ERROR, error.to_string())),
+            Err(_) => Err(Goodbye::new(close_code::ERROR, "the journal cannot be read")),
+        }
+    }
+
+    /// Sends what the journal has.
+    async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<Then, Goodbye> {
+        loop {
+            let read = tokio::task::block_in_place(|| frames.read());
+            let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
+            for frame in read {
+                if frame.cursor <= self.cursor {
+                    continue;
+                }
+                self.cursor = frame.cursor;
+                feed(sink, Message::Text(frame.to_json(&self.id).into())).await?;
+                self.app.counts.frames.add(1);
+                if frame.kind == "end" && self.until_end {
+                    return Ok(Then::End);
+                }
+            }
+            if !more {
+                flush(sink).await?;
+                return Ok(Then::GoOn);
+            }
+        }
+    }
+
+    /// Sends what the hub tells, until this client has fallen behind or the session is closed.
+    async fn listen(
+        &mut self,
+        sink: &mut Sink,
+        mut hub: broadcast::Receiver<Sent>,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        loop {
+            tokio::select! {
+                sent = hub.recv() => match sent {
+                    Ok(sent) => {
+                        if let Then::End = self.pass(sink, sent).await? {
+                            return Ok(Then::End);
+                        }
+                        if hub.is_empty() {
+                            flush(sink).await?;
+                        }
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => return Ok(Then::GoOn),
+                    Err(broadcast::error::RecvError::Closed) => {
+                        // The session is closed here; it may be opened again.
+                        tokio::time::sleep(TAIL).await;
+                        return Ok(Then::GoOn);
+                    }
+                },
+                Some(answer) = answers.recv() => push(sink, answer).await?,
+                _ = pings.tick() => ping(sink).await?,
+            }
+        }
+    }
+
+    async fn pass(&mut self, sink: &mut Sink, sent: Sent) -> Result<Then, Goodbye> {
+        match sent {
+            Sent::Frame { cursor, .. } if cursor <= self.cursor => Ok(Then::GoOn),
+            Sent::Frame { kind, cursor, text } => {
+                self.cursor = cursor;
+                feed(sink, Message::Text(text)).await?;
+                self.app.counts.frames.add(1);
+                Ok(if kind == "end" && self.until_end { Then::End } else { Then::GoOn })
+            }
+            // What the journal has already told needs no announcement.
+            Sent::Live { after, .. } if after < self.cursor.seq => Ok(Then::GoOn),
+            Sent::Live { text, .. } => {
+                feed(sink, Message::Text(text)).await?;
+                Ok(Then::GoOn)
+            }
+        }
+    }
+
+    /// How the session stands, for one who has just caught up.
+    async fn status(&self, open: bool) -> Value {
+        let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
+        let state = tokio::task::spawn_blocking(move || host.state(&id)).await.ok().flatten();
+        let running_here = open && state == Some(SessionState::Running);
+        let parked = state == Some(SessionState::Interrupted) || (running_here && !self.is_at_work());
+        json!({
+            "session_id": self.id,
+            "state": if parked { "parked" } else { state.map_or("unknown", SessionState::as_str) },
+            "open": open,
+            "cursor": self.cursor.to_string(),
+        })
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.app.sessions.get(&self.id).is_some_and(|live| live.hub.is_running())
+    }
+}
+
+/// Trae's server waits a moment before it closes, so that the last frame is read.
+async fn ended(sink: &mut Sink) -> Goodbye {
+    let _ = flush(sink).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    Goodbye::new(close_code::NORMAL, "done")
+}
+
+/// A frame that is in no journal.
+fn note(kind: &str, data: &Value) -> Message {
+    Message::Text(json!({ "type": kind, "data": data }).to_string().into())
+}
+
+async fn ping(sink: &mut Sink) -> Result<(), Goodbye> {
+    let now = jiff::Timestamp::now().to_string();
+    feed(sink, Message::Text(json!({ "type": "ping", "data": now }).to_string().into())).await?;
+    push(sink, Message::Ping(axum::body::Bytes::new())).await
+}
+
+async fn push(sink: &mut Sink, message: Message) -> Result<(), Goodbye> {
+    feed(sink, message).await?;
+    flush(sink).await
+}
+
+async fn feed(sink: &mut Sink, message: Message) -> Result<(), Goodbye> {
+    in_time(sink.feed(message)).await
+}
+
+async fn flush(sink: &mut Sink) -> Result<(), Goodbye> {
+    in_time(sink.flush()).await
+}
+
+async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), Goodbye> {
+    match tokio::time::timeout(STUCK, sending).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(Goodbye::gone()),
+        Err(_) => Err(Goodbye::new(close_code::AGAIN, "frames were not taken for 30 seconds")),
+    }
+}
