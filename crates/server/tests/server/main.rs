@@ -1,0 +1,5 @@
+//! The server over its real protocol: sockets of this machine, a recorded model, real tools.
+
+mod access;
+
+mod kit;
