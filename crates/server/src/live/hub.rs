@@ -3,8 +3,9 @@
 //! Nobody is waited for: a listener that falls behind is told so, and reads the journal again from its cursor. So a client
 //! that is stuck costs the agent nothing.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::ws::Utf8Bytes;
 use lathe_host::{Cursor, FrameReader, Projector, live_frame};
@@ -13,7 +14,9 @@ use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 /// Frames a listener may fall behind before it reads the journal again.
-const BEHIND: usize = 512;
+const BEHIND: usize = 1024;
+/// Bytes of frames that are kept for those who fall behind; what is older is read from the journal.
+const RECENT_MAX: usize = 2 << 20;
 /// Events between two places where the projection is kept, at first; doubled whenever there are too many.
 const KEEP_EVERY: u64 = 256;
 const KEPT_MAX: usize = 32;
@@ -36,8 +39,47 @@ pub(crate) enum Sent {
 pub(crate) struct Hub {
     sender: broadcast::Sender<Sent>,
     kept: Arc<Mutex<Kept>>,
+    recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
     task: JoinHandle<()>,
+}
+
+/// The last frames, for those who fell behind a little: making a frame again costs more than keeping it.
+#[derive(Default)]
+struct Recent {
+    frames: VecDeque<(Cursor, Sent)>,
+    bytes: usize,
+    /// Everything after this is in `frames`.
+    whole_after: Option<Cursor>,
+}
+
+impl Recent {
+    fn push(&mut self, cursor: Cursor, sent: Sent, size: usize) {
+        self.bytes += size;
+        self.frames.push_back((cursor, sent));
+        while self.bytes > RECENT_MAX
+            && let Some((cursor, dropped)) = self.frames.pop_front()
+        {
+            self.bytes -= dropped.size();
+            self.whole_after = Some(cursor);
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some((cursor, _)) = self.frames.back() {
+            self.whole_after = Some(*cursor);
+        }
+        self.frames = VecDeque::new();
+        self.bytes = 0;
+    }
+}
+
+impl Sent {
+    fn size(&self) -> usize {
+        match self {
+            Sent::Frame { text, .. } | Sent::Live { text, .. } => text.len(),
+        }
+    }
 }
 
 /// Projections of the session as it was at some places, so that a client that comes back need not wait for all of it.
@@ -74,9 +116,14 @@ impl Hub {
     ) -> Self {
         let (sender, _) = broadcast::channel(BEHIND);
         let kept = Arc::new(Mutex::new(Kept { every: KEEP_EVERY, places: vec![frames.projector().clone()] }));
+        let recent = Arc::new(Mutex::new(Recent {
+            whole_after: Some(Cursor::after(frames.last())),
+            ..Recent::default()
+        }));
         let running = Arc::new(AtomicBool::new(false));
         let mut updates = handle.subscribe(frames.last());
         let (out, places, is_running) = (sender.clone(), Arc::clone(&kept), Arc::clone(&running));
+        let last_frames = Arc::clone(&recent);
         let task = tokio::spawn(async move {
             let mut frames = frames;
             while let Some(update) = updates.next().await {
@@ -94,9 +141,16 @@ impl Hub {
                         }
                         for frame in frames.take(&event) {
                             let text = Utf8Bytes::from(frame.to_json(&id));
-                            let _ = out.send(Sent::Frame { kind: frame.kind, cursor: frame.cursor, text });
+                            let (cursor, size) = (frame.cursor, text.len());
+                            let sent = Sent::Frame { kind: frame.kind, cursor, text };
+                            lock(&last_frames).push(cursor, sent.clone(), size);
+                            let _ = out.send(sent);
                         }
-                        places.lock().unwrap_or_else(PoisonError::into_inner).keep(frames.projector());
+                        // A session that stands still keeps nothing.
+                        if matches!(event.fact, Fact::TaskFinished(_)) {
+                            lock(&last_frames).forget();
+                        }
+                        lock(&places).keep(frames.projector());
                     }
                     // Nobody is there to see it.
                     Update::Frame(_) if out.receiver_count() == 0 => {}
@@ -107,7 +161,7 @@ impl Hub {
                 }
             }
         });
-        Self { sender, kept, running, task }
+        Self { sender, kept, recent, running, task }
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Sent> {
@@ -122,11 +176,25 @@ impl Hub {
         self.running.load(Ordering::Relaxed)
     }
 
+    /// The frames after a cursor, if all of them are still at hand.
+    pub fn recent(&self, from: Cursor) -> Option<Vec<Sent>> {
+        let recent = lock(&self.recent);
+        if recent.whole_after.is_none_or(|whole| from < whole) {
+            return None;
+        }
+        let first = recent.frames.partition_point(|(cursor, _)| *cursor <= from);
+        Some(recent.frames.range(first..).map(|(_, sent)| sent.clone()).collect())
+    }
+
     /// A projection that stands at or before an event.
     pub fn near(&self, seq: Seq) -> Option<Projector> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lock(&self.kept);
         kept.places.iter().rev().find(|place| place.last() <= seq).cloned()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Hub {

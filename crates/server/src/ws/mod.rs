@@ -20,6 +20,9 @@ use crate::error::ApiError;
 /// Bytes of one message from a client.
 pub(crate) const MESSAGE_MAX: usize = 1 << 20;
 
+/// Bytes that are read at all. What is larger than a message may be, but not than this, is answered before it is closed.
+const READ_MAX: usize = 8 * MESSAGE_MAX;
+
 /// What the address of a connection may say.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Attach {
@@ -80,8 +83,8 @@ fn connect(
         },
     };
     upgrade
-        .max_message_size(MESSAGE_MAX)
-        .max_frame_size(MESSAGE_MAX)
+        .max_message_size(READ_MAX)
+        .max_frame_size(READ_MAX)
         .on_upgrade(move |socket| pump::serve(socket, app, identity, purpose))
 }
 

@@ -142,6 +142,7 @@ async fn text_message(stream: &mut Stream) -> Result<Utf8Bytes, Goodbye> {
     loop {
         match stream.next().await {
             None | Some(Ok(Message::Close(_))) => return Err(Goodbye::gone()),
+            Some(Ok(Message::Text(text))) if text.len() > MESSAGE_MAX => return Err(too_large()),
             Some(Ok(Message::Text(text))) => return Ok(text),
             Some(Ok(Message::Binary(_))) => {
                 return Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"));
@@ -155,10 +156,14 @@ async fn text_message(stream: &mut Stream) -> Result<Utf8Bytes, Goodbye> {
 /// A sign of life that has no text.
 const PONG: &str = r#"{"type":"pong"}"#;
 
+fn too_large() -> Goodbye {
+    Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"))
+}
+
 fn broken(error: &axum::Error) -> Goodbye {
     let words = error.to_string();
     if words.contains("too long") || words.contains("too big") || words.contains("Space limit") {
-        return Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"));
+        return too_large();
     }
     if words.to_lowercase().contains("utf-8") || words.to_lowercase().contains("utf8") {
         return Goodbye::new(close_code::INVALID, "a message was not UTF-8");
@@ -298,54 +303,89 @@ impl Sending {
     async fn run(mut self, sink: &mut Sink, mut answers: mpsc::Receiver<Message>) -> Goodbye {
         let mut pings = tokio::time::interval(PING);
         pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut told = None;
+        let mut was_open = None;
         loop {
             let live = self.app.sessions.get(&self.id);
-            // Listening begins before the journal is read, so nothing falls between.
-            let listening = live.as_ref().map(|live| live.hub.listen());
-            let mut frames = match self.reader(live.as_deref()).await {
-                Ok(frames) => frames,
-                Err(goodbye) => return goodbye,
+            let is_new = was_open.replace(live.is_some()) != Some(live.is_some());
+            let went = match live {
+                Some(live) => self.follow(sink, &live, is_new, &mut answers, &mut pings).await,
+                None => self.tail(sink, &mut answers, &mut pings).await,
             };
-            // The first of these reads everything there is; for a journal written elsewhere it is asked again and again.
-            loop {
-                match self.catch_up(sink, &mut frames).await {
-                    Ok(Then::GoOn) => {}
-                    Ok(Then::End) => return ended(sink).await,
-                    Err(goodbye) => return goodbye,
-                }
-                let status = self.status(live.is_some()).await;
-                if told.as_ref() != Some(&status) {
-                    if let Err(goodbye) = push(sink, note("status", &status)).await {
-                        return goodbye;
-                    }
-                    told = Some(status);
-                }
-                if listening.is_some() {
-                    break;
-                }
-                let opened = self.app.sessions.opened();
-                let waited = tokio::select! {
-                    () = opened => Ok(true),
-                    () = tokio::time::sleep(TAIL) => Ok(self.app.sessions.get(&self.id).is_some()),
-                    _ = pings.tick() => ping(sink).await.map(|()| false),
-                    Some(answer) = answers.recv() => push(sink, answer).await.map(|()| self.app.sessions.get(&self.id).is_some()),
-                };
-                match waited {
-                    Ok(true) => break,
-                    Ok(false) => {}
-                    Err(goodbye) => return goodbye,
-                }
-            }
-            drop(frames);
-            let Some(listening) = listening else { continue };
-            drop(live);
-            match self.listen(sink, listening, &mut answers, &mut pings).await {
+            match went {
                 Ok(Then::GoOn) => {}
                 Ok(Then::End) => return ended(sink).await,
                 Err(goodbye) => return goodbye,
             }
         }
+    }
+
+    /// A session that is open here, until this client has fallen behind or the session is closed.
+    async fn follow(
+        &mut self,
+        sink: &mut Sink,
+        live: &Live,
+        is_new: bool,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        // Listening begins before anything is read, so nothing falls between.
+        let hub = live.hub.listen();
+        match live.hub.recent(self.cursor) {
+            Some(recent) => {
+                for sent in recent {
+                    if let Then::End = self.pass(sink, sent).await? {
+                        return Ok(Then::End);
+                    }
+                }
+            }
+            None => {
+                let mut frames = self.reader(Some(live)).await?;
+                if let (Then::End, _) = self.catch_up(sink, &mut frames).await? {
+                    return Ok(Then::End);
+                }
+            }
+        }
+        if is_new {
+            self.tell_status(sink, true).await?;
+        }
+        flush(sink).await?;
+        self.listen(sink, hub, answers, pings).await
+    }
+
+    /// A session that is not open here, until it is: its journal is read, and looked at again now and then.
+    async fn tail(
+        &mut self,
+        sink: &mut Sink,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        let app = self.app.clone();
+        let mut frames = self.reader(None).await?;
+        let (mut told, mut was_held) = (false, false);
+        while self.app.sessions.get(&self.id).is_none() {
+            let opened = app.sessions.opened();
+            let (then, read) = self.catch_up(sink, &mut frames).await?;
+            if let Then::End = then {
+                return Ok(Then::End);
+            }
+            let held = self.app.host.is_running(&self.id);
+            if !told || read || held != was_held {
+                self.tell_status(sink, false).await?;
+                (told, was_held) = (true, held);
+            }
+            tokio::select! {
+                () = opened => {}
+                () = tokio::time::sleep(TAIL) => {}
+                _ = pings.tick() => ping(sink).await?,
+                Some(answer) = answers.recv() => push(sink, answer).await?,
+            }
+        }
+        Ok(Then::GoOn)
+    }
+
+    async fn tell_status(&self, sink: &mut Sink, open: bool) -> Result<(), Goodbye> {
+        let status = self.status(open).await;
+        push(sink, note("status", &status)).await
     }
 
     async fn reader(&self, live: Option<&Live>) -> Result<FrameReader, Goodbye> {
@@ -359,8 +399,9 @@ impl Sending {
         }
     }
 
-    /// Sends what the journal has.
-    async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<Then, Goodbye> {
+    /// Sends what the journal has, and says whether that was anything.
+    async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<(Then, bool), Goodbye> {
+        let mut any = false;
         loop {
             let read = tokio::task::block_in_place(|| frames.read());
             let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
@@ -368,16 +409,17 @@ impl Sending {
                 if frame.cursor <= self.cursor {
                     continue;
                 }
+                any = true;
                 self.cursor = frame.cursor;
                 feed(sink, Message::Text(frame.to_json(&self.id).into())).await?;
                 self.app.counts.frames.add(1);
                 if frame.kind == "end" && self.until_end {
-                    return Ok(Then::End);
+                    return Ok((Then::End, any));
                 }
             }
             if !more {
                 flush(sink).await?;
-                return Ok(Then::GoOn);
+                return Ok((Then::GoOn, any));
             }
         }
     }

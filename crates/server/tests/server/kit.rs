@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
+use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, SessionPlan, Strictness};
 use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
 use serde_json::{Value, json};

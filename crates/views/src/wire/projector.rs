@@ -290,7 +290,14 @@ impl Projector {
     }
 
     fn call_finished(&mut self, event: &Event, finished: &CallFinished, out: &mut Out) {
-        self.with_step(event, out);
+        if let Some(step) = self.open.as_mut().filter(|step| Some(step.step) == event.place.step) {
+            step.take(event);
+        }
+        // Like a trajectory, the step tells results once all are there; marks of bubbles tell each as it comes. A step with
+        // many calls would else be sent with every one of them.
+        if self.open.as_ref().is_some_and(|step| step.calls().all(|(_, result)| result.is_some())) {
+            self.send_step(out);
+        }
         self.send_calls(event, event.place.call.as_ref(), out);
         if let (Some(step), Some(error), "task_done") = (&self.open, &finished.error, finished.name.as_str())
         {
