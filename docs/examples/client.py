@@ -1,7 +1,5 @@
-"""Runs a task on `lathe serve`, loses the connection in the middle, comes back, and prints the bubbles.
-
-    LATHE_URL=http://127.0.0.1:8090 LATHE_TOKEN=... python3 client.py "the task"
-"""
+"""Runs a task on `lathe serve`, loses the connection in the middle, comes back, and prints the bubbles."""
+# LATHE_URL=http://127.0.0.1:8090 LATHE_TOKEN=... python3 client.py "the task"
 import asyncio, json, os, sys
 import websockets
 

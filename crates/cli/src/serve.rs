@@ -231,6 +231,27 @@ impl Configured {
         })
     }
 
+    /// What a client wishes, and where it says nothing, the flags of `serve`.
+    fn flags(&self, wish: &Wish) -> Vec<Flag> {
+        let mut flags = Vec::new();
+        let mut flag = |key: &str, value: Option<String>, from: &str| {
+            flags.extend(value.map(|value| Flag::new(key, value, from)));
+        };
+        let ours = &self.model;
+        flag("model.provider", wish.provider.clone().or_else(|| ours.provider.clone()), "provider");
+        flag("model.name", wish.model.clone().or_else(|| ours.model.clone()), "model");
+        flag(
+            "model.base_url",
+            wish.base_url.clone().or_else(|| ours.model_base_url.clone()),
+            "model_base_url",
+        );
+        flag("model.api_key", wish.api_key.clone().or_else(|| ours.api_key.clone()), "api_key");
+        flag("run.mode", wish.mode.map(|mode| mode.as_str().to_owned()), "mode");
+        flag("run.toolset", wish.toolset.map(|set| set.as_str().to_owned()), "toolset");
+        flags.extend(wish.max_steps.map(|steps| Flag::new("run.max_steps", steps, "max_steps")));
+        flags
+    }
+
     fn cassette(&self) -> Option<ModelSource> {
         let strictness = if self.model.replay_strict { Strictness::Strict } else { Strictness::Lenient };
         let cassette = self.model.replay.clone()?;
@@ -240,21 +261,7 @@ impl Configured {
 
 impl Plans for Configured {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
-        let mut flags = Vec::new();
-        let mut flag = |key: &str, value: Option<String>, from: &str| {
-            flags.extend(value.map(|value| Flag::new(key, value, from)));
-        };
-        flag("model.provider", wish.provider.clone().or_else(|| self.model.provider.clone()), "provider");
-        flag("model.name", wish.model.clone().or_else(|| self.model.model.clone()), "model");
-        flag(
-            "model.base_url",
-            wish.base_url.clone().or_else(|| self.model.model_base_url.clone()),
-            "model_base_url",
-        );
-        flag("model.api_key", wish.api_key.clone().or_else(|| self.model.api_key.clone()), "api_key");
-        flag("run.mode", wish.mode.map(|mode| mode.as_str().to_owned()), "mode");
-        flag("run.toolset", wish.toolset.map(|set| set.as_str().to_owned()), "toolset");
-        flags.extend(wish.max_steps.map(|steps| Flag::new("run.max_steps", steps, "max_steps")));
+        let flags = self.flags(wish);
         let config = self.config(&wish.folder, wish.config_file.as_deref(), flags)?;
         let mut tools = tool_choice(&config.settings);
         if !wish.tools.is_empty() {
@@ -279,7 +286,7 @@ impl Plans for Configured {
     }
 
     fn overrides(&self, folder: &Path) -> Result<Overrides, String> {
-        let config = self.config(folder, None, Vec::new())?;
+        let config = self.config(folder, None, self.flags(&Wish::default()))?;
         Ok(Overrides {
             source: self.cassette().unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
             mode: None,

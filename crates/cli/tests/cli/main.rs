@@ -23,6 +23,7 @@ mod proposals;
 mod replay;
 mod rewinds;
 mod runs;
+mod server;
 mod shell;
 mod store;
 mod surface;

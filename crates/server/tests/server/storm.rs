@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kit::{Server, call, cassette, done};
 
 fn is_full() -> bool {
-    std::env::var_os("LATHE_TEST_FULL").is_some()
+    std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 
 /// Steps of ten calls each: some 33 events a step.
