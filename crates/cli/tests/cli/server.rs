@@ -269,3 +269,43 @@ fn two_sessions_in_two_folders_with_two_keys_do_not_mix() {
         }
     });
 }
+
+#[test]
+fn whatever_the_description_allows_the_server_does_not_break() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n"), ("src/b.txt", "two\n")]);
+    let outside = tempfile::tempdir().unwrap();
+    let cassette = outside.path().join("answers.cassette");
+    let done = json!({ "answer": { "blocks": [{ "call": { "id": "d1", "name": "task_done", "arguments": { "summary": "Done." } } }] } });
+    let answers =
+        [json!({ "cassette": 1, "toolset": "lathe" }), done.clone(), done].map(|line| line.to_string());
+    std::fs::write(&cassette, answers.join("\n")).unwrap();
+    let server = serve(lathe().in_dir(repo.path()), &["--replay", &cassette.display().to_string()]);
+    // What ends the session it comes with, and what has no end, is tried elsewhere.
+    let left_out = "^/(ws/|auth|api/files/watch|lakeview/summary/stream)";
+    let examples = crate::size(5, 60).to_string();
+    let ran = Command::new(python().with_file_name("schemathesis"))
+        .args(["run", &format!("http://{}/openapi.json", server.address)])
+        .args(["-H", &format!("Authorization: Bearer {}", server.token)])
+        .args([
+            "--checks",
+            "not_a_server_error",
+            "--generation-deterministic",
+            "--phases",
+            "coverage,fuzzing",
+        ])
+        .args(["--max-examples", &examples, "--exclude-path-regex", left_out, "--request-timeout", "60"])
+        .current_dir(outside.path())
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("schemathesis cannot be started ({error}): scripts/test makes target/test-python")
+        });
+    let out = String::from_utf8_lossy(&ran.stdout);
+    let tail: Vec<&str> = out.lines().rev().take(60).collect();
+    let tail: Vec<&str> = tail.into_iter().rev().collect();
+    assert!(
+        ran.status.success() && out.contains("passed"),
+        "{}\n{}",
+        tail.join("\n"),
+        server.running.stderr_so_far()
+    );
+}

@@ -1,6 +1,6 @@
 //! The server about itself: health, numbers, its own description; and how a browser signs in.
 
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -12,6 +12,7 @@ use crate::access::{Identity, Role, cookie_name};
 use crate::api::{Answer, Api, Endpoint, Input};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::serve::Peer;
 use crate::ws;
 
 #[derive(Serialize, JsonSchema)]
@@ -57,8 +58,16 @@ async fn health() -> Json<Health> {
     Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-async fn sign_in(State(app): State<App>, Input(asked): Input<SignIn>) -> Result<Response, ApiError> {
+async fn sign_in(
+    State(app): State<App>,
+    ConnectInfo(Peer(from)): ConnectInfo<Peer>,
+    Input(asked): Input<SignIn>,
+) -> Result<Response, ApiError> {
+    if app.rates.is_guessing(from.ip()) {
+        return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
+    }
     let Some((cookie, identity)) = app.access.cookie_for(&asked.token) else {
+        app.rates.was_wrong(from.ip());
         app.audit.note("nobody", "-", "sign in", "/auth", "wrong token");
         return Err(ApiError::unauthorized());
     };
