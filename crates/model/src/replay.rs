@@ -22,6 +22,8 @@ pub enum Pace {
     Instant,
     /// As a person would like to read it.
     Slow,
+    /// This long for each answer: a model that is always as slow as that.
+    Each(Duration),
 }
 
 /// What a drift means.
@@ -137,7 +139,7 @@ impl ReplayClient {
 
     async fn show_text(&self, text: &str, form: fn(String) -> Delta, deltas: &mpsc::Sender<Delta>) {
         match self.pace {
-            Pace::Instant => {
+            Pace::Instant | Pace::Each(_) => {
                 let _ = deltas.send(form(text.to_owned())).await;
             }
             Pace::Slow => {
@@ -151,7 +153,7 @@ impl ReplayClient {
 
     async fn pause(&self, time: Duration) {
         match self.pace {
-            Pace::Instant => {}
+            Pace::Instant | Pace::Each(_) => {}
             Pace::Slow => tokio::time::sleep(time).await,
         }
     }
@@ -170,10 +172,16 @@ impl ModelClient for ReplayClient {
     ) -> Boxed<'a, Result<Answer, ModelError>> {
         Box::pin(async move {
             let answer = self.answer(&request)?;
+            let showing = async {
+                if let Pace::Each(time) = self.pace {
+                    tokio::time::sleep(time).await;
+                }
+                self.show(&answer.blocks, deltas).await;
+            };
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => Err(ModelError::Cancelled),
-                () = self.show(&answer.blocks, deltas) => Ok(answer),
+                () = showing => Ok(answer),
             }
         })
     }
