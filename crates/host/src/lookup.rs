@@ -52,6 +52,11 @@ impl Host {
         self.summary(id).map(|summary| summary.state)
     }
 
+    /// The title of a session, or its first task.
+    pub fn title(&self, id: &SessionId) -> Option<String> {
+        self.summary(id).map(|summary| summary.title)
+    }
+
     /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
     pub fn note(&self, id: &SessionId) {
         if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().path())) {

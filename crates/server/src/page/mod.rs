@@ -118,10 +118,13 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
 
 fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     let id = app.session(id)?;
+    let title =
+        app.host.title(&id).filter(|title| !title.is_empty()).unwrap_or_else(|| words.untitled.to_owned());
     let (bubbles, cursor) = bubbles(app, &id)?;
     let mut out = format!(
-        "<h1>{}</h1>\n<p class=\"who\"><span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
+        "<h1>{}</h1>\n<p class=\"who\">{} · <span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
          <section id=\"bubbles\" data-session=\"{}\" data-cursor=\"{cursor}\" data-allow=\"{}\" data-deny=\"{}\">\n",
+        escape(&title),
         escape(id.as_str()),
         words.cancel,
         escape(id.as_str()),

@@ -199,6 +199,12 @@ async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answe
 
 async fn close(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Closed> {
     let id = app.session(&asked.session_id)?;
+    // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
+    if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
+        let mut updates = live.subscribe(app.host.last_seq(&id)?);
+        live.submit(CommandId::new(random().unwrap_or_default()), CommandBody::Cancel).await;
+        let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
+    }
     let closed = app.sessions.close(&id).await?;
     Ok(Json(Closed { session_id: id.to_string(), closed }))
 }

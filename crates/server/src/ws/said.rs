@@ -36,10 +36,8 @@ pub(super) enum Said {
         task: String,
     },
     Resume {},
-    Ack {
-        #[serde(default)]
-        cursor: Option<Value>,
-    },
+    /// Taken, and not needed: a client says where it is when it comes back.
+    Ack {},
     Pong {},
 }
 
@@ -75,7 +73,7 @@ impl Said {
             Said::Answer { call_id, answers } => CommandBody::Answer { call: call_id, answers },
             Said::Task { task } => CommandBody::GiveTask { text: task },
             Said::Resume {} => CommandBody::GoOn,
-            Said::Ack { .. } | Said::Pong {} => return None,
+            Said::Ack {} | Said::Pong {} => return None,
         })
     }
 

@@ -3,5 +3,7 @@
 mod access;
 mod frames;
 mod kit;
+mod outside;
+mod page;
 mod runs;
 mod storm;

@@ -1,0 +1,83 @@
+//! Listening where others can reach it.
+
+use std::sync::Arc;
+
+use lathe_host::{Home, Host};
+use lathe_protocol::Mode;
+use lathe_server::{OnRestart, ServerError, ServerOptions, TlsFiles, bind};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+use crate::kit::Recorded;
+
+fn file(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server").join(name)
+}
+
+fn options(address: &str, root: &std::path::Path, tls: Option<TlsFiles>) -> ServerOptions {
+    ServerOptions {
+        address: address.parse().unwrap(),
+        names: vec!["box.lan".to_owned()],
+        roots: vec![root.to_owned()],
+        tls,
+        on_restart: OnRestart::Park,
+        token: None,
+    }
+}
+
+async fn bound(options: ServerOptions, home: &std::path::Path) -> Result<lathe_server::Bound, ServerError> {
+    let plans = Arc::new(Recorded { cassette: String::new(), mode: Mode::Default });
+    bind(Arc::new(Host::new(Home::at(home.to_owned()))), plans, options).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_others_reach_needs_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let refused = bound(options(address, root, None), root).await;
+        assert!(matches!(refused, Err(ServerError::NeedsTls { .. })), "{address}");
+    }
+    // A key that is none.
+    let files = TlsFiles { certificate: file("test-cert.pem"), key: file("outside.rs") };
+    assert!(matches!(bound(options("0.0.0.0:0", root, Some(files)), root).await, Err(ServerError::Tls(_))));
+    let nowhere = root.join("nowhere");
+    assert!(matches!(
+        bound(options("127.0.0.1:0", &nowhere, None), root).await,
+        Err(ServerError::Root { .. })
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = TlsFiles { certificate: file("test-cert.pem"), key: file("test-key.pem") };
+    let server = bound(options("0.0.0.0:0", folder.path(), Some(files)), folder.path()).await.unwrap();
+    let port = server.address.port();
+    assert!(server.url().starts_with("https://"));
+    let serving = tokio::spawn(server.serve(std::future::pending()));
+    // It connects and never greets.
+    let _silent = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(file("test-cert.pem")).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    for (host, status) in [("box.lan", "200"), ("evil.test", "403"), ("127.0.0.1", "403")] {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let connector = TlsConnector::from(Arc::new(config.clone()));
+        let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
+        let request = format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        // A server that closes without a farewell is no matter here.
+        let _ = stream.read_to_string(&mut answer).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
+    }
+    serving.abort();
+}

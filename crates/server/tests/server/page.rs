@@ -1,0 +1,54 @@
+//! The status page.
+
+use lathe_protocol::Mode;
+use serde_json::json;
+
+use crate::kit::{Server, call, cassette, done};
+
+async fn html(server: &Server, path: &str, headers: &str) -> String {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{headers}Connection: close\r\n\r\n", server.address);
+    server.raw(&request).await.1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_tells_nothing_without_a_token_and_everything_with_one() {
+    let hostile = "<script>alert(1)</script>\u{202e}";
+    let answers = cassette([
+        json!([call("a1", "bash", json!({ "command": format!("echo '{hostile}'") }))]),
+        json!([done("b1", "<img src=x onerror=alert(1)>")]),
+    ]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let (_, result) = server.post("/agent/run", json!({ "task": format!("Look at {hostile}") })).await;
+    let session = result["session_id"].as_str().unwrap();
+    let with = format!("Authorization: Bearer {}\r\n", server.token);
+    let closed = html(&server, "/", "").await;
+    assert!(closed.contains("sign-in") && !closed.contains(session) && !closed.contains("Look at"));
+    let list = html(&server, "/", &with).await;
+    assert!(list.contains(&format!("/?session={session}")) && list.contains("completed"), "{list}");
+    let page = html(&server, &format!("/?session={session}"), &with).await;
+    assert!(
+        page.contains("data-id=\"1:tc-1-a1\"") && page.contains("✅") && page.contains("taskdone-2"),
+        "{page}"
+    );
+    for text in [&list, &page] {
+        assert!(
+            !text.contains("<script>alert") && !text.contains("<img") && !text.contains('\u{202e}'),
+            "{text}"
+        );
+    }
+    assert!(html(&server, "/", &format!("{with}Accept-Language: zh-CN,zh;q=0.9\r\n")).await.contains("会话"));
+    assert!(html(&server, "/assets/page.js", "").await.contains("WebSocket"));
+    assert_eq!(server.get("/?session=nobody").await.0, 404);
+    assert_eq!(
+        server
+            .raw(&format!(
+                "GET /assets/../app.rs HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+                server.address
+            ))
+            .await
+            .0,
+        401
+    );
+    server.stop().await;
+}
