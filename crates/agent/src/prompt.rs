@@ -13,6 +13,8 @@ pub struct Facts {
     pub date: String,
     /// What the user wants remembered, from earlier sessions.
     pub memory: Option<String>,
+    /// Files of the project that the user trusts to instruct the model: name and text.
+    pub project: Vec<(String, String)>,
 }
 
 pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
@@ -35,15 +37,28 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts) -> String {
         finish,
         &environment(facts),
     ];
-    let prompt = parts.map(str::trim_end).join("\n\n");
+    let mut prompt = parts.map(str::trim_end).join("\n\n");
+    if !facts.project.is_empty() {
+        prompt.push_str("\n\n");
+        prompt.push_str(include_str!("prompts/project.md").trim_end());
+        for (name, text) in &facts.project {
+            prompt.push_str(&project_file(name, text));
+        }
+    }
     match &facts.memory {
         Some(memory) => format!("{prompt}\n\n# Remembered for the user\n{}", memory.trim_end()),
         None => prompt,
     }
 }
 
+/// The text between marks that nothing in it can end.
+fn project_file(name: &str, text: &str) -> String {
+    let text = text.trim_end().replace("</project_file", "<\\/project_file");
+    format!("\n\n<project_file path=\"{name}\">\n{text}\n</project_file>")
+}
+
 fn environment(facts: &Facts) -> String {
-    let Facts { os, shell, folder, git, date, memory: _ } = facts;
+    let Facts { os, shell, folder, git, date, memory: _, project: _ } = facts;
     let git = git.as_deref().unwrap_or("no git repository");
     format!(
         "# Environment\n- System: {os}; shell: {shell}\n- Workspace: {folder}\n- Git: {git}\n- Date: {date}\n"

@@ -98,6 +98,8 @@ impl Exit {
             | HostError::Prices(_)
             | HostError::Replay(_)
             | HostError::Check(_)
+            | HostError::Trust { .. }
+            | HostError::NotTrusted(_)
             | HostError::Policy(_)
             | HostError::Discovery(_)
             | HostError::Field { .. }

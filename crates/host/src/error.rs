@@ -55,6 +55,10 @@ pub enum HostError {
     Shell(String),
     #[error("the rules cannot be used: {0}")]
     Policy(String),
+    #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", .path.display())]
+    Trust { path: PathBuf, reason: String },
+    #[error("nothing in {} is trusted; `lathe trust list` shows what is", .0.display())]
+    NotTrusted(PathBuf),
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
     #[error(transparent)]
@@ -103,6 +107,8 @@ impl HostError {
             Self::NoSuchTool { .. } => "no-such-tool",
             Self::ToolArguments(_) => "tool-arguments",
             Self::Check(_) => "check",
+            Self::Trust { .. } => "trust",
+            Self::NotTrusted(_) => "not-trusted",
             Self::Policy(_) => "policy",
             Self::Discovery(_) => "discovery",
             Self::Shell(_) => "shell",

@@ -1,4 +1,4 @@
-//! What the user's own configuration adds to the tools of a session: checks of changed files, and tools of a program.
+//! What configuration adds to a session: checks of changed files, tools of a program, a project's words to the model.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::session::{Host, shell_env};
+use crate::trust::ProjectText;
 
-/// Programs the user named: a project cannot.
+/// What the user's own files name, and what the user trusts of a project's.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
     /// Glob and command of what looks at changed files.
@@ -21,6 +22,7 @@ pub struct Extras {
     pub check_seconds: u32,
     pub discovery: Option<Discovery>,
     pub fields: Vec<FieldDomain>,
+    pub instructions: Vec<ProjectText>,
 }
 
 /// Tools of one domain, declared in a file and run by a program.
@@ -30,6 +32,8 @@ pub struct FieldDomain {
     pub about: String,
     /// The file of their schemas; a relative path begins at Lathe's folder.
     pub tools: PathBuf,
+    /// What was in that file when it was trusted, for one of a project's.
+    pub schemas: Option<String>,
     pub command: String,
     pub seconds: u32,
 }
@@ -115,8 +119,11 @@ impl FieldDomain {
             return Err(wrong("`command` is missing: the program that runs its tools".to_owned()));
         }
         let path = home.join(&self.tools);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?;
+        let text = match &self.schemas {
+            Some(schemas) => schemas.clone(),
+            None => std::fs::read_to_string(&path)
+                .map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?,
+        };
         let declared = lathe_extend::declared(&text)
             .map_err(|reason| wrong(format!("`tools`: {}: {reason}", path.display())))?;
         let program = Program {

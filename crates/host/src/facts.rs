@@ -27,6 +27,7 @@ pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path) -> Facts {
         git: git(root),
         date: today(),
         memory: remembered(memory),
+        project: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ mod shell;
 mod toolrun;
 mod trajectory;
 mod travel;
+mod trust;
 
 pub use auth::{KeyFrom, ProviderRow};
 pub use demo::{DEMO_TASK, Demo, TestRun};
@@ -47,9 +48,12 @@ pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::TrajectoryFile;
 pub use travel::{Difference, LiveReplay};
+pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
 
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
 pub use lathe_policy::{Each, LineDecision, visible};
 pub use lathe_views::{By, CacheMeter, CostReport, CostRow, Cursor, Projector, WireFrame, live_frame};
+pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
+pub use lathe_views::{By, CacheMeter, CostReport, CostRow};

@@ -6,9 +6,14 @@ use std::sync::Arc;
 use lathe_policy::{Gate, LineDecision, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
 use lathe_tools::Judge;
+use lathe_workspace::LocalFiles;
 
 use crate::error::HostError;
 use crate::session::Host;
+use crate::trust::text_of;
+
+/// The rules of a project. They need no trust, because they cannot loosen anything.
+const PROJECT_RULES: &str = ".lathe/policy.toml";
 
 /// Rules that can be tried on lines.
 pub struct PolicyCheck {
@@ -19,10 +24,11 @@ pub struct PolicyCheck {
 impl Host {
     /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
     pub fn policy_check(&self, rules: Option<&Path>) -> Result<PolicyCheck, HostError> {
-        let gate = Gate { headless: false, ..self.gate(&std::env::current_dir().unwrap_or_default()) };
+        let root = std::env::current_dir().unwrap_or_default();
+        let gate = Gate { headless: false, ..self.gate(&root) };
         let rules = match rules {
             Some(file) => with_file(Rulebook::empty(), file)?,
-            None => self.rulebook()?,
+            None => self.rulebook(&root)?,
         };
         Ok(PolicyCheck { gate, rules })
     }
@@ -36,14 +42,14 @@ impl Host {
     ) -> Result<Judge, HostError> {
         Ok(Judge {
             gate: self.gate(root),
-            rules: Arc::new(self.rulebook()?.knowing(commands)),
+            rules: Arc::new(self.rulebook(root)?.knowing(commands)),
             actor: if mode.is_some() { Actor::Model } else { Actor::Person },
             mode: mode.unwrap_or(Mode::Default),
         })
     }
 
-    /// The rules that hold on this machine.
-    pub(crate) fn rulebook(&self) -> Result<Rulebook, HostError> {
+    /// The rules that hold in a folder: the built-in ones, the user's, and the project's, which only tighten.
+    pub(crate) fn rulebook(&self, root: &Path) -> Result<Rulebook, HostError> {
         let mut files: Vec<_> = std::fs::read_dir(self.home().path().join("policy"))
             .into_iter()
             .flatten()
@@ -51,7 +57,14 @@ impl Host {
             .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
             .collect();
         files.sort();
-        files.iter().try_fold(Rulebook::builtin(), |rules, file| with_file(rules, file))
+        let rules = files.iter().try_fold(Rulebook::builtin(), |rules, file| with_file(rules, file))?;
+        let wrong = |reason: String| HostError::Policy(format!("{PROJECT_RULES}: {reason}"));
+        match text_of(&LocalFiles::new(root.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
+            Some(text) => rules
+                .with(Tier::Project, PROJECT_RULES, &text)
+                .map_err(|error| HostError::Policy(error.to_string())),
+            None => Ok(rules),
+        }
     }
 }
 

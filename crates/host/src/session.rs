@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_agent::{Actor, AgentError, Clock, LocalHandle, OpenReader, Setup, system_prompt};
+use lathe_agent::{Actor, AgentError, Clock, Facts, LocalHandle, OpenReader, Setup, system_prompt};
 use lathe_changes::{TrackerOptions, Watch};
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
@@ -30,6 +30,7 @@ use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
 use crate::models::{self, ModelRequest};
+use crate::trust::ProjectText;
 
 /// Where answers come from.
 #[derive(Debug, Clone)]
@@ -273,6 +274,7 @@ impl Host {
             .checked(extras.checks()?);
         // The tree is secured beside the first request.
         services.tracking.begin();
+        let project = project_texts(&extras.instructions, &redactor);
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
@@ -283,11 +285,11 @@ impl Host {
             toolbox: Arc::clone(&toolbox),
             gate: Gate { headless: attended != Attended::Person, ..self.gate(root) },
             remember: Arc::new(self.answers()),
-            rules: Arc::new(self.rulebook()?.knowing(toolbox.commands())),
+            rules: Arc::new(self.rulebook(root)?.knowing(toolbox.commands())),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
-            facts: Box::new(move || facts(&place, &shell, &memory)),
+            facts: Box::new(move || Facts { project: project.clone(), ..facts(&place, &shell, &memory) }),
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
@@ -351,7 +353,9 @@ impl Host {
                 "recorded".to_owned()
             }
         };
-        let system = system_prompt(toolset, &facts(&root, Path::new("/bin/bash"), &self.home.memory()));
+        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory());
+        let project = project_texts(&plan.extras.instructions, &secrets(None));
+        let system = system_prompt(toolset, &Facts { project, ..facts });
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
@@ -479,6 +483,11 @@ fn ready(
         ready.client = Arc::new(recording);
     }
     Ok(ready)
+}
+
+/// What a trusted project tells the model, secrets taken out: it is kept in the journal like all that the model sees.
+fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, String)> {
+    texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
 }
 
 /// Known secret values: the model's key, and variables that are named like secrets.

@@ -13,11 +13,13 @@ mod guard;
 mod line;
 mod places;
 mod rules;
+mod trust;
 
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;
 pub use line::{Each, LineDecision};
 pub use rules::{Call, Rulebook, Tier};
+pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
 
 pub use lathe_bash::visible;

@@ -1,0 +1,363 @@
+//! What a project brings along, and what of it a person trusts.
+//!
+//! Only files that are named here or in the project's configuration are read, each up to a size, and only regular files
+//! that really lie in the project: a pipe, a device or a link that leads out is said and left out. What is used later is
+//! what was read when the hash was taken, never the file again. The book of trust is one file for each folder, in
+//! Lathe's own folder, written whole under a lock, so that many processes at once lose nothing.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use lathe_policy::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
+use lathe_protocol::{Digest, Digesting};
+use lathe_workspace::{Files, LocalFiles, WorkspaceError};
+
+use crate::error::HostError;
+use crate::session::{Host, now, working_folder};
+
+/// Files of a project that speak to the model, in the order they are told.
+pub const INSTRUCTIONS: [&str; 4] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".lathe/instructions.md"];
+
+/// Bytes of one file of instructions that reach the model.
+pub(crate) const TOLD: usize = 32 * 1024;
+
+/// Largest text that is read: instructions, or a file of schemas.
+const LARGEST_TEXT: u64 = 1 << 20;
+
+/// Largest program whose content counts.
+const LARGEST_PROGRAM: u64 = 64 << 20;
+
+/// Words of a command that are looked for as files.
+const WORDS: usize = 64;
+
+/// An entry of a project's configuration that names a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectPart {
+    pub kind: ItemKind,
+    pub name: String,
+    /// The file it stands in, below the root.
+    pub path: PathBuf,
+    /// All that the file says about it, as JSON.
+    pub value: String,
+    pub command: String,
+    /// The file of schemas it names, below the root.
+    pub tools: Option<PathBuf>,
+}
+
+/// Instructions that are told to the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectText {
+    pub name: String,
+    pub text: String,
+}
+
+/// An item, how it stands, and what would be used of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Looked {
+    pub item: Item,
+    pub state: ItemState,
+    /// The instructions, or the file of schemas.
+    pub text: String,
+}
+
+/// What a project brings along.
+#[derive(Debug, Clone)]
+pub struct ProjectLook {
+    pub root: PathBuf,
+    pub items: Vec<Looked>,
+    /// What was trusted and is not there any more.
+    pub gone: Vec<Entry>,
+    /// What cannot be an item, and why.
+    pub unusable: Vec<String>,
+}
+
+impl ProjectLook {
+    /// Items that nobody has decided about as they are.
+    pub fn undecided(&self) -> impl Iterator<Item = &Looked> {
+        self.items.iter().filter(|looked| matches!(looked.state, ItemState::New | ItemState::Changed))
+    }
+
+    /// Items that are not used.
+    pub fn left_out(&self) -> impl Iterator<Item = &Looked> {
+        self.items.iter().filter(|looked| looked.state != ItemState::Trusted)
+    }
+
+    /// As if everything were trusted, without writing anything down.
+    pub fn all_trusted(mut self) -> Self {
+        self.items.iter_mut().for_each(|looked| looked.state = ItemState::Trusted);
+        self
+    }
+
+    /// What the model may be told.
+    pub fn instructions(&self) -> Vec<ProjectText> {
+        let used = self.items.iter().filter(|looked| {
+            looked.state == ItemState::Trusted && looked.item.kind == ItemKind::Instructions
+        });
+        used.map(|looked| ProjectText { name: looked.item.name.clone(), text: told(&looked.text) }).collect()
+    }
+
+    /// The trusted item of a kind and name.
+    pub fn trusted(&self, kind: ItemKind, name: &str) -> Option<&Looked> {
+        let is_it = |looked: &&Looked| looked.item.kind == kind && looked.item.name == name;
+        self.items.iter().find(is_it).filter(|looked| looked.state == ItemState::Trusted)
+    }
+}
+
+/// As much of a text as the model is told, and that it is cut if it is.
+fn told(text: &str) -> String {
+    match text.get(..text.floor_char_boundary(TOLD)) {
+        Some(head) if head.len() < text.len() => {
+            format!("{head}\n[cut: the file has {} bytes, {} are shown]", text.len(), head.len())
+        }
+        Some(_) | None => text.to_owned(),
+    }
+}
+
+impl Host {
+    /// Looks at what a project brings along. `parts` are those of its configuration.
+    pub fn look_at_project(&self, folder: &Path, parts: &[ProjectPart]) -> Result<ProjectLook, HostError> {
+        let root = working_folder(folder)?;
+        let files = LocalFiles::new(root.clone());
+        let mut look =
+            ProjectLook { root: root.clone(), items: Vec::new(), gone: Vec::new(), unusable: Vec::new() };
+        for name in INSTRUCTIONS {
+            match text_of(&files, Path::new(name)) {
+                Ok(Some(text)) if text.trim().is_empty() => {}
+                Ok(Some(text)) => look.add_instructions(name, text),
+                Ok(None) => {}
+                Err(reason) => look.unusable.push(format!("{name}: {reason}")),
+            }
+        }
+        for part in parts {
+            match of_part(&files, part) {
+                Ok(looked) => look.items.push(looked),
+                Err(reason) => {
+                    look.unusable.push(format!("{} `{}`: {reason}", part.kind.word(), part.name));
+                }
+            }
+        }
+        let book = self.trust_book(&root)?;
+        for looked in &mut look.items {
+            looked.state = book.state(&looked.item);
+        }
+        let items: Vec<Item> = look.items.iter().map(|looked| looked.item.clone()).collect();
+        look.gone = book.gone(&items).into_iter().cloned().collect();
+        Ok(look)
+    }
+
+    /// Writes down what a person said about items as they were looked at.
+    pub fn say_of_items<'a>(
+        &self,
+        root: &Path,
+        items: impl IntoIterator<Item = &'a Looked>,
+        said: Said,
+    ) -> Result<(), HostError> {
+        let (by, at) = (user(), now().to_string());
+        self.change_book(root, |book| {
+            for looked in items {
+                book.say(&looked.item, said, &by, &at);
+            }
+        })
+    }
+
+    /// Forgets everything that was said about a folder; how many items that were. The folder need not be there any more.
+    pub fn distrust(&self, folder: &Path) -> Result<usize, HostError> {
+        let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let root = folder.canonicalize().unwrap_or(absolute);
+        let path = self.book_path(&root);
+        let _lock = self.lock_books()?;
+        let count = match read_book(&path) {
+            Ok(None) => return Err(HostError::NotTrusted(root)),
+            Ok(Some(book)) => book.entries.len(),
+            // A book that cannot be read is not trusted either, and this is the way to be rid of it.
+            Err(_) => 0,
+        };
+        std::fs::remove_file(&path).map_err(|error| wrong(&path, &error.to_string()))?;
+        Ok(count)
+    }
+
+    /// The folders something was said about, with how many items are trusted there.
+    pub fn trusted_folders(&self) -> Vec<(PathBuf, usize)> {
+        let books = std::fs::read_dir(self.books()).into_iter().flatten().flatten();
+        let read = books.filter_map(|entry| read_book(&entry.path()).ok().flatten());
+        let mut folders: Vec<(PathBuf, usize)> = read
+            .map(|book| {
+                let trusted = book.entries.iter().filter(|entry| entry.said == Said::Trusted).count();
+                (book.root, trusted)
+            })
+            .collect();
+        folders.sort();
+        folders
+    }
+
+    fn books(&self) -> PathBuf {
+        self.home().path().join("trust")
+    }
+
+    /// Named by the bytes of the path, which need not be text.
+    fn book_path(&self, root: &Path) -> PathBuf {
+        let name = Digest::of(root.as_os_str().as_bytes());
+        self.books().join(format!("{name}.json"))
+    }
+
+    fn trust_book(&self, root: &Path) -> Result<TrustBook, HostError> {
+        let path = self.book_path(root);
+        match read_book(&path) {
+            Ok(Some(book)) if book.is_of(root) => Ok(book),
+            Ok(_) => Ok(TrustBook::new(root)),
+            Err(reason) => Err(wrong(&path, &reason)),
+        }
+    }
+
+    fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustBook)) -> Result<(), HostError> {
+        let path = self.book_path(root);
+        let _lock = self.lock_books()?;
+        let mut book = self.trust_book(root)?;
+        change(&mut book);
+        let text = serde_json::to_string_pretty(&book).map_err(|error| wrong(&path, &error.to_string()))?;
+        let written = || -> std::io::Result<()> {
+            // For this user only; nobody ever reads half of it.
+            let mut file = tempfile::NamedTempFile::new_in(self.books())?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            File::open(self.books())?.sync_all()
+        };
+        written().map_err(|error| wrong(&path, &error.to_string()))
+    }
+
+    /// One writer at a time. The lock is the kernel's, so a process that dies leaves none behind.
+    fn lock_books(&self) -> Result<File, HostError> {
+        let folder = self.books();
+        let failed = |error: std::io::Error| wrong(&folder, &error.to_string());
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&folder).map_err(failed)?;
+        let mut options = File::options();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.create(true).append(true).open(folder.join("lock")).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(file)
+    }
+}
+
+impl ProjectLook {
+    /// A file that says what an earlier one says, as a link to it does, is told once.
+    fn add_instructions(&mut self, name: &str, text: String) {
+        let hash = Digest::of(text.as_bytes());
+        if self.items.iter().any(|looked| looked.item.hash == hash) {
+            return;
+        }
+        let item = Item {
+            kind: ItemKind::Instructions,
+            name: name.to_owned(),
+            path: name.into(),
+            hash,
+            shows: told(&text),
+        };
+        self.items.push(Looked { item, state: ItemState::New, text });
+    }
+}
+
+fn of_part(files: &LocalFiles, part: &ProjectPart) -> Result<Looked, String> {
+    let mut counted = Digesting::default();
+    let mut count = |bytes: &[u8]| {
+        counted.add(&(bytes.len() as u64).to_be_bytes());
+        counted.add(bytes);
+    };
+    count(part.value.as_bytes());
+    let mut shows = part.value.clone();
+    let mut text = String::new();
+    if let Some(tools) = &part.tools {
+        text = text_of(files, tools)?.ok_or_else(|| format!("{} is not there", tools.display()))?;
+        count(text.as_bytes());
+        shows.push_str(&format!("\n{}:\n{text}", tools.display()));
+    }
+    for (name, digest) in programs(files, &part.command)? {
+        count(name.as_bytes());
+        count(digest.as_str().as_bytes());
+        shows.push_str(&format!("\n{name}: {}", digest.short()));
+    }
+    let (kind, name, path) = (part.kind, part.name.clone(), part.path.clone());
+    let item = Item { kind, name, path, hash: counted.done(), shows };
+    Ok(Looked { item, state: ItemState::New, text })
+}
+
+/// The files of the project that the words of a command name, each with its content: whoever trusts `sh check.sh` trusts
+/// what is in `check.sh`.
+fn programs(files: &LocalFiles, command: &str) -> Result<Vec<(String, Digest)>, String> {
+    let is_between = |c: char| c.is_whitespace() || "'\"`;|&()<>={}$,".contains(c);
+    let mut words: Vec<&str> = command.split(is_between).filter(|word| !word.is_empty()).collect();
+    words.sort_unstable();
+    words.dedup();
+    if words.len() > WORDS {
+        return Err(format!("its command has more than {WORDS} words"));
+    }
+    let mut found = Vec::new();
+    for word in words {
+        // What is no file of the project is none of its content.
+        let Ok(file) = files.open_local(Path::new(word)) else { continue };
+        let (mut digesting, mut source) = (Digesting::default(), file.take(LARGEST_PROGRAM + 1));
+        let (mut buffer, mut size) = (vec![0; 64 * 1024], 0);
+        loop {
+            let read = source.read(&mut buffer).map_err(|error| format!("{word}: {error}"))?;
+            if read == 0 {
+                break;
+            }
+            size += read as u64;
+            digesting.add(buffer.get(..read).unwrap_or_default());
+        }
+        if size > LARGEST_PROGRAM {
+            return Err(format!("{word} is larger than {} MiB", LARGEST_PROGRAM >> 20));
+        }
+        found.push((word.to_owned(), digesting.done()));
+    }
+    Ok(found)
+}
+
+/// The text of a regular file of the project; nothing if there is none of this name.
+pub(crate) fn text_of(files: &LocalFiles, path: &Path) -> Result<Option<String>, String> {
+    let file = match files.open_local(path) {
+        Ok(file) => file,
+        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let mut bytes = Vec::new();
+    file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > LARGEST_TEXT {
+        return Err(format!("it is larger than {} KiB", LARGEST_TEXT >> 10));
+    }
+    if bytes.contains(&0) {
+        return Err("it is not text".to_owned());
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+fn is_absent(error: &WorkspaceError) -> bool {
+    let is_no_folder = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotADirectory;
+    matches!(error, WorkspaceError::NotFound(_))
+        || matches!(error, WorkspaceError::Io { source, .. } if is_no_folder(source))
+}
+
+fn read_book(path: &Path) -> Result<Option<TrustBook>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn wrong(path: &Path, reason: &str) -> HostError {
+    HostError::Trust { path: path.to_owned(), reason: reason.to_owned() }
+}
+
+/// Who decides, for the book.
+fn user() -> String {
+    let id = nix::unistd::getuid();
+    match nix::unistd::User::from_uid(id) {
+        Ok(Some(user)) => user.name,
+        Ok(None) | Err(_) => id.to_string(),
+    }
+}
