@@ -118,12 +118,17 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe serve                         this folder, on 127.0.0.1:8090\n  lathe serve --root ~/code --open\n  lathe serve token add ci --role operator"
     )]
     Serve(crate::serve::ServeArgs),
+    /// Which instructions and programs of a project are used
+    #[command(
+        after_help = "Examples:\n  lathe trust list\n  lathe trust add\n  lathe trust remove ~/src/theirs"
+    )]
+    Trust(crate::trust::TrustArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
-    Cost(CostArgs),
+    Cost(crate::upkeep::CostArgs),
     /// Remove old sessions and what nothing needs any more
     #[command(after_help = "Examples:\n  lathe gc --dry-run\n  lathe gc --days 30")]
-    Gc(GcArgs),
+    Gc(crate::upkeep::GcArgs),
     /// Look at the configuration
     #[command(
         after_help = "Examples:\n  lathe config show        every value and where it comes from\n  lathe config check       only what is wrong\n  lathe config reference   every key there is"
@@ -234,6 +239,8 @@ pub(crate) struct RunArgs {
     /// Print the first request and its size instead of sending it
     #[arg(long)]
     pub(crate) show_request: bool,
+    #[command(flatten)]
+    pub(crate) trust: crate::trust::TrustFlag,
 }
 
 #[derive(Args)]
@@ -264,6 +271,8 @@ pub(crate) struct InteractiveArgs {
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) trust: crate::trust::TrustFlag,
 }
 
 #[derive(Args)]
@@ -328,6 +337,8 @@ pub(crate) struct ResumeArgs {
     /// What is printed
     #[arg(long, value_enum, default_value_t = OutputArg::Text)]
     pub(crate) output: OutputArg,
+    #[command(flatten)]
+    pub(crate) trust: crate::trust::TrustFlag,
 }
 
 #[derive(Args)]
@@ -379,6 +390,8 @@ pub(crate) struct ToolsArgs {
     /// As the model is told, in JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) trust: crate::trust::TrustFlag,
 }
 
 #[derive(Args)]
@@ -418,6 +431,8 @@ pub(crate) struct ToolRunArgs {
     /// Run what this file makes of the text the call proposes
     #[arg(long, value_name = "FILE")]
     pub(crate) proposed: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: crate::trust::TrustFlag,
 }
 
 #[derive(Args)]
@@ -549,34 +564,4 @@ pub(crate) enum FormatArg {
     Trajectory,
     /// One page that needs nothing else
     Html,
-}
-
-#[derive(Args)]
-pub(crate) struct CostArgs {
-    /// How to group
-    #[arg(long, value_enum, default_value_t = ByArg::Day)]
-    pub(crate) by: ByArg,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ByArg {
-    Day,
-    Model,
-    Repo,
-}
-
-#[derive(Args)]
-pub(crate) struct GcArgs {
-    /// Remove sessions that nobody touched for this many days
-    #[arg(long, value_name = "N", default_value_t = 90)]
-    pub(crate) days: u64,
-    /// Only say what would be removed
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }

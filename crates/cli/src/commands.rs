@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
-use crate::settings::Given;
+use crate::settings::{Given, Place};
 use crate::term::{self, Paint};
 use crate::{interactive, models, rewind, run, settings, show, travel, upkeep};
 
@@ -39,6 +39,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Graph(args) => crate::graph::graph(&host, &args),
         Command::Policy(args) => crate::policy::policy(&host, &args),
         Command::Serve(args) => crate::serve::serve(host.home().clone(), args).await,
+        Command::Trust(args) => crate::trust::trust(&host, &args),
         Command::Cost(args) => upkeep::cost(&host, &args),
         Command::Gc(args) => upkeep::gc(&host, &args),
         Command::Config(args) => match args.command {
@@ -64,12 +65,14 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
 
 async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
     let given = Given { toolset: args.toolset, ..Given::default() };
-    let config = match settings::settings(host, Path::new("."), args.config_file.as_deref(), &given) {
-        Ok(config) => config,
+    let here = Place { folder: Path::new("."), file: args.config_file.as_deref() };
+    let settled = match settings::settle(host, here, &given, args.trust.telling()) {
+        Ok(settled) => settled,
         Err(exit) => return exit,
     };
-    let toolset = settings::toolset(&config).unwrap_or(Toolset::Lathe);
-    let (choice, extras) = (settings::tool_choice(&config.settings), settings::extras(&config.settings));
+    let (config, extras) = (&settled.config, settled.extras());
+    let toolset = settings::toolset(config).unwrap_or(Toolset::Lathe);
+    let choice = settings::tool_choice(&config.settings);
     let specs = match host.tools(toolset, Path::new("."), choice, &extras).await {
         Ok(specs) => specs,
         Err(error) => return Exit::host(&error),
@@ -90,8 +93,9 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
 }
 
 async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
-    let config = match settings::settings(host, &args.working_dir, None, &Given::default()) {
-        Ok(config) => config,
+    let place = Place { folder: &args.working_dir, file: None };
+    let settled = match settings::settle(host, place, &Given::default(), args.trust.telling()) {
+        Ok(settled) => settled,
         Err(exit) => return exit,
     };
     let proposed = match args.proposed.as_ref().map(std::fs::read_to_string).transpose() {
@@ -104,9 +108,9 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         arguments: args.json,
         toolset: args.toolset.map(Into::into),
         mode: args.mode.map(Into::into),
+        extras: settled.extras(),
         folder: args.working_dir,
         cancel: cancel.clone(),
-        extras: settings::extras(&config.settings),
     };
     if args.preview {
         return tool_preview(host, run).await;

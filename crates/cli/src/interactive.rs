@@ -12,7 +12,7 @@ use crate::drive::{Performed, close, finish_trajectory, perform};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
-use crate::settings::{Given, absolute, extras, limits, settings, source, tool_choice, toolset};
+use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -25,10 +25,12 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         trajectory: args.trajectory_file.as_deref(),
         ..Given::default()
     };
-    let config = match settings(host, &args.working_dir, args.config_file.as_deref(), &given) {
-        Ok(config) => config,
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let settled = match settle(host, place, &given, args.trust.asking()) {
+        Ok(settled) => settled,
         Err(exit) => return exit,
     };
+    let config = &settled.config;
     // A pipe can answer the model, but leave is given by somebody who sees what is asked.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {
         (Attended::Person, ModeFrom::Asked)
@@ -39,7 +41,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode: config.settings.run.mode.unwrap_or(Mode::Default),
-        toolset: toolset(&config),
+        toolset: toolset(config),
         limits: limits(&config.settings),
         patch: None,
         // A conversation: an answer without calls ends the turn.
@@ -47,7 +49,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended,
-        extras: extras(&config.settings),
+        extras: settled.extras(),
     };
     let session = match host.start(plan).await {
         Ok(session) => session,

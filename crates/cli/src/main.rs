@@ -21,6 +21,7 @@ mod show;
 mod task;
 mod term;
 mod travel;
+mod trust;
 mod upkeep;
 mod words;
 

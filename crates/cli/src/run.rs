@@ -10,7 +10,7 @@ use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, absolute, extras, limits, settings, source, tool_choice, toolset};
+use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
 use crate::task::{self, TaskInput};
 use crate::term;
 use crate::words::Say;
@@ -32,10 +32,12 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         patch_path: args.patch_path.as_deref(),
         trajectory: args.trajectory_file.as_deref(),
     };
-    let config = match settings(host, &args.working_dir, args.config_file.as_deref(), &given) {
-        Ok(config) => config,
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let settled = match settle(host, place, &given, args.trust.asking()) {
+        Ok(settled) => settled,
         Err(exit) => return exit,
     };
+    let config = &settled.config;
     let run = &config.settings.run;
     let wants_patch = run.must_patch || run.patch_path.is_some() || args.base_commit.is_some();
     // Without a sandbox nothing is changed unless somebody said so. The flag says so; a file that asks for a patch does not.
@@ -48,14 +50,14 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode,
-        toolset: toolset(&config),
+        toolset: toolset(config),
         limits: limits(&config.settings),
         ending: EndingRule::Remind,
         patch: wants_patch.then(|| PatchRule { must: run.must_patch, base: args.base_commit.clone() }),
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended: Attended::Nobody,
-        extras: extras(&config.settings),
+        extras: settled.extras(),
     };
     if args.show_request {
         return show_request(host, &plan, &task).await;
@@ -94,11 +96,23 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         limits: Some(&args.limits),
         ..Given::default()
     };
+    // Words in the place of an id are a task for the newest session.
+    let (id, task) = match (args.id, args.task) {
+        (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
+        (id, task) => (id, task),
+    };
+    let found = host.find(id.as_deref()).and_then(|id| Ok((host.workspace(&id)?, id)));
+    let (folder, id) = match found {
+        Ok(found) => found,
+        Err(error) => return Exit::host(&error),
+    };
     // Who is asked may come from the environment; what a session is set to is in the session.
-    let config = match settings(host, Path::new("."), None, &given) {
-        Ok(config) => config,
+    let place = Place { folder: &folder, file: None };
+    let settled = match settle(host, place, &given, args.trust.asking()) {
+        Ok(settled) => settled,
         Err(exit) => return exit,
     };
+    let config = &settled.config;
     let overrides = Overrides {
         source: source(&args.model, &config.settings),
         mode: args.mode.map(Mode::from),
@@ -106,22 +120,13 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         budget: limits(&config.settings).budget,
         record: args.model.record,
         attended: Attended::Nobody,
-        extras: extras(&config.settings),
+        extras: settled.extras(),
     };
     let files = Files {
         patch: args.patch_path.as_deref().map(absolute),
         trajectory: args.trajectory_file.as_deref().map(absolute),
     };
-    // Words in the place of an id are a task for the newest session.
-    let (id, task) = match (args.id, args.task) {
-        (Some(words), None) if words.trim().contains(' ') => (None, Some(words)),
-        (id, task) => (id, task),
-    };
-    let opened = async {
-        let id = host.find(id.as_deref())?;
-        host.resume(&id, overrides).await
-    };
-    let session = match opened.await {
+    let session = match host.resume(&id, overrides).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, FieldSection, Flag, Inputs, Settings, Source, load, trae_show_config,
+    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
-use lathe_host::{Discovery, Extras, FieldDomain, Host, ModelRequest, ModelSource, Pace, Strictness};
+use lathe_host::{
+    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, ModelRequest, ModelSource, Pace, ProjectLook,
+    Strictness,
+};
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
 
@@ -13,6 +16,7 @@ use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg
 use crate::exit::Exit;
 use crate::models::{self, LimitArgs};
 use crate::term;
+use crate::trust::{self, Asking, PROJECT_FILE};
 
 /// What of the command line is settings.
 #[derive(Default)]
@@ -54,14 +58,74 @@ impl Given<'_> {
     }
 }
 
-/// Reads everything there is to read for a folder. Warnings go to standard error; errors end the program.
+/// Where settings are looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) folder: &'a Path,
+    /// What `--config-file` names.
+    pub(crate) file: Option<&'a Path>,
+}
+
+/// Settings, with what of the project's own words and programs may be used.
+pub(crate) struct Settled {
+    pub(crate) config: Config,
+    /// None where there is no folder to look at.
+    look: Option<ProjectLook>,
+}
+
+/// Reads everything there is to read for a folder, for what uses nothing of a project's that needs trust.
 pub(crate) fn settings(
     host: &Host,
     folder: &Path,
     file: Option<&Path>,
     given: &Given<'_>,
 ) -> Result<Config, Exit> {
-    match read_settings(host, folder, file, given.flags()) {
+    settle(host, Place { folder, file }, given, Asking::Tell).map(|settled| settled.config)
+}
+
+/// Reads everything there is to read for a folder and finds out what of the project's is trusted. Warnings go to standard
+/// error; errors end the program.
+pub(crate) fn settle(
+    host: &Host,
+    place: Place<'_>,
+    given: &Given<'_>,
+    asking: Asking,
+) -> Result<Settled, Exit> {
+    let first = load_from(host, place, given, &[]);
+    let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
+    let look = match trust::look_at(host, place.folder, &parts) {
+        Ok(look) => Some(trust::decide(host, look, asking).map_err(|error| Exit::host(&error))?),
+        // Whoever works there will say so.
+        Err(HostError::Folder { .. }) => None,
+        Err(error) => return Err(Exit::host(&error)),
+    };
+    let is_trusted =
+        |part: &Part| look.as_ref().is_some_and(|look| look.trusted(trust::kind(part), &part.name).is_some());
+    let trusted: Vec<Part> = parts.into_iter().filter(is_trusted).collect();
+    // What was looked at is what is loaded: an entry that changed meanwhile is another one.
+    let loaded = if trusted.is_empty() { first } else { load_from(host, place, given, &trusted) };
+    said(loaded).map(|config| Settled { config, look })
+}
+
+fn load_from(
+    host: &Host,
+    place: Place<'_>,
+    given: &Given<'_>,
+    trusted: &[Part],
+) -> Result<Config, ConfigErrors> {
+    load(Inputs {
+        user_file: Some(host.home().path().join("config.toml")),
+        project_file: Some(place.folder.join(PROJECT_FILE)),
+        config_file: place.file.map(Path::to_owned),
+        trae_file: Some(place.folder.join("trae_config.yaml")),
+        trusted,
+        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        flags: given.flags(),
+    })
+}
+
+fn said(loaded: Result<Config, ConfigErrors>) -> Result<Config, Exit> {
+    match loaded {
         Ok(config) => {
             for warning in &config.warnings {
                 term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
@@ -123,9 +187,35 @@ pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
     }
 }
 
-/// The programs the user named.
-pub(crate) fn extras(settings: &Settings) -> Extras {
+impl Settled {
+    /// What the user's own files name, and what is trusted of the project's.
+    pub(crate) fn extras(&self) -> Extras {
+        let mut extras = extras(&self.config.settings);
+        let Some(look) = &self.look else { return extras };
+        extras.instructions = look.instructions();
+        for field in &mut extras.fields {
+            if let Some(looked) = look.trusted(ItemKind::Field, &field.name)
+                && self.is_projects(&field.name)
+            {
+                field.schemas = Some(looked.text.clone());
+                field.tools = look.root.join(&field.tools);
+            }
+        }
+        extras
+    }
+
+    /// Whether a domain stands in the project's file and not in the user's.
+    fn is_projects(&self, domain: &str) -> bool {
+        let keys = [format!("field.{domain}."), format!("field.{domain:?}.")];
+        self.config.origins.iter().any(|(key, origin)| {
+            matches!(origin.source, Source::Project(_)) && keys.iter().any(|table| key.starts_with(table))
+        })
+    }
+}
+
+fn extras(settings: &Settings) -> Extras {
     Extras {
+        instructions: Vec::new(),
         checks: settings.check.clone().into_iter().collect(),
         check_seconds: settings.run.check_seconds,
         discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
@@ -142,6 +232,7 @@ fn field((name, section): (&String, &FieldSection)) -> FieldDomain {
         name: name.clone(),
         about: section.about.clone(),
         tools: section.tools.clone(),
+        schemas: None,
         command: section.command.clone(),
         seconds: section.seconds,
     }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::ModeArg;
 use crate::exit::Exit;
-use crate::settings::{self, Given};
+use crate::settings::{self, Given, Place};
 use crate::term;
 
 #[derive(Args)]
@@ -33,19 +33,18 @@ pub(crate) struct ShellArgs {
     /// The configuration file
     #[arg(long, value_name = "FILE")]
     config_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: crate::trust::TrustFlag,
 }
 
 pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
-    let config =
-        match settings::settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
-            Ok(config) => config,
-            Err(exit) => return exit,
-        };
-    let run = ShellRun {
-        folder: args.working_dir,
-        mode: args.mode.map(Into::into),
-        extras: settings::extras(&config.settings),
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let settled = match settings::settle(host, place, &Given::default(), args.trust.asking()) {
+        Ok(settled) => settled,
+        Err(exit) => return exit,
     };
+    let extras = settled.extras();
+    let run = ShellRun { folder: args.working_dir, mode: args.mode.map(Into::into), extras };
     let mut shell = match host.open_shell(run).await {
         Ok(shell) => shell,
         Err(error) => return Exit::host(&error),

@@ -2,13 +2,43 @@
 
 use std::time::Duration;
 
+use clap::{Args, ValueEnum};
 use lathe_host::{By, CostRow, Host};
 use lathe_protocol::Usage;
 use serde_json::json;
 
-use crate::args::{ByArg, CostArgs, GcArgs};
 use crate::exit::Exit;
 use crate::term;
+
+#[derive(Args)]
+pub(crate) struct CostArgs {
+    /// How to group
+    #[arg(long, value_enum, default_value_t = ByArg::Day)]
+    pub(crate) by: ByArg,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ByArg {
+    Day,
+    Model,
+    Repo,
+}
+
+#[derive(Args)]
+pub(crate) struct GcArgs {
+    /// Remove sessions that nobody touched for this many days
+    #[arg(long, value_name = "N", default_value_t = 90)]
+    pub(crate) days: u64,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 pub(crate) fn cost(host: &Host, args: &CostArgs) -> Exit {
     let report = match host.cost() {

@@ -112,6 +112,12 @@ messages! {
     AskApproval: "[y]es once, [s]ession, [a]lways, [n]o (a reason may follow)", "[y] 仅此一次，[s] 本次会话，[a] 始终，[n] 拒绝（可附理由）";
     AskOnce: "[y]es once, [n]o (a reason may follow)", "[y] 仅此一次，[n] 拒绝（可附理由）";
     Remembered: "session and always would allow", "s 与 a 将允许";
+    NotTrusted: "not used until you trust it", "在你信任之前不会使用";
+    SeeAndTrust: "See it and trust it", "查看并信任";
+    ThisOnce: "this once", "仅此一次";
+    TrustThese: "This project brings along what would be told to the model or run. Trust it?", "该项目带有将告知模型或被执行的内容。是否信任？";
+    AskTrust: "[y]es, [o]nce, [n]o, [s]how all", "[y] 信任，[o] 仅此一次，[n] 不信任，[s] 全部显示";
+    AskTrustThese: "Trust these? [y]es, [n]o", "信任这些？[y] 是，[n] 否";
     OnceMoreToLeave: "Ctrl-C once more leaves; so does `exit`", "再按一次 Ctrl-C 退出，也可输入 exit";
     Goodbye: "Goodbye!", "再见！";
     InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::nearest::nearest;
+use crate::part::Part;
 use crate::problem::{Fault, Origin, Problem, Source};
 use crate::schema::{Field, Shape, fields, fixed_keys};
 use crate::tree::{Entry, Node, Path, Value, spell, under};
@@ -28,25 +29,38 @@ pub(crate) enum Reading {
 }
 
 /// Whom a tree speaks for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
+#[derive(Clone, Copy)]
+pub(crate) enum Speaker<'a> {
     User,
-    /// Not everything may be said; the text tells what to do instead.
-    Project(&'static str),
+    /// Not everything may be said.
+    Project {
+        /// What to do instead.
+        instead: &'static str,
+        /// Entries that may be said all the same.
+        trusted: &'a [Part],
+    },
+}
+
+impl Speaker<'_> {
+    pub(crate) fn is_user(self) -> bool {
+        matches!(self, Speaker::User)
+    }
 }
 
 pub(crate) struct Checked {
     pub(crate) leaves: Leaves,
     pub(crate) problems: Vec<Problem>,
+    /// Entries that count with trust only.
+    pub(crate) parts: Vec<Part>,
 }
 
-pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Speaker) -> Checked {
+pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Speaker<'_>) -> Checked {
     let mut checker = Checker {
         source,
         reading,
         speaker,
         path: Vec::new(),
-        checked: Checked { leaves: Leaves::new(), problems: Vec::new() },
+        checked: Checked { leaves: Leaves::new(), problems: Vec::new(), parts: Vec::new() },
     };
     match &tree.value {
         Value::Table(entries) => checker.table(entries, fields(), ""),
@@ -59,7 +73,7 @@ pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Spe
 struct Checker<'a> {
     source: &'a Source,
     reading: Reading,
-    speaker: Speaker,
+    speaker: Speaker<'a>,
     path: Path,
     checked: Checked,
 }
@@ -74,12 +88,36 @@ impl Checker<'_> {
                 self.problem(Fault::UnknownKey { key, meant }, entry.line);
                 continue;
             };
-            if let (Speaker::Project(instead), Some(reason)) = (self.speaker, &field.user_only) {
+            if let (Speaker::Project { instead, trusted }, Some(reason)) = (self.speaker, &field.user_only) {
+                if let (true, Shape::Map(values), Value::Table(entries)) =
+                    (field.by_trust, &field.shape, &entry.node.value)
+                {
+                    self.by_trust(&entry.key, entries, values, trusted);
+                    continue;
+                }
                 let reason = format!("{reason}; {instead}");
                 self.problem(Fault::Refused { key, reason }, entry.line);
                 continue;
             }
             self.value(entry, &field.shape, &key);
+        }
+    }
+
+    /// Entries of a project's file, of which only the trusted ones count.
+    fn by_trust(&mut self, table: &str, entries: &[Entry], values: &'static Shape, trusted: &[Part]) {
+        for entry in entries {
+            let part = Part {
+                table: table.to_owned(),
+                name: entry.key.clone(),
+                value: entry.node.to_json(),
+                line: entry.line,
+            };
+            if trusted.iter().any(|known| known.is_same(&part)) {
+                self.path.push(table.to_owned());
+                self.value(entry, values, &spelled(entry, table));
+                self.path.pop();
+            }
+            self.checked.parts.push(part);
         }
     }
 

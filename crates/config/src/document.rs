@@ -10,9 +10,10 @@ Values come from, the highest first: the command line, the environment, the proj
 and the defaults below. `lathe config show` prints each value with its source.
 
 A project may not choose where code and keys are sent, what is started, which file is written, or how
-much is allowed: such keys in a project's file are ignored with a warning. A Trae file counts as your
-own only when you name it (`--config-file` or `TRAE_CONFIG_FILE`) or trust its folder; else it counts
-as the project's. A `.env` is never read.
+much is allowed: such keys in a project's file are ignored with a warning, trusted or not. Its `[check]` and
+`[field.NAME]` count entry by entry once you trust them as they are (`lathe trust add`). A Trae file counts
+as your own only when you name it (`--config-file` or `TRAE_CONFIG_FILE`); else it counts as the project's.
+A `.env` is never read.
 
 An unknown key or a wrong value in a file of ours is an error that names file and line; in a Trae file
 it is a warning.
@@ -24,7 +25,7 @@ pub fn documentation() -> String {
     let (tables, loose): (Vec<&Field>, Vec<&Field>) =
         fields().iter().partition(|field| is_table(&field.shape));
     text.push_str("\n## Keys outside any table\n\n");
-    rows(&mut text, "", loose.into_iter(), None);
+    rows(&mut text, "", loose.into_iter(), None, false);
     for field in tables {
         section(&mut text, field);
     }
@@ -48,9 +49,7 @@ fn section(text: &mut String, field: &Field) {
             | Shape::List(_)
             | Shape::Map(_) => {
                 text.push_str(&format!("\n## `[{}]`\n\n{}\n\n", field.key, field.doc));
-                if let Some(reason) = &field.user_only {
-                    text.push_str(&format!("Only you may set these: {reason}.\n\n"));
-                }
+                text.push_str(&who(field));
                 text.push_str(&format!("Every value is {}.\n", kind(values)));
                 return;
             }
@@ -58,10 +57,19 @@ fn section(text: &mut String, field: &Field) {
         _ => return,
     };
     text.push_str(&format!("\n## `[{header}]`\n\n{}\n\n", field.doc));
-    if let Some(reason) = &field.user_only {
-        text.push_str(&format!("Only you may set these: {reason}.\n\n"));
+    text.push_str(&who(field));
+    rows(text, &header, fields.iter(), field.user_only.as_ref(), field.by_trust);
+}
+
+/// Who may set a table, where that is not everybody.
+fn who(field: &Field) -> String {
+    match (&field.user_only, field.by_trust) {
+        (None, _) => String::new(),
+        (Some(reason), false) => format!("Only you may set these: {reason}.\n\n"),
+        (Some(reason), true) => format!(
+            "You may set these, and a project may with your trust in each entry (`lathe trust`): {reason} by itself.\n\n"
+        ),
     }
-    rows(text, &header, fields.iter(), field.user_only.as_ref());
 }
 
 fn rows<'a>(
@@ -69,6 +77,7 @@ fn rows<'a>(
     table: &str,
     fields: impl Iterator<Item = &'a Field>,
     user_only: Option<&String>,
+    by_trust: bool,
 ) {
     text.push_str("| key | type | default | set by | variable | meaning |\n|---|---|---|---|---|---|\n");
     for field in fields {
@@ -79,6 +88,7 @@ fn rows<'a>(
             None => "none".to_owned(),
         };
         let by = match user_only.or(field.user_only.as_ref()) {
+            Some(_) if by_trust => "you, project by trust",
             Some(_) => "you",
             None => "you, project",
         };

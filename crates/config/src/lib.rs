@@ -6,7 +6,8 @@
 //! the project's file, that before the user's, and each value keeps its [`Origin`].
 //!
 //! Two things are not a matter of precedence. A project may not choose where code and keys are sent,
-//! what is started, what is written to, or how much is allowed: such keys are ignored with a warning.
+//! what is started, what is written to, or how much is allowed: such keys are ignored with a warning. A few
+//! of what is started it may name, entry by entry, once the user trusts the entry as it is: a [`Part`].
 //! And a key belongs to its provider: when a higher layer chooses another provider, the address and
 //! key that a file gave for the former one are dropped rather than sent to the wrong place.
 //!
@@ -20,6 +21,7 @@ mod format;
 mod load;
 mod merge;
 mod nearest;
+mod part;
 mod problem;
 mod schema;
 mod secret;
@@ -30,6 +32,7 @@ mod tree;
 
 pub use document::documentation;
 pub use load::{Config, Flag, Inputs, load};
+pub use part::{Part, project_parts};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;
 pub use sections::{

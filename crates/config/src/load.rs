@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use crate::check::{Checked, Leaves, Reading, Speaker, check};
 use crate::format::{Misread, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, merge, object, origins};
+use crate::part::Part;
 use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
 use crate::schema::fixed_keys;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
-use crate::tree::{Entry, Node};
+use crate::tree::{Entry, Node, under};
 
 const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
-const FOR_A_TRAE_FILE: &str = "name this file with --config-file, or trust the folder";
+const FOR_A_TRAE_FILE: &str = "name this file with --config-file";
 
 /// What there is to read. A file that is named here need not exist, except `config_file`.
 pub struct Inputs<'a> {
@@ -25,10 +26,10 @@ pub struct Inputs<'a> {
     pub project_file: Option<PathBuf>,
     /// What `--config-file` names: a Trae file, or one of ours if it ends in `.toml`.
     pub config_file: Option<PathBuf>,
-    /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder.
+    /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder. It counts as the project's.
     pub trae_file: Option<PathBuf>,
-    /// Whether the folder of `trae_file` is trusted. If not, that file counts as the project's.
-    pub trusted_folder: bool,
+    /// Entries of the project's file that the user trusts.
+    pub trusted: &'a [Part],
     pub env: &'a dyn Fn(&str) -> Option<String>,
     pub flags: Vec<Flag>,
 }
@@ -54,6 +55,8 @@ pub struct Config {
     /// By the whole key, such as `model.name`, for every value there is, defaults included.
     pub origins: BTreeMap<String, Origin>,
     pub warnings: Vec<Problem>,
+    /// Entries of the project's file that count with trust only, trusted or not.
+    pub parts: Vec<Part>,
 }
 
 /// Reads and merges everything. All errors are told at once.
@@ -66,7 +69,8 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     if let Some(path) = &inputs.project_file
         && !same_file(path, inputs.user_file.as_deref())
     {
-        let speaker = Speaker::Project(FOR_A_PROJECT);
+        let free = loader.not_the_users(path, inputs.trusted);
+        let speaker = Speaker::Project { instead: FOR_A_PROJECT, trusted: &free };
         loader.own_file(path, Source::Project(path.clone()), speaker);
     }
     loader.variables(inputs.env);
@@ -81,7 +85,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
             for (key, _) in flatten(&settings) {
                 origins.entry(key).or_insert(Origin { source: Source::Default, line: None });
             }
-            Ok(Config { settings, origins, warnings })
+            Ok(Config { settings, origins, warnings, parts: loader.parts })
         }
         _ => Err(ConfigErrors { errors: once(loader.errors), warnings }),
     }
@@ -112,9 +116,32 @@ struct Loader {
     layers: Vec<Layer>,
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
+    parts: Vec<Part>,
 }
 
 impl Loader {
+    /// The parts whose name the user has not taken: a project adds to what is there and replaces nothing.
+    fn not_the_users(&mut self, project: &Path, trusted: &[Part]) -> Vec<Part> {
+        let mut free = Vec::new();
+        for part in trusted {
+            let mut known = self.layers.iter().flat_map(|layer| layer.leaves.keys());
+            if !known.any(|path| path.starts_with(&[part.table.clone(), part.name.clone()])) {
+                free.push(part.clone());
+                continue;
+            }
+            let fault = Fault::Refused {
+                key: under(&part.table, &part.name),
+                reason: "your own file has one of this name".to_owned(),
+            };
+            self.warnings.push(Problem {
+                source: Source::Project(project.to_owned()),
+                line: part.line,
+                fault,
+            });
+        }
+        free
+    }
+
     fn layer(&mut self, source: Source, leaves: Leaves) {
         self.layers.push(Layer { source, leaves, made_for: None });
     }
@@ -124,7 +151,7 @@ impl Loader {
     }
 
     /// A file in our format. Returns whether it is there.
-    fn own_file(&mut self, path: &Path, source: Source, speaker: Speaker) -> bool {
+    fn own_file(&mut self, path: &Path, source: Source, speaker: Speaker<'_>) -> bool {
         let text = match read(path) {
             Ok(Some(text)) => text,
             Ok(None) => return false,
@@ -152,6 +179,7 @@ impl Loader {
         let is_refusal = |problem: &Problem| matches!(problem.fault, Fault::Refused { .. });
         let (refusals, errors): (Vec<_>, Vec<_>) = checked.problems.into_iter().partition(is_refusal);
         self.warnings.extend(refusals);
+        self.parts.extend(checked.parts);
         self.errors.extend(errors);
         self.layer(source, checked.leaves);
     }
@@ -176,16 +204,14 @@ impl Loader {
                 }
             }
             (None, Some(path)) => {
-                let speaker =
-                    if inputs.trusted_folder { Speaker::User } else { Speaker::Project(FOR_A_TRAE_FILE) };
-                self.trae_file(path, speaker);
+                self.trae_file(path, Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] });
             }
             (None, None) => {}
         }
     }
 
     /// Returns whether there is such a file, or its older form.
-    fn trae_file(&mut self, path: &Path, speaker: Speaker) -> bool {
+    fn trae_file(&mut self, path: &Path, speaker: Speaker<'_>) -> bool {
         let path = match trae::find(path) {
             trae::Found::Itself => path.to_owned(),
             trae::Found::Json(json) => {
@@ -213,10 +239,10 @@ impl Loader {
         let unusable = !mapped.errors.is_empty();
         match speaker {
             Speaker::User => self.errors.extend(mapped.errors),
-            Speaker::Project(_) => self.warnings.extend(mapped.errors),
+            Speaker::Project { .. } => self.warnings.extend(mapped.errors),
         }
         if unusable {
-            if speaker != Speaker::User {
+            if !speaker.is_user() {
                 self.warnings.push(Problem { source, line: None, fault: Fault::Ignored });
             }
             return true;
@@ -226,7 +252,7 @@ impl Loader {
         self.layers.push(Layer {
             source,
             leaves: checked.leaves,
-            made_for: mapped.made_for.filter(|_| speaker != Speaker::User),
+            made_for: mapped.made_for.filter(|_| !speaker.is_user()),
         });
         true
     }

@@ -35,6 +35,8 @@ pub(crate) struct Field {
     pub(crate) variable: Option<String>,
     /// Why a project's file may not set it.
     pub(crate) user_only: Option<String>,
+    /// Whether a project's file may set entries of it that the user trusts.
+    pub(crate) by_trust: bool,
 }
 
 /// The fields of [`Settings`].
@@ -95,6 +97,7 @@ fn field(key: &str, schema: &Json) -> Field {
         default: default.filter(|default| !default.is_null()).cloned(),
         variable: text("x-env"),
         user_only: text("x-user-only"),
+        by_trust: schema.get("x-by-trust") == Some(&Json::Bool(true)),
     }
 }
 

@@ -3,8 +3,8 @@
 //! Each section moves to the crate that uses it when that crate first reads it, and only
 //! [`Settings`], their composition, stays.
 //!
-//! Beside a field stand `x-env`, the variable that sets it, and `x-user-only`, the reason why a
-//! project's file may not.
+//! Beside a field stand `x-env`, the variable that sets it, `x-user-only`, the reason why a
+//! project's file may not, and `x-by-trust`, if a project's file may with the user's trust in each entry.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -45,10 +45,10 @@ pub struct Settings {
     /// Tools that are not Lathe's own, and tools that are left out.
     pub tools: ToolsSection,
     /// Commands that look at a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. What a command says now and did not say before is told to the model with the change.
-    #[schemars(extend("x-user-only" = PROGRAM))]
+    #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub check: BTreeMap<String, String>,
     /// Domains of field commands, by name: `field:NAME:TOOL` in the shell, and tools of the model.
-    #[schemars(extend("x-user-only" = PROGRAM))]
+    #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub field: BTreeMap<String, FieldSection>,
 }
 
@@ -58,7 +58,7 @@ pub struct Settings {
 pub struct FieldSection {
     /// What the domain is for, in a few words.
     pub about: String,
-    /// JSON file of function-calling schemas, in the form of any provider. A relative path begins at Lathe's folder.
+    /// JSON file of function-calling schemas, in the form of any provider. A relative path begins at Lathe's folder, in a project's file at the project.
     pub tools: PathBuf,
     /// Program that runs a tool: its name is the last argument, its arguments come as JSON on standard input. It is split into words, and no shell is used.
     pub command: String,

@@ -63,6 +63,25 @@ impl Node {
         self
     }
 
+    /// The value without lines; the keys of a table in order, so that their place in a file says nothing.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(value) => (*value).into(),
+            Value::Integer(value) => (*value).into(),
+            Value::Float(value) => (*value).into(),
+            Value::Text(text) => text.clone().into(),
+            Value::Date => "a date".into(),
+            Value::List(nodes) => nodes.iter().map(Node::to_json).collect(),
+            Value::Table(entries) => {
+                let mut entries: Vec<&Entry> = entries.iter().collect();
+                entries.sort_by(|a, b| a.key.cmp(&b.key));
+                let members = entries.into_iter().map(|entry| (entry.key.clone(), entry.node.to_json()));
+                serde_json::Value::Object(members.collect())
+            }
+        }
+    }
+
     /// For messages.
     pub(crate) fn kind(&self) -> &'static str {
         match &self.value {

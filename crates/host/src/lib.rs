@@ -53,7 +53,5 @@ pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
-pub use lathe_policy::{Each, LineDecision, visible};
 pub use lathe_views::{By, CacheMeter, CostReport, CostRow, Cursor, Projector, WireFrame, live_frame};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
-pub use lathe_views::{By, CacheMeter, CostReport, CostRow};

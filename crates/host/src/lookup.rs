@@ -1,12 +1,12 @@
 //! Which sessions there are, and what is in them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lathe_journal::{Index, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_protocol::{Event, Seq, SessionId};
 
 use crate::error::HostError;
-use crate::session::Host;
+use crate::session::{Host, beginning};
 
 impl Host {
     /// Newest first. The index is brought up to date with the journals it does not know or that are unfinished.
@@ -102,6 +102,13 @@ impl Host {
         let mut sessions = self.sessions()?.into_iter();
         let found = sessions.find(|summary| here.starts_with(&summary.workspace));
         found.map(|summary| summary.id).ok_or_else(|| HostError::NoSessionHere(here))
+    }
+
+    /// The folder a session works in.
+    pub fn workspace(&self, id: &SessionId) -> Result<PathBuf, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let (opened, _) = beginning(&reader)?;
+        Ok(PathBuf::from(opened.workspace))
     }
 
     /// The opening and the last run of a session.

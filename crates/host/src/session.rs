@@ -396,7 +396,7 @@ pub(crate) fn variables_of(opened: &SessionOpened, root: &Path) -> Variables {
 }
 
 /// The opening of a session and the options it has now.
-fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostError> {
+pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostError> {
     let mut opened = None;
     let mut options = None;
     for event in reader.settings()? {

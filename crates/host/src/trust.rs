@@ -67,8 +67,8 @@ pub struct Looked {
 pub struct ProjectLook {
     pub root: PathBuf,
     pub items: Vec<Looked>,
-    /// What was trusted and is not there any more.
-    pub gone: Vec<Entry>,
+    /// What was said about items here, those that are gone as well.
+    book: TrustBook,
     /// What cannot be an item, and why.
     pub unusable: Vec<String>,
 }
@@ -88,6 +88,24 @@ impl ProjectLook {
     pub fn all_trusted(mut self) -> Self {
         self.items.iter_mut().for_each(|looked| looked.state = ItemState::Trusted);
         self
+    }
+
+    /// As if those nobody had decided about were trusted, without writing anything down.
+    pub fn undecided_trusted(mut self) -> Self {
+        let undecided = |looked: &&mut Looked| matches!(looked.state, ItemState::New | ItemState::Changed);
+        self.items.iter_mut().filter(undecided).for_each(|looked| looked.state = ItemState::Trusted);
+        self
+    }
+
+    /// What was trusted and is not there any more.
+    pub fn gone(&self) -> impl Iterator<Item = &Entry> {
+        let items: Vec<Item> = self.items.iter().map(|looked| looked.item.clone()).collect();
+        self.book.gone(&items).into_iter()
+    }
+
+    /// What was said about an item, and who said it.
+    pub fn entry(&self, kind: ItemKind, name: &str) -> Option<&Entry> {
+        self.book.entries.iter().find(|entry| entry.kind == kind && entry.name == name)
     }
 
     /// What the model may be told.
@@ -120,8 +138,8 @@ impl Host {
     pub fn look_at_project(&self, folder: &Path, parts: &[ProjectPart]) -> Result<ProjectLook, HostError> {
         let root = working_folder(folder)?;
         let files = LocalFiles::new(root.clone());
-        let mut look =
-            ProjectLook { root: root.clone(), items: Vec::new(), gone: Vec::new(), unusable: Vec::new() };
+        let book = self.trust_book(&root)?;
+        let mut look = ProjectLook { root, items: Vec::new(), book, unusable: Vec::new() };
         for name in INSTRUCTIONS {
             match text_of(&files, Path::new(name)) {
                 Ok(Some(text)) if text.trim().is_empty() => {}
@@ -138,12 +156,9 @@ impl Host {
                 }
             }
         }
-        let book = self.trust_book(&root)?;
         for looked in &mut look.items {
-            looked.state = book.state(&looked.item);
+            looked.state = look.book.state(&looked.item);
         }
-        let items: Vec<Item> = look.items.iter().map(|looked| looked.item.clone()).collect();
-        look.gone = book.gone(&items).into_iter().cloned().collect();
         Ok(look)
     }
 
@@ -269,6 +284,9 @@ fn of_part(files: &LocalFiles, part: &ProjectPart) -> Result<Looked, String> {
     };
     count(part.value.as_bytes());
     let mut shows = part.value.clone();
+    if part.kind == ItemKind::Field && part.tools.is_none() {
+        return Err("`tools` is missing: the file of its schemas".to_owned());
+    }
     let mut text = String::new();
     if let Some(tools) = &part.tools {
         text = text_of(files, tools)?.ok_or_else(|| format!("{} is not there", tools.display()))?;

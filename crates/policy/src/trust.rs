@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn one_changed_byte_of_one_item_leaves_the_others_trusted() {
-        let (a, b) = (item(ItemKind::Instructions, "AGENTS.md", "be brief"), item(ItemKind::Check, "*.py", "x"));
+        let (a, b) =
+            (item(ItemKind::Instructions, "AGENTS.md", "be brief"), item(ItemKind::Check, "*.py", "x"));
         let book = book(&[(&a, Said::Trusted), (&b, Said::Trusted)]);
         assert_eq!((book.state(&a), book.state(&b)), (ItemState::Trusted, ItemState::Trusted));
         let other = item(ItemKind::Instructions, "AGENTS.md", "be briez");

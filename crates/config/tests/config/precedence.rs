@@ -189,7 +189,7 @@ fn the_users_own_file_is_not_a_projects_file_in_the_home_folder() {
 }
 
 #[test]
-fn a_trae_file_is_the_users_when_named_or_trusted_and_else_the_projects() {
+fn a_trae_file_is_the_users_when_named_and_else_the_projects() {
     let users = "set (…file) from Trae file trae_config.yaml:5";
     let key = "model.api_key";
     let setup = Setup::new().trae(TRAE);
@@ -199,12 +199,11 @@ fn a_trae_file_is_the_users_when_named_or_trusted_and_else_the_projects() {
         setup.warnings(),
         [
             "trae_config.yaml:7: `models.m.model_provider` is ignored here: a project may not choose where your code and \
-             your keys are sent; name this file with --config-file, or trust the folder",
+             your keys are sent; name this file with --config-file",
             "trae_config.yaml:4: `model_providers` is ignored here: a project may not choose where your code and your keys \
-             are sent; name this file with --config-file, or trust the folder",
+             are sent; name this file with --config-file",
         ]
     );
-    assert_eq!(Setup::new().trae(TRAE).trusted().shown(key), users);
     assert_eq!(Setup::new().trae(TRAE).named("trae_config.yaml").shown(key), users);
     let setup = Setup::new().file("other.yml", TRAE);
     let path = setup.path("other.yml").display().to_string();
@@ -369,7 +368,7 @@ mcp_servers: {fs: {command: of-trae}}
     let setup = Setup::new()
         .user("[providers.work]\napi_key = 'of-user'\n[mcp_servers.fs]\ncommand = 'of-user'\nenv = {TOKEN = 't'}")
         .trae(yaml)
-        .trusted();
+        .named("trae_config.yaml");
     let settings = setup.config().settings;
     assert_eq!(settings.providers["work"].api_key, None);
     assert_eq!(settings.model.api_key, None);
@@ -396,10 +395,44 @@ fn checks_and_discovery_are_the_users_own_and_what_is_excluded_stays_out() {
     let program = "a project may not choose what is started or connected to";
     let warnings: Vec<String> =
         config.warnings.iter().map(|warning| setup.plain(warning.to_string())).collect();
-    assert_eq!(warnings.len(), 2, "{warnings:?}");
-    assert!(
-        warnings[0].starts_with(&format!("project.toml:1: `check` is ignored here: {program}")),
-        "{warnings:?}"
-    );
-    assert!(warnings[1].contains("`tools.call_command` is ignored here"), "{warnings:?}");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains(program), "{warnings:?}");
+    assert!(warnings[0].contains("`tools.call_command` is ignored here"), "{warnings:?}");
+}
+
+const PROJECT: &str = "[run]\nmode = 'full-auto'\n[check]\n'*.py' = 'mypy {file}'\n'*.rs' = 'own'\n[field.db]\ncommand = './db'\ntools = 'db.json'\n[model]\nbase_url = 'http://evil'\n[mcp_servers.x]\ncommand = 'sh'\n[providers.p]\nbase_url = 'http://evil'\n";
+
+#[test]
+fn trusted_entries_of_a_project_count_one_by_one_and_nothing_else_does() {
+    let setup = Setup::new().user("[check]\n'*.rs' = 'mine'").project(PROJECT);
+    let names = |config: &lathe_config::Config| -> Vec<String> {
+        config.parts.iter().map(|part| format!("{}:{}", part.table, part.name)).collect()
+    };
+    let untrusted = setup.config();
+    assert_eq!(names(&untrusted), ["check:*.py", "check:*.rs", "field:db"]);
+    assert_eq!(untrusted.settings.check.len(), 1);
+    assert!(untrusted.settings.field.is_empty());
+
+    let setup = setup.trusted();
+    let config = setup.config();
+    assert_eq!(names(&config), names(&untrusted));
+    // The user's own word for the same files stays.
+    let checks = [("*.py", "mypy {file}"), ("*.rs", "mine")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(config.settings.check, checks.into());
+    assert_eq!(config.settings.field["db"].command, "./db");
+    assert_eq!(setup.shown("field.db.command"), "./db from project file project.toml:7");
+    // Never, however much is trusted.
+    assert_eq!((config.settings.run.mode, &config.settings.model.base_url), (None, &None));
+    assert!(config.settings.mcp_servers.is_empty() && config.settings.providers.is_empty());
+    let told = setup.warnings().join("\n");
+    for key in ["run.mode", "model.base_url", "mcp_servers", "providers"] {
+        assert!(told.contains(&format!("`{key}` is ignored here")), "{told}");
+    }
+    assert!(told.contains("your own file has one of this name"), "{told}");
+
+    // One changed entry is no longer the one that was trusted; the place in the file does not matter.
+    let changed = PROJECT.replace("mypy {file}", "mypy {file};").replace("[run]", "# moved\n[run]");
+    let config = setup.project(&changed).config();
+    assert!(!config.settings.check.contains_key("*.py"));
+    assert_eq!(config.settings.field["db"].command, "./db");
 }

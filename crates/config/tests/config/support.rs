@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use lathe_config::{Config, ConfigErrors, Flag, Inputs, load};
+use lathe_config::{Config, ConfigErrors, Flag, Inputs, Part, load};
 
 pub struct Setup {
     folder: tempfile::TempDir,
     named: Option<PathBuf>,
-    trusted: bool,
+    trusted: Vec<Part>,
     variables: Vec<(String, String)>,
     flags: Vec<(String, serde_json::Value, String)>,
 }
@@ -17,7 +17,7 @@ impl Setup {
         Self {
             folder: tempfile::tempdir().unwrap(),
             named: None,
-            trusted: false,
+            trusted: Vec::new(),
             variables: Vec::new(),
             flags: Vec::new(),
         }
@@ -47,8 +47,9 @@ impl Setup {
         self.file("trae_config.yaml", text)
     }
 
+    /// Everything the project's file says now that can be trusted.
     pub fn trusted(mut self) -> Self {
-        self.trusted = true;
+        self.trusted = self.config().parts;
         self
     }
 
@@ -78,7 +79,7 @@ impl Setup {
             project_file: Some(self.path("project.toml")),
             config_file: self.named.clone(),
             trae_file: Some(self.path("trae_config.yaml")),
-            trusted_folder: self.trusted,
+            trusted: &self.trusted,
             env: &env,
             flags: self.flags.iter().map(|(key, value, flag)| Flag::new(key, value.clone(), flag)).collect(),
         })

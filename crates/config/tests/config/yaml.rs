@@ -4,7 +4,7 @@ use crate::support::Setup;
 
 fn with(agents: &str, providers: &str, models: &str, rest: &str) -> Setup {
     let yaml = format!("{agents}\n{providers}\n{models}\n{rest}\n");
-    Setup::new().trae(&yaml).trusted()
+    Setup::new().trae(&yaml).named("trae_config.yaml")
 }
 
 const AGENT: &str = "agents: {trae_agent: {model: m, max_steps: 9, enable_lakeview: no}}";
@@ -50,7 +50,7 @@ mcp_servers:
 allow_mcp_servers: [one]
 ",
         )
-        .trusted();
+        .named("trae_config.yaml");
     assert_eq!(setup.warnings(), [] as [String; 0]);
     let settings = setup.config().settings;
     let model = &settings.model;
@@ -155,7 +155,7 @@ fn unusable_sections_are_errors_in_traes_words() {
         assert!(unnamed.iter().any(|warning| warning.ends_with(error)), "{unnamed:?}");
     }
     assert_eq!(
-        Setup::new().trae("").trusted().errors(),
+        Setup::new().trae("").named("trae_config.yaml").errors(),
         [
             "trae_config.yaml: No model providers provided",
             "trae_config.yaml: No models provided",
@@ -221,7 +221,7 @@ mcp_servers:
 allow_mcp_servers: s
 ",
         )
-        .trusted();
+        .named("trae_config.yaml");
     assert_eq!(
         setup.warnings(),
         [
@@ -250,17 +250,17 @@ fn broken_yaml_is_an_error_with_its_line() {
         ("agents:\n  trae_agent:\n   a: 1\n  - b\n", 4),
         ("a: *nobody\n", 1),
     ] {
-        let errors = Setup::new().trae(yaml).trusted().errors();
+        let errors = Setup::new().trae(yaml).named("trae_config.yaml").errors();
         assert_eq!(errors.len(), 1);
         assert!(errors[0].starts_with(&format!("trae_config.yaml:{line}: syntax error: ")), "{errors:?}");
         assert!(!errors[0].contains(" line "), "{errors:?}");
     }
     let deep = format!("agents: {}{}", "[".repeat(5000), "]".repeat(5000));
-    assert_eq!(Setup::new().trae(&deep).trusted().errors().len(), 1);
+    assert_eq!(Setup::new().trae(&deep).named("trae_config.yaml").errors().len(), 1);
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b]\n\
                 d: &d [*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e]\n\
                 g: [*f,*f,*f,*f,*f,*f,*f,*f]\n";
-    assert!(Setup::new().trae(bomb).trusted().load().is_err());
+    assert!(Setup::new().trae(bomb).named("trae_config.yaml").load().is_err());
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_missing_yaml_file_gives_way_to_json_and_then_to_traes_message() {
     let setup = Setup::new().file("x.json", json).named("x.yaml");
     assert_eq!(setup.warnings(), ["YAML config not found, using JSON config: x.json"]);
     assert_eq!(setup.config().settings.model.name.as_deref(), Some("of-json"));
-    let setup = Setup::new().file("trae_config.json", json).trusted();
+    let setup = Setup::new().file("trae_config.json", json).named("trae_config.yaml");
     assert_eq!(setup.config().settings.model.name.as_deref(), Some("of-json"));
 
     let message =

@@ -1,0 +1,373 @@
+//! `trust`, and what a session does about a project's own words and programs: asks, says so, or takes them.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use lathe_config::{Part, project_parts};
+use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, Said, visible};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::term;
+use crate::words::{Language, Say};
+
+/// Where a project's configuration stands.
+pub(crate) const PROJECT_FILE: &str = ".lathe/config.toml";
+
+/// Lines of an item that are shown before somebody asks for all.
+const SHOWN: usize = 30;
+
+#[derive(Args)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    command: TrustCommand,
+}
+
+#[derive(Subcommand)]
+enum TrustCommand {
+    /// What a project brings along, and what of it you trust
+    #[command(after_help = "Examples:\n  lathe trust list\n  lathe trust list ../other --json")]
+    List {
+        /// The folder of the project
+        #[arg(value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust what a project brings along, as it is now
+    #[command(
+        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n\nAn item that changes later is asked about again; the others stay trusted."
+    )]
+    Add {
+        /// The folder of the project
+        #[arg(value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+        /// Without a question
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Forget what you said about a project
+    #[command(after_help = "Examples:\n  lathe trust remove\n  lathe trust remove ~/src/theirs")]
+    Remove {
+        /// The folder of the project
+        #[arg(value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
+}
+
+/// The flag of every command that opens a session.
+#[derive(Args, Clone, Copy, Default)]
+pub(crate) struct TrustFlag {
+    /// Trust what the project brings along, this once: instructions, checks, field programs
+    #[arg(long = "trust")]
+    pub(crate) once: bool,
+}
+
+impl TrustFlag {
+    /// For a command that is for people: on a terminal they are asked.
+    pub(crate) fn asking(self) -> Asking {
+        match (self.once, std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            (true, _) => Asking::TrustOnce,
+            (false, true) => Asking::Ask,
+            (false, false) => Asking::Tell,
+        }
+    }
+
+    pub(crate) fn telling(self) -> Asking {
+        if self.once { Asking::TrustOnce } else { Asking::Tell }
+    }
+}
+
+/// What is done about items nobody has decided about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// Somebody is there to say.
+    Ask,
+    /// They are left out, and that is said.
+    Tell,
+    TrustOnce,
+}
+
+pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
+    match &args.command {
+        TrustCommand::List { folder, json } => list(host, folder, *json),
+        TrustCommand::Add { folder, yes } => add(host, folder, *yes),
+        TrustCommand::Remove { folder } => match host.distrust(folder) {
+            Ok(count) => {
+                let said = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
+                term::out(&format!("forgotten: {said} of {}\n", shown_path(folder)));
+                Exit::Done
+            }
+            Err(error) => Exit::host(&error),
+        },
+    }
+}
+
+/// Looks at a folder for `trust` itself, whatever else may be wrong with its configuration.
+fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
+    let parts = project_parts(&folder.join(PROJECT_FILE)).map_err(|problem| {
+        term::err(&format!("Error: {}\n", visible(&problem.to_string())));
+        Exit::Usage
+    })?;
+    let look = look_at(host, folder, &parts).map_err(|error| Exit::host(&error))?;
+    for reason in &look.unusable {
+        term::err(&format!("warning: {}\n", visible(reason)));
+    }
+    Ok(look)
+}
+
+/// Looks at a folder with the parts of its configuration that are known already.
+pub(crate) fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
+    let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
+    host.look_at_project(folder, &parts)
+}
+
+/// The kind of an item that a table of the configuration holds.
+pub(crate) fn kind(part: &Part) -> ItemKind {
+    if part.table == "field" { ItemKind::Field } else { ItemKind::Check }
+}
+
+fn part(part: &Part) -> ProjectPart {
+    let command = part.value.as_str().or_else(|| part.text("command")).unwrap_or_default();
+    ProjectPart {
+        kind: kind(part),
+        name: part.name.clone(),
+        path: PROJECT_FILE.into(),
+        value: part.value.to_string(),
+        command: command.to_owned(),
+        tools: part.text("tools").map(PathBuf::from),
+    }
+}
+
+fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
+    let look = match look(host, folder) {
+        Ok(look) => look,
+        Err(exit) => return exit,
+    };
+    let others: Vec<(PathBuf, usize)> =
+        host.trusted_folders().into_iter().filter(|(root, _)| *root != look.root).collect();
+    if as_json {
+        let items: Vec<_> = look
+            .items
+            .iter()
+            .map(|looked| {
+                let said = look.entry(looked.item.kind, &looked.item.name);
+                json!({
+                    "kind": looked.item.kind,
+                    "name": looked.item.name,
+                    "path": looked.item.path,
+                    "state": looked.state,
+                    "hash": looked.item.hash,
+                    "by": said.map(|entry| &entry.by),
+                    "at": said.map(|entry| &entry.at),
+                })
+            })
+            .chain(look.gone().map(|entry| {
+                json!({
+                    "kind": entry.kind, "name": entry.name, "state": ItemState::Gone, "hash": entry.hash,
+                    "by": entry.by, "at": entry.at,
+                })
+            }))
+            .collect();
+        let folders: Vec<_> =
+            others.iter().map(|(root, trusted)| json!({ "folder": root, "trusted": trusted })).collect();
+        let shown =
+            json!({ "folder": look.root, "items": items, "unusable": look.unusable, "others": folders });
+        term::out(&format!("{shown}\n"));
+        return Exit::Done;
+    }
+    term::out(&format!("{}\n", shown_path(&look.root)));
+    let row = |state: ItemState, kind: ItemKind, name: &str| {
+        term::out(&format!("  {:<8} {:<14} {}\n", state.word(), kind.word(), visible(name)));
+    };
+    for looked in &look.items {
+        row(looked.state, looked.item.kind, &looked.item.name);
+    }
+    for entry in look.gone() {
+        row(ItemState::Gone, entry.kind, &entry.name);
+    }
+    if look.items.is_empty() && look.gone().next().is_none() {
+        term::out("  nothing here needs trust\n");
+    }
+    if !others.is_empty() {
+        term::out("\nother folders you said something about:\n");
+    }
+    for (root, trusted) in others {
+        term::out(&format!("  {} ({trusted} trusted)\n", shown_path(&root)));
+    }
+    Exit::Done
+}
+
+fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
+    let look = match look(host, folder) {
+        Ok(look) => look,
+        Err(exit) => return exit,
+    };
+    let wanted: Vec<&Looked> = look.left_out().collect();
+    if look.items.is_empty() {
+        term::out(&format!("nothing in {} needs trust\n", shown_path(&look.root)));
+        return Exit::Done;
+    }
+    if wanted.is_empty() {
+        term::out(&format!("all of {} is trusted already\n", shown_path(&look.root)));
+        return Exit::Done;
+    }
+    if !yes {
+        for looked in &wanted {
+            term::err(&shown(looked, usize::MAX));
+        }
+        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+            return Exit::wrong_usage("nobody can be asked here: give --yes to trust what is shown above");
+        }
+        let language = Language::find();
+        loop {
+            term::err(&format!("{}: ", Say::AskTrustThese.text(language)));
+            match answer(&mut std::io::stdin().lock()) {
+                Some(Answer::Yes) => break,
+                Some(Answer::No) | None => {
+                    term::out("nothing was trusted\n");
+                    return Exit::Failed;
+                }
+                Some(Answer::Once | Answer::ShowAll | Answer::Unclear) => {}
+            }
+        }
+    }
+    if let Err(error) = host.say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
+        return Exit::host(&error);
+    }
+    for looked in wanted {
+        term::out(&format!("trusted: {}\n", named(looked)));
+    }
+    Exit::Done
+}
+
+/// Asks about items nobody has decided about, or says that they are left out. What comes back says what is used.
+pub(crate) fn decide(host: &Host, look: ProjectLook, asking: Asking) -> Result<ProjectLook, HostError> {
+    for reason in &look.unusable {
+        term::err(&format!("warning: {}\n", visible(reason)));
+    }
+    if asking == Asking::TrustOnce {
+        return Ok(look.all_trusted());
+    }
+    if look.undecided().next().is_none() {
+        return Ok(look);
+    }
+    if asking == Asking::Tell {
+        term::err(&left_out(&look));
+        return Ok(look);
+    }
+    let language = Language::find();
+    let mut lines = SHOWN;
+    loop {
+        term::err(&format!("\n{} ({})\n", Say::TrustThese.text(language), shown_path(&look.root)));
+        for looked in look.undecided() {
+            term::err(&shown(looked, lines));
+        }
+        let given = loop {
+            term::err(&format!("{}: ", Say::AskTrust.text(language)));
+            match answer(&mut std::io::stdin().lock()) {
+                Some(Answer::Unclear) => {}
+                given => break given,
+            }
+        };
+        match given {
+            Some(Answer::Yes) => {
+                host.say_of_items(&look.root, look.undecided(), Said::Trusted)?;
+                return Ok(look.undecided_trusted());
+            }
+            Some(Answer::Once) => return Ok(look.undecided_trusted()),
+            Some(Answer::No) => {
+                host.say_of_items(&look.root, look.undecided(), Said::Refused)?;
+                return Ok(look);
+            }
+            Some(Answer::ShowAll) => lines = usize::MAX,
+            // Nobody is there any more: nothing is used, and nothing is written down.
+            Some(Answer::Unclear) | None => return Ok(look),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    Once,
+    No,
+    ShowAll,
+    Unclear,
+}
+
+/// The end of the input is no answer.
+fn answer(input: &mut impl BufRead) -> Option<Answer> {
+    let mut line = String::new();
+    match input.read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(match line.trim().to_lowercase().as_str() {
+            "y" | "yes" | "是" => Answer::Yes,
+            "o" | "once" => Answer::Once,
+            "n" | "no" | "否" => Answer::No,
+            "s" | "show" => Answer::ShowAll,
+            _ => Answer::Unclear,
+        }),
+    }
+}
+
+/// One line about all that is not used, and what to do.
+fn left_out(look: &ProjectLook) -> String {
+    let names: Vec<String> = look.undecided().map(named).collect();
+    let here =
+        std::env::current_dir().is_ok_and(|here| here.canonicalize().is_ok_and(|here| here == look.root));
+    let folder = if here { String::new() } else { format!(" {}", shown_path(&look.root)) };
+    let language = Language::find();
+    format!(
+        "{}: {}. {}: lathe trust add{folder} ({}: --trust)\n",
+        Say::NotTrusted.text(language),
+        names.join(", "),
+        Say::SeeAndTrust.text(language),
+        Say::ThisOnce.text(language),
+    )
+}
+
+fn named(looked: &Looked) -> String {
+    let changed = if looked.state == ItemState::Changed { ", changed since you decided" } else { "" };
+    format!("{} ({}{changed})", visible(&looked.item.name), looked.item.kind.word())
+}
+
+/// An item with what there is to see of it; every line is marked, and nothing in it can hide.
+fn shown(looked: &Looked, lines: usize) -> String {
+    let mut out = format!("  {}\n", named(looked));
+    let count = looked.item.shows.lines().count();
+    for line in looked.item.shows.lines().take(lines) {
+        out.push_str(&format!("    | {}\n", visible(line)));
+    }
+    if count > lines {
+        out.push_str(&format!("    … {} {}\n", count - lines, Say::MoreLines.text(Language::find())));
+    }
+    out
+}
+
+fn shown_path(path: &Path) -> String {
+    visible(&path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_word_is_trust() {
+        for (line, expected) in [
+            ("y\n", Some(Answer::Yes)),
+            (" YES \n", Some(Answer::Yes)),
+            ("o\n", Some(Answer::Once)),
+            ("no\n", Some(Answer::No)),
+            ("s\n", Some(Answer::ShowAll)),
+            ("\n", Some(Answer::Unclear)),
+            ("yes but\n", Some(Answer::Unclear)),
+            ("", None),
+        ] {
+            assert_eq!(answer(&mut line.as_bytes()), expected, "{line:?}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Entries of a project's file that name a program, and so count only when the user trusts them as they are.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::check::{Reading, Speaker, check};
+use crate::format::{parse_toml, read};
+use crate::problem::{Fault, Problem, Source};
+
+/// One entry of `[check]` or one `[field.NAME]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// `check` or `field`.
+    pub table: String,
+    pub name: String,
+    /// All that is said about it.
+    pub value: Json,
+    pub line: Option<u32>,
+}
+
+impl Part {
+    /// Whether it says the same, wherever in the file it stands.
+    pub(crate) fn is_same(&self, other: &Part) -> bool {
+        (&self.table, &self.name, &self.value) == (&other.table, &other.name, &other.value)
+    }
+
+    /// A member that is text.
+    pub fn text(&self, member: &str) -> Option<&str> {
+        self.value.get(member)?.as_str()
+    }
+}
+
+/// The parts of a project's file; none if there is no file. What is wrong elsewhere in it does not matter here.
+pub fn project_parts(path: &Path) -> Result<Vec<Part>, Problem> {
+    let source = Source::Project(path.to_owned());
+    let problem = |line: Option<u32>, fault: Fault| Problem { source: source.clone(), line, fault };
+    let Some(text) = read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
+    let tree = parse_toml(&text).map_err(|misreads| {
+        let first = misreads.into_iter().next();
+        let (line, fault) = first.map_or((None, Fault::Ignored), |misread| (misread.line, misread.fault));
+        problem(line, fault)
+    })?;
+    Ok(check(&tree, &source, Reading::Exact, Speaker::Project { instead: "", trusted: &[] }).parts)
+}
