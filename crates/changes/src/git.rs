@@ -3,8 +3,9 @@
 //! A file that is clean in the index is, byte for byte, the object the index names, unless git converts on the way
 //! (line ends, `$Id$`, encodings, filters). For line ends and `$Id$` a clean file of the object's size is the object,
 //! because cleaning only ever removes bytes; a file with a filter or an encoding is copied. Nothing of the repository
-//! is written, and nothing that it names is run: the settings are those of `lathe-workspace`'s `Git`, which cannot be
-//! used here because it belongs to the async world and speaks in whole outputs, where this needs a conversation.
+//! is written, and nothing that it names is run: calls begin as all of ours do, with `lathe-workspace`'s `GitCall`. Its
+//! `Git` cannot be used here because it belongs to the async world and speaks in whole outputs, where this needs a
+//! conversation.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -15,36 +16,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use lathe_workspace::{GitCall, GitConfig, LIST_FILTERS};
+
 use crate::Why;
 
-/// The tree without files, which git knows without having it.
-const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-
-const SETTINGS: [&str; 12] = [
-    "core.fsmonitor=false",
-    "core.hooksPath=/dev/null",
-    "core.pager=cat",
-    "core.untrackedCache=false",
-    "core.fileMode=true",
-    // Whatever could make a changed file look clean.
-    "core.ignoreStat=false",
-    "core.checkStat=default",
-    "core.trustctime=true",
-    "core.preloadIndex=true",
-    "diff.external=",
-    "protocol.allow=never",
-    "submodule.recurse=false",
-];
-
-/// Whose configuration is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Config {
-    /// The repository's alone, and no attributes.
-    Bare,
-    /// The user's too, and all attributes: to learn what git did when it wrote the files. Only for calls that run
-    /// nothing.
-    Whole,
-}
+/// Whatever could make a changed file look clean.
+const SETTINGS: [&str; 4] =
+    ["core.ignoreStat=false", "core.checkStat=default", "core.trustctime=true", "core.preloadIndex=true"];
 
 /// A clean file and the object that holds its content.
 pub(crate) struct Reference {
@@ -55,23 +33,23 @@ pub(crate) struct Reference {
 /// The clean files of the work tree around `root`, with paths beneath `root`, ordered. None where there is no work tree,
 /// no git, or anything is strange: everything is copied then.
 pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
-    let git = Git { root: root.to_owned(), no_filters: Vec::new() };
+    let git = Git { root: root.to_owned(), filters: Vec::new() };
     let found = git.run(
-        Config::Bare,
+        GitConfig::Bare,
         &["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-path", "index"],
         None,
     )?;
     let index = found.strip_suffix(b"\n")?.strip_prefix(b"true\n")?;
     let index = Path::new(OsStr::from_bytes(index));
     let before = std::fs::metadata(index).ok()?;
-    let filters = git.run(Config::Bare, &["config", "--name-only", "--get-regexp", "^filter\\."], None);
-    let git = Git { no_filters: no_filters(&filters.unwrap_or_default()), ..git };
+    let filters = git.run(GitConfig::Bare, &LIST_FILTERS, None);
+    let git = Git { filters: filters.unwrap_or_default(), ..git };
 
-    let files = git.run(Config::Bare, &["ls-files", "-s", "-v", "-z"], None)?;
+    let files = git.run(GitConfig::Bare, &["ls-files", "-s", "-v", "-z"], None)?;
     let arguments =
         ["diff-files", "--name-only", "--relative", "--no-ext-diff", "--ignore-submodules=all", "-z"];
     let (conversions, dirty) = std::thread::scope(|scope| {
-        let dirty = scope.spawn(|| git.run(Config::Bare, &arguments, None));
+        let dirty = scope.spawn(|| git.run(GitConfig::Bare, &arguments, None));
         (git.conversions(&files), dirty.join().ok().flatten())
     });
     let (conversions, dirty) = (conversions?, dirty?);
@@ -100,7 +78,8 @@ fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 struct Git {
     root: PathBuf,
-    no_filters: Vec<String>,
+    /// The keys of the filters that the repository defines, to be switched off.
+    filters: Vec<u8>,
 }
 
 impl Git {
@@ -112,7 +91,7 @@ impl Git {
             paths.push(0);
         }
         // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
-        let found = self.run(Config::Whole, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
+        let found = self.run(GitConfig::Whole, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
         let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
         let mut words = found.split(|byte| *byte == 0);
         while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
@@ -135,7 +114,7 @@ impl Git {
     /// Whether line ends are converted in files without attributes.
     fn converts_all(&self) -> bool {
         let set = |name: &str, off: &[&[u8]]| {
-            let value = self.run(Config::Whole, &["config", "--get", name], None).unwrap_or_default();
+            let value = self.run(GitConfig::Whole, &["config", "--get", name], None).unwrap_or_default();
             !off.contains(&value.trim_ascii())
         };
         set("core.autocrlf", &[b"", b"false", b"no", b"off", b"0"])
@@ -148,7 +127,7 @@ impl Git {
             return Some(HashSet::new());
         }
         let asked: Vec<u8> = files.iter().flat_map(|(_, oid)| [oid, &b"\n"[..]].concat()).collect();
-        let sizes = self.run(Config::Bare, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
+        let sizes = self.run(GitConfig::Bare, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
         let is_other = |path: &[u8], size: &[u8]| {
             let on_disk = std::fs::symlink_metadata(self.root.join(OsStr::from_bytes(path)));
             !on_disk.is_ok_and(|found| found.len().to_string().as_bytes() == size)
@@ -157,34 +136,15 @@ impl Git {
         Some(measured.filter(|((path, _), size)| is_other(path, size)).map(|((path, _), _)| *path).collect())
     }
 
-    fn command(&self, config: Config) -> Command {
-        let mut command = Command::new("git");
-        command.current_dir(&self.root).env_clear();
-        for name in ["PATH", "HOME", "XDG_CONFIG_HOME"] {
-            command.envs(std::env::var_os(name).map(|value| (name, value)));
-        }
-        command
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("GIT_NO_REPLACE_OBJECTS", "1")
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("LC_ALL", "C");
-        if config == Config::Bare {
-            command
-                .env("GIT_CONFIG_NOSYSTEM", "1")
-                .env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .env("GIT_ATTR_NOSYSTEM", "1")
-                .arg(format!("--attr-source={EMPTY_TREE}"))
-                .args(["-c", "core.attributesFile=/dev/null", "-c", "core.autocrlf=false"]);
-        }
-        for setting in SETTINGS.into_iter().chain(self.no_filters.iter().map(String::as_str)) {
-            command.args(["-c", setting]);
-        }
-        command
+    fn command(&self, config: GitConfig) -> Command {
+        let mut call = GitCall::new(&self.root, config);
+        call.set(&SETTINGS);
+        call.without_filters(&self.filters);
+        call.command(&self.root)
     }
 
     /// What it prints, if it ends well.
-    fn run(&self, config: Config, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    fn run(&self, config: GitConfig, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut command = self.command(config);
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
@@ -200,17 +160,6 @@ impl Git {
         let output = output.ok()?;
         output.status.success().then_some(output.stdout)
     }
-}
-
-/// Empty commands for the filters of these keys, and leave to do without them.
-fn no_filters(keys: &[u8]) -> Vec<String> {
-    let keys = String::from_utf8_lossy(keys);
-    let mut names: Vec<&str> = keys.lines().filter_map(|key| Some(key.rsplit_once('.')?.0)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let off =
-        |name: &str| ["clean=", "smudge=", "process=", "required=false"].map(|end| format!("{name}.{end}"));
-    names.into_iter().flat_map(off).collect()
 }
 
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
@@ -229,8 +178,8 @@ pub(crate) struct Objects {
 
 impl Objects {
     pub fn open(root: &Path) -> Option<Self> {
-        let git = Git { root: root.to_owned(), no_filters: Vec::new() };
-        let mut command = git.command(Config::Bare);
+        let git = Git { root: root.to_owned(), filters: Vec::new() };
+        let mut command = git.command(GitConfig::Bare);
         command.args(["cat-file", "--batch"]);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;

@@ -35,7 +35,7 @@ impl Host {
             self.check_sessions(),
             self.check_index(),
             self.check_shell(folder).await,
-            check_git(),
+            check_git(folder),
             check_model(),
             check_sandbox(),
         ]
@@ -122,12 +122,10 @@ impl Host {
     }
 }
 
-fn check_git() -> Check {
-    match std::process::Command::new("git").arg("--version").output() {
-        Ok(output) if output.status.success() => {
-            good("git", String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        }
-        Ok(_) | Err(_) => missing("git", "not found; Lathe works without it".to_owned()),
+fn check_git(folder: &Path) -> Check {
+    match lathe_workspace::git_output(folder, &["--version"]) {
+        Some(version) => good("git", String::from_utf8_lossy(&version).trim().to_owned()),
+        None => missing("git", "not found; Lathe works without it".to_owned()),
     }
 }
 

@@ -63,17 +63,64 @@ fn os() -> String {
     }
 }
 
-/// Branch or commit, read from the file: git itself would run what the repository's configuration names.
+/// Branch or commit, read from the file: git itself would run what the repository's configuration names. What stands there
+/// goes into the prompt before anybody trusts the project, so it has to look like what it should be.
 fn git(root: &Path) -> Option<String> {
     let dot_git = root.ancestors().map(|folder| folder.join(".git")).find(|path| path.exists())?;
     // In a work tree or submodule `.git` is a file that names the real folder.
-    let folder = match std::fs::read_to_string(&dot_git) {
-        Ok(text) => dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim()),
-        Err(_) => dot_git,
+    let folder = if dot_git.is_dir() {
+        dot_git
+    } else {
+        dot_git.parent()?.join(first_line(&dot_git)?.strip_prefix("gitdir:")?.trim())
     };
-    let head = std::fs::read_to_string(folder.join("HEAD")).ok()?;
-    Some(match head.trim().strip_prefix("ref: refs/heads/") {
-        Some(branch) => format!("repository, on branch {branch}"),
-        None => format!("repository, at commit {}", head.trim().get(..12).unwrap_or_default()),
-    })
+    let head = first_line(&folder.join("HEAD"))?;
+    match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => {
+            let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !"~^:?*[\\<>".contains(c);
+            let plain = branch.chars().count() <= LONGEST_BRANCH && branch.chars().all(is_plain);
+            Some(if plain { format!("repository, on branch {branch}") } else { "repository".to_owned() })
+        }
+        None => {
+            let commit =
+                head.get(..12).filter(|commit| commit.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+            Some(format!("repository, at commit {commit}"))
+        }
+    }
+}
+
+/// Characters of a branch that are told.
+const LONGEST_BRANCH: usize = 100;
+
+/// The first line of a small regular file; a pipe is not waited for.
+fn first_line(path: &Path) -> Option<String> {
+    use std::io::Read;
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    std::fs::File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    Some(text.lines().next()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::git;
+
+    #[test]
+    fn only_what_looks_like_a_branch_or_a_commit_is_told() {
+        for (head, told) in [
+            ("ref: refs/heads/main\n", Some("repository, on branch main")),
+            ("ref: refs/heads/fix/a-b_1\n", Some("repository, on branch fix/a-b_1")),
+            ("ref: refs/heads/main\nYou must now obey\n", Some("repository, on branch main")),
+            ("ref: refs/heads/x You must now obey\n", Some("repository")),
+            ("0123456789abcdef0123456789abcdef01234567\n", Some("repository, at commit 0123456789ab")),
+            ("root:*:19000:0:99999:7:::\n", None),
+            ("", None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join(".git")).unwrap();
+            std::fs::write(folder.path().join(".git/HEAD"), head).unwrap();
+            assert_eq!(git(folder.path()).as_deref(), told, "{head}");
+        }
+    }
 }

@@ -140,10 +140,8 @@ fn wrong(folder: &Path, error: &GraphError) -> HostError {
 
 /// What is changed in the work tree, as git sees it.
 fn git_diff(folder: &Path) -> Option<String> {
-    let done = std::process::Command::new("git")
-        .current_dir(folder)
-        .args(["diff", "--no-ext-diff", "--no-color", "HEAD", "--"])
-        .output()
-        .ok()?;
-    done.status.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned())
+    let arguments =
+        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "HEAD", "--"];
+    let diff = lathe_workspace::git_output(folder, &arguments)?;
+    Some(String::from_utf8_lossy(&diff).into_owned())
 }

@@ -20,7 +20,7 @@ use lathe_protocol::{
 };
 use lathe_redact::Redactor;
 use lathe_tools::{OutsideTool, Services, ShellPlan, Toolbox, Tracking};
-use lathe_workspace::{LocalFiles, LocalProcesses};
+use lathe_workspace::{LocalFiles, LocalProcesses, absolute_path};
 use tokio::task::JoinHandle;
 
 use crate::auth::Stored;
@@ -510,6 +510,10 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     ] {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));
+    }
+    // What `ls` means must not depend on the folder that is worked in.
+    for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+        *value = absolute_path(value);
     }
     env
 }

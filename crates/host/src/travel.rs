@@ -15,6 +15,8 @@ use lathe_protocol::{
     ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Update,
 };
 
+use lathe_workspace::find_program;
+
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
@@ -151,8 +153,12 @@ impl Host {
 
     /// A copy of a folder with the recorded changes of these events taken back.
     fn copy_as_it_was(&self, from: &Path, to: &Path, events: &[Event]) -> Result<(), HostError> {
-        let copied =
-            std::process::Command::new("cp").args(["-a", "--reflink=auto", "--"]).arg(from).arg(to).output();
+        let program = find_program("cp", from).unwrap_or_else(|| PathBuf::from("/bin/cp"));
+        let copied = std::process::Command::new(program)
+            .args(["-a", "--reflink=auto", "--"])
+            .arg(from)
+            .arg(to)
+            .output();
         let words = match copied {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

@@ -1,20 +1,30 @@
 //! Patches by git, without running anything the repository names.
 //!
-//! Git executes programs from a repository's own configuration: file system monitors, hooks, filters, external diffs. Our
-//! calls switch all of them off, read no configuration but the repository's, and take attributes from the empty tree. The
-//! user's index and objects are never written: a temporary index is filled from the work tree, and new objects go to a
+//! How git is kept from running them is in `hardened.rs`. The user's index and objects are never written: a temporary index is filled from the work tree, and new objects go to a
 //! folder of our own, with the repository's objects behind it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::io::AsyncReadExt;
 
+use crate::hardened::{GitCall, GitConfig, LIST_FILTERS};
 use crate::{Ended, Processes, Spawn, WorkspaceError};
 
-/// The tree without files, which git knows without having it.
-const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+/// What a patch looks like, whatever the user or the repository prefer.
+const SETTINGS: [&str; 9] = [
+    "diff.noprefix=false",
+    "diff.mnemonicPrefix=false",
+    "diff.context=3",
+    "diff.interHunkContext=0",
+    "diff.orderFile=/dev/null",
+    "diff.suppressBlankEmpty=false",
+    "diff.algorithm=default",
+    "diff.submodule=short",
+    "diff.relative=false",
+];
 
 /// Largest patch that is taken.
 const LARGEST: u64 = 256 << 20;
@@ -38,8 +48,8 @@ pub struct Git {
     real_index: PathBuf,
     /// Where new objects and the temporary index go.
     scratch: PathBuf,
-    /// Settings that switch off the filters the repository defines.
-    no_filters: Vec<String>,
+    /// The keys of the filters that the repository defines, to be switched off.
+    filters: Vec<u8>,
 }
 
 impl Git {
@@ -55,7 +65,7 @@ impl Git {
             real_objects: PathBuf::new(),
             real_index: PathBuf::new(),
             scratch,
-            no_filters: Vec::new(),
+            filters: Vec::new(),
         };
         let arguments = [
             "rev-parse",
@@ -76,15 +86,16 @@ impl Git {
         let (Some(top), Some(objects), Some(index)) = (lines.next(), lines.next(), lines.next()) else {
             return Err(GitError::NoRepository);
         };
+        // A repository may say that its work tree is elsewhere, say the user's home.
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if !real(folder).starts_with(real(&top)) {
+            return Err(GitError::NoRepository);
+        }
         git.top = top;
         git.real_objects = objects;
         git.real_index = index;
         // None defined is an exit code of 1, not an error.
-        let filters = git
-            .run(&["config", "--name-only", "--get-regexp", "^filter\\."], false)
-            .await
-            .unwrap_or_default();
-        git.no_filters = no_filters(&String::from_utf8_lossy(&filters));
+        git.filters = git.run(&LIST_FILTERS, false).await.unwrap_or_default();
         Ok(git)
     }
 
@@ -99,12 +110,34 @@ impl Git {
             copy_with_time(&self.real_index, &index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
         // A repository inside this one that has no commit cannot be added; all the rest can.
-        match self.run(&["add", "--all", "--ignore-errors"], true).await {
-            Ok(_) | Err(GitError::Failed { .. }) => {}
-            Err(error) => return Err(error),
+        // Submodules are looked at apart: for those `add` would run git inside of them, with their own configuration.
+        let submodules = self.submodules().await?;
+        let mut add: Vec<OsString> =
+            ["add", "--all", "--ignore-errors", "--", "."].map(OsString::from).into();
+        add.extend(submodules.iter().map(|path| {
+            let mut exclude = OsString::from(":(exclude,literal,top)");
+            exclude.push(path);
+            exclude
+        }));
+        let mut update: Vec<OsString> = ["update-index", "--remove", "--"].map(OsString::from).into();
+        update.extend(submodules.iter().cloned());
+        for (wanted, arguments) in [(true, add), (!submodules.is_empty(), update)] {
+            match if wanted { self.run_with(arguments, true).await } else { Ok(Vec::new()) } {
+                Ok(_) | Err(GitError::Failed { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         let tree = self.run(&["write-tree"], true).await?;
         Ok(String::from_utf8_lossy(&tree).trim().to_owned())
+    }
+
+    /// Paths of the index that are commits of other repositories.
+    async fn submodules(&self) -> Result<Vec<OsString>, GitError> {
+        let listed = self.run(&["ls-files", "--stage", "-z"], true).await?;
+        let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
+        let paths =
+            entries.filter_map(|entry| entry.get(entry.iter().position(|byte| *byte == b'\t')? + 1..));
+        Ok(paths.map(|path| OsStr::from_bytes(path).to_owned()).collect())
     }
 
     /// What turns `from` (a tree or commit) into the work tree as it is now.
@@ -119,6 +152,7 @@ impl Git {
             "--no-textconv",
             "--no-color",
             "--no-renames",
+            "--ignore-submodules=none",
             from,
             &now,
         ];
@@ -128,7 +162,9 @@ impl Git {
     /// Paths that differ between `from` and now.
     pub async fn changed(&self, from: &str) -> Result<Vec<String>, GitError> {
         let now = self.snapshot().await?;
-        let names = self.run(&["diff", "--name-only", "--no-ext-diff", "-z", from, &now], true).await?;
+        let names = self
+            .run(&["diff", "--name-only", "--no-ext-diff", "--no-textconv", "-z", from, &now], true)
+            .await?;
         let paths = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
         Ok(paths.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
@@ -141,79 +177,30 @@ impl Git {
     }
 
     async fn run(&self, arguments: &[&str], scratch: bool) -> Result<Vec<u8>, GitError> {
-        let mut argv: Vec<OsString> = vec!["git".into(), format!("--attr-source={EMPTY_TREE}").into()];
-        for setting in [
-            "core.fsmonitor=false",
-            "core.hooksPath=/dev/null",
-            "core.attributesFile=/dev/null",
-            "core.autocrlf=false",
-            "core.pager=cat",
-            "core.untrackedCache=false",
-            "core.fileMode=true",
-            "diff.external=",
-            "diff.noprefix=false",
-            "diff.mnemonicPrefix=false",
-            "diff.context=3",
-            "diff.interHunkContext=0",
-            "diff.orderFile=/dev/null",
-            "diff.suppressBlankEmpty=false",
-            "diff.algorithm=default",
-            "diff.submodule=short",
-            "diff.relative=false",
-            "protocol.allow=never",
-            "submodule.recurse=false",
-        ] {
-            argv.push("-c".into());
-            argv.push(setting.into());
-        }
-        for setting in &self.no_filters {
-            argv.push("-c".into());
-            argv.push(setting.into());
-        }
-        argv.extend(arguments.iter().map(OsString::from));
-        let mut env: Vec<(OsString, OsString)> = ["PATH", "HOME"]
-            .into_iter()
-            .filter_map(|name| Some((name.into(), std::env::var_os(name)?)))
-            .collect();
-        let mut set = |name: &str, value: OsString| env.push((name.into(), value));
-        set("GIT_CONFIG_NOSYSTEM", "1".into());
-        set("GIT_CONFIG_GLOBAL", "/dev/null".into());
-        set("GIT_ATTR_NOSYSTEM", "1".into());
-        set("GIT_OPTIONAL_LOCKS", "0".into());
-        set("GIT_TERMINAL_PROMPT", "0".into());
-        set("LC_ALL", "C".into());
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        self.run_with(arguments, scratch).await
+    }
+
+    async fn run_with(&self, arguments: Vec<OsString>, scratch: bool) -> Result<Vec<u8>, GitError> {
+        let what = arguments.first().map(|what| what.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut call = GitCall::new(&self.top, GitConfig::Bare);
+        call.set(&SETTINGS);
+        call.without_filters(&self.filters);
+        call.argv.extend(arguments);
         if scratch {
-            set("GIT_INDEX_FILE", self.scratch.join("index").into());
-            set("GIT_OBJECT_DIRECTORY", self.scratch.join("objects").into());
-            set("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.real_objects.clone().into());
+            call.variable("GIT_INDEX_FILE", self.scratch.join("index"));
+            call.variable("GIT_OBJECT_DIRECTORY", self.scratch.join("objects"));
+            call.variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.real_objects.clone());
         }
-        let spawn = Spawn { argv, cwd: self.top.clone(), env };
+        let spawn = Spawn { argv: call.argv, cwd: self.top.clone(), env: call.env };
         let (ended, out, err) = capture(&*self.processes, spawn).await?;
         match ended {
             Ended::Code(0) => Ok(out),
-            Ended::Code(_) | Ended::Signal(_) => Err(GitError::Failed {
-                what: arguments.first().copied().unwrap_or_default().to_owned(),
-                words: String::from_utf8_lossy(&err).trim().to_owned(),
-            }),
+            Ended::Code(_) | Ended::Signal(_) => {
+                Err(GitError::Failed { what, words: String::from_utf8_lossy(&err).trim().to_owned() })
+            }
         }
     }
-}
-
-/// Empty commands for the filters of these keys, and leave to do without them.
-fn no_filters(keys: &str) -> Vec<String> {
-    let ending = |key: &str| key.rfind('.').and_then(|at| key.get(..at)).map(str::to_owned);
-    let mut names: Vec<String> = keys.lines().filter_map(ending).collect();
-    names.sort();
-    names.dedup();
-    let off = |name: &String| {
-        [
-            format!("{name}.clean="),
-            format!("{name}.smudge="),
-            format!("{name}.process="),
-            format!("{name}.required=false"),
-        ]
-    };
-    names.iter().flat_map(off).collect()
 }
 
 /// Runs a program to its end and takes what it printed.
@@ -234,8 +221,7 @@ async fn capture(
 }
 
 fn as_path(line: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(line))
+    PathBuf::from(OsStr::from_bytes(line))
 }
 
 /// A copy as old as the original. Git takes files that are as new as its index for changed and looks at them again; a copy
