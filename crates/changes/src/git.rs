@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use lathe_workspace::{GitCall, GitConfig, LIST_FILTERS};
+use lathe_workspace::{GitCall, GitConfig, LIST_FILTERS, git_would_wait};
 
 use crate::Why;
 
@@ -33,6 +33,9 @@ pub(crate) struct Reference {
 /// The clean files of the work tree around `root`, with paths beneath `root`, ordered. None where there is no work tree,
 /// no git, or anything is strange: everything is copied then.
 pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
+    if git_would_wait(root) {
+        return None;
+    }
     let git = Git { root: root.to_owned(), filters: Vec::new() };
     let found = git.run(
         GitConfig::Bare,

@@ -73,6 +73,15 @@ pub struct Walked {
     pub beyond: usize,
 }
 
+/// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
+fn has_blocking_ignores(folder: &Path) -> bool {
+    let names = [".gitignore", ".ignore", ".git/info/exclude"];
+    let blocks = |name: &&str| {
+        std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    };
+    names.iter().any(|name| blocks(&name))
+}
+
 /// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
 pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
     let mut builder = WalkBuilder::new(root);
@@ -82,7 +91,15 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .require_git(false)
         .parents(true)
         .threads(limits.threads)
-        .filter_entry(|entry| entry.depth() == 0 || !NEVER.iter().any(|name| entry.file_name() == *name));
+        .filter_entry(|entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.depth() == 0
+                || !NEVER.iter().any(|name| entry.file_name() == *name)
+                    && !(is_folder && has_blocking_ignores(entry.path()))
+        });
+    if root.ancestors().any(has_blocking_ignores) {
+        builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);
+    }
     let all: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
     let entries = AtomicUsize::new(0);
     let ends = || stop.load(Ordering::Relaxed) || entries.load(Ordering::Relaxed) > limits.entries;

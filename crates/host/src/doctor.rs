@@ -123,7 +123,7 @@ impl Host {
 }
 
 fn check_git(folder: &Path) -> Check {
-    match lathe_workspace::git_output(folder, &["--version"]) {
+    match lathe_workspace::git_plain(folder, &["--version"]) {
         Some(version) => good("git", String::from_utf8_lossy(&version).trim().to_owned()),
         None => missing("git", "not found; Lathe works without it".to_owned()),
     }

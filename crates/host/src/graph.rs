@@ -140,6 +140,9 @@ fn wrong(folder: &Path, error: &GraphError) -> HostError {
 
 /// What is changed in the work tree, as git sees it.
 fn git_diff(folder: &Path) -> Option<String> {
+    if lathe_workspace::git_would_wait(folder) {
+        return None;
+    }
     let arguments =
         ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "HEAD", "--"];
     let diff = lathe_workspace::git_output(folder, &arguments)?;

@@ -9,6 +9,7 @@ use lathe_tools::Judge;
 use lathe_workspace::LocalFiles;
 
 use crate::error::HostError;
+use crate::gitrules;
 use crate::session::Host;
 use crate::trust::text_of;
 
@@ -58,6 +59,12 @@ impl Host {
             .collect();
         files.sort();
         let rules = files.iter().try_fold(Rulebook::builtin(), |rules, file| with_file(rules, file))?;
+        let rules = match gitrules::rules(root) {
+            Some(text) => rules
+                .with(Tier::Project, "git", &text)
+                .map_err(|error| HostError::Policy(error.to_string()))?,
+            None => rules,
+        };
         let wrong = |reason: String| HostError::Policy(format!("{PROJECT_RULES}: {reason}"));
         match text_of(&LocalFiles::new(root.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
             Some(text) => rules

@@ -507,6 +507,8 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_EDITOR", "true"),
         ("TERM", "dumb"),
+        // A reading command writes no index, so it runs no hook for that.
+        ("GIT_OPTIONAL_LOCKS", "0"),
     ] {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));

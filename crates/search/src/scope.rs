@@ -39,6 +39,15 @@ pub struct Scope {
 /// Ignore files that are read beside git's.
 const IGNORE_FILES: [&str; 2] = [".latheignore", ".geminiignore"];
 
+/// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
+fn has_blocking_ignores(folder: &Path) -> bool {
+    let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
+    let blocks = |name: &&str| {
+        std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    };
+    names.iter().any(|name| blocks(&name))
+}
+
 impl Scope {
     pub fn new(root: impl Into<PathBuf>, start: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), start: start.into(), ..Self::default() }
@@ -69,7 +78,7 @@ impl Scope {
             .require_git(false)
             .follow_links(false)
             .threads(std::thread::available_parallelism().map_or(2, usize::from).min(8));
-        if respects {
+        if respects && !self.start.ancestors().any(has_blocking_ignores) {
             for name in IGNORE_FILES {
                 builder.add_custom_ignore_filename(name);
             }
@@ -78,7 +87,14 @@ impl Scope {
         if !self.types.is_empty() {
             builder.types(self.file_types()?);
         }
-        builder.filter_entry(|entry| entry.file_name() != ".git");
+        if respects && self.start.ancestors().any(has_blocking_ignores) {
+            builder.standard_filters(false).hidden(!self.hidden).parents(false);
+        }
+        builder.filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.file_name() != ".git"
+                && !(respects && entry.depth() > 0 && is_folder && has_blocking_ignores(entry.path()))
+        });
         Ok(builder)
     }
 

@@ -7,10 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
-use crate::hardened::{GitCall, GitConfig, LIST_FILTERS};
+use crate::hardened::{GitCall, GitConfig, LIST_FILTERS, git_would_wait};
 use crate::{Ended, Processes, Spawn, WorkspaceError};
 
 /// What a patch looks like, whatever the user or the repository prefer.
@@ -25,6 +26,9 @@ const SETTINGS: [&str; 9] = [
     "diff.submodule=short",
     "diff.relative=false",
 ];
+
+/// One call takes no longer. A pipe somewhere in the tree, in the place of a file that git reads, would keep it for ever.
+const LONGEST: Duration = Duration::from_secs(900);
 
 /// Largest patch that is taken.
 const LARGEST: u64 = 256 << 20;
@@ -59,6 +63,9 @@ impl Git {
         folder: &Path,
         scratch: PathBuf,
     ) -> Result<Self, GitError> {
+        if git_would_wait(folder) {
+            return Err(GitError::NoRepository);
+        }
         let mut git = Self {
             processes,
             top: folder.to_owned(),
@@ -193,7 +200,12 @@ impl Git {
             call.variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", self.real_objects.clone());
         }
         let spawn = Spawn { argv: call.argv, cwd: self.top.clone(), env: call.env };
-        let (ended, out, err) = capture(&*self.processes, spawn).await?;
+        let captured = tokio::time::timeout(LONGEST, capture(&*self.processes, spawn)).await;
+        let Ok(captured) = captured else {
+            let words = format!("it took longer than {} seconds", LONGEST.as_secs());
+            return Err(GitError::Failed { what, words });
+        };
+        let (ended, out, err) = captured?;
         match ended {
             Ended::Code(0) => Ok(out),
             Ended::Code(_) | Ended::Signal(_) => {

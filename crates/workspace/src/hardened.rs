@@ -130,6 +130,12 @@ impl GitCall {
     }
 }
 
+/// What a call prints, if it ends well, for one that looks at no file of the work tree.
+pub fn git_plain(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
+    let done = GitCall::new(folder, GitConfig::Bare).command(folder).args(arguments).output().ok()?;
+    done.status.success().then_some(done.stdout)
+}
+
 /// What a call prints, if it ends well. The filters of the repository are off.
 pub fn git_output(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let mut call = GitCall::new(folder, GitConfig::Bare);
@@ -138,6 +144,21 @@ pub fn git_output(folder: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     call.without_filters(&filters.stdout);
     let done = call.command(folder).args(arguments).output().ok()?;
     done.status.success().then_some(done.stdout)
+}
+
+/// Whether git would wait for somebody to write before it says a word: a file that it reads here is a pipe or a device.
+pub fn git_would_wait(folder: &Path) -> bool {
+    let names = [
+        ".gitignore",
+        ".gitattributes",
+        ".gitmodules",
+        ".git/info/exclude",
+        ".git/info/attributes",
+        ".git/index",
+    ];
+    let is_odd =
+        |path: PathBuf| std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    folder.ancestors().any(|folder| names.iter().any(|name| is_odd(folder.join(name))))
 }
 
 /// A program of this name on PATH, by its whole path. Neither a relative part of PATH counts nor one in `tree`.

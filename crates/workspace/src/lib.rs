@@ -18,7 +18,9 @@ pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
 pub use files::{Applied, Content, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use git::{Git, GitError};
-pub use hardened::{GitCall, GitConfig, LIST_FILTERS, absolute_path, find_program, git_output};
+pub use hardened::{
+    GitCall, GitConfig, LIST_FILTERS, absolute_path, find_program, git_output, git_plain, git_would_wait,
+};
 pub use local_files::LocalFiles;
 pub use local_process::LocalProcesses;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};

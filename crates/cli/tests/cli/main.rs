@@ -12,6 +12,8 @@ mod faults;
 mod gate;
 mod graph;
 mod guide;
+mod hostile;
+mod hostile_table;
 mod house;
 mod keys;
 mod kills;
