@@ -6,7 +6,7 @@
 //! Lathe's own folder, written whole under a lock, so that many processes at once lose nothing.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -354,7 +354,7 @@ pub(crate) fn text_of(files: &LocalFiles, path: &Path) -> Result<Option<String>,
 }
 
 fn is_absent(error: &WorkspaceError) -> bool {
-    let is_no_folder = |source: &std::io::Error| source.kind() == std::io::ErrorKind::NotADirectory;
+    let is_no_folder = |source: &std::io::Error| source.kind() == ErrorKind::NotADirectory;
     matches!(error, WorkspaceError::NotFound(_))
         || matches!(error, WorkspaceError::Io { source, .. } if is_no_folder(source))
 }
@@ -362,7 +362,7 @@ fn is_absent(error: &WorkspaceError) -> bool {
 fn read_book(path: &Path) -> Result<Option<TrustBook>, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -33,6 +33,7 @@ mod terminal;
 mod toolsets;
 mod trae_user;
 mod travel;
+mod trust;
 mod user_checks;
 mod wires;
 

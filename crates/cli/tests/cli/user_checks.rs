@@ -34,13 +34,13 @@ fn a_type_error_made_by_an_edit_reaches_the_model_in_the_same_step() {
 }
 
 #[test]
-fn a_project_cannot_name_a_check() {
+fn a_project_cannot_name_a_check_by_itself() {
     let repo =
         TempRepo::new(&[("a.py", "x\n"), (".lathe/config.toml", "[check]\n\"*\" = \"touch pwned\"\n")]);
     let edit = json!({ "path": "a.py", "old_str": "x", "new_str": "y" });
     let model = FakeModel::serving(Script::new().answer(call("c1", "edit", edit)).answer(done("ok")));
     let ran = run_in(repo.path(), &model).run().expect_code(0);
-    assert!(ran.stderr.contains("`check` is ignored here"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("not used until you trust it: * (check command)"), "{}", ran.stderr);
     assert!(!repo.exists("pwned"));
 }
 

@@ -50,6 +50,35 @@ fn a_denial_of_any_tier_holds() {
 }
 
 #[test]
+fn no_rule_file_of_a_project_makes_any_line_of_the_corpus_weaker() {
+    let allow = "default = \"allow\"\n[[rule]]\ndecision = \"allow\"\npath = \"**\"\n[[rule]]\ndecision = \"allow\"\nhost = \"**\"\n";
+    let entries: Vec<Value> = include_str!("../corpus/lines.jsonl")
+        .lines()
+        .map(|entry| serde_json::from_str(entry).unwrap())
+        .collect();
+    let lines: Vec<&str> = entries.iter().map(|entry| entry["command"].as_str().unwrap()).collect();
+    for ask in ["allow", "ask"] {
+        // Every first word that occurs, allowed or asked about by name.
+        let mut words: Vec<String> = (lines.iter())
+            .filter_map(|line| line.split_whitespace().next())
+            .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric()))
+            .map(|word| format!("{word:?}"))
+            .collect();
+        words.sort();
+        words.dedup();
+        let text = format!("{allow}[[rule]]\ndecision = \"{ask}\"\ncommand = [{}]\n", words.join(", "));
+        for base in [Rulebook::builtin(), crate::corpus::rules()] {
+            let with = base.clone().with(Tier::Project, ".lathe/policy.toml", &text).unwrap();
+            for (line, mode) in lines.iter().flat_map(|line| Mode::ALL.map(|mode| (line, mode))) {
+                let decided = |rules: &Rulebook| gate().decide_line(rules, Actor::Model, mode, line).decision;
+                let (before, after) = (decided(&base), decided(&with));
+                assert!(after.verdict >= before.verdict, "{mode:?} {line:?}: {before:?} became {after:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_project_only_tightens() {
     let (allow, ask) = (rule("allow", "make"), rule("ask", "make"));
     assert_eq!(decide(&book(&[(Tier::Project, &allow)]), "make").0, Verdict::Ask);
