@@ -32,9 +32,9 @@ impl Part {
 }
 
 /// The parts of a project's file; none if there is no file. What is wrong elsewhere in it does not matter here.
-pub fn project_parts(path: &Path) -> Result<Vec<Part>, Problem> {
+pub fn project_parts(path: &Path) -> Result<Vec<Part>, Box<Problem>> {
     let source = Source::Project(path.to_owned());
-    let problem = |line: Option<u32>, fault: Fault| Problem { source: source.clone(), line, fault };
+    let problem = |line: Option<u32>, fault: Fault| Box::new(Problem { source: source.clone(), line, fault });
     let Some(text) = read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
     let tree = parse_toml(&text).map_err(|misreads| {
         let first = misreads.into_iter().next();

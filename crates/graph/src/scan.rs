@@ -76,10 +76,9 @@ pub struct Walked {
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".git/info/exclude"];
-    let blocks = |name: &&str| {
+    names.iter().any(|name| {
         std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
-    };
-    names.iter().any(|name| blocks(&name))
+    })
 }
 
 /// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
@@ -93,9 +92,9 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .threads(limits.threads)
         .filter_entry(|entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            entry.depth() == 0
-                || !NEVER.iter().any(|name| entry.file_name() == *name)
-                    && !(is_folder && has_blocking_ignores(entry.path()))
+            let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
+            let is_left_out = is_never || (is_folder && has_blocking_ignores(entry.path()));
+            entry.depth() == 0 || !is_left_out
         });
     if root.ancestors().any(has_blocking_ignores) {
         builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);

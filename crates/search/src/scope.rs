@@ -42,10 +42,9 @@ const IGNORE_FILES: [&str; 2] = [".latheignore", ".geminiignore"];
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
-    let blocks = |name: &&str| {
+    names.iter().any(|name| {
         std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
-    };
-    names.iter().any(|name| blocks(&name))
+    })
 }
 
 impl Scope {
