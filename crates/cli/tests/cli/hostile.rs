@@ -32,7 +32,8 @@ $L diff
 $L show
 $L tools
 $L tool run view --json '{"path":"."}'
-$L shell -c true
+$L tool run write --json '{"path":"new.txt","content":"x"}'
+$L shell -c 'field:db:q; true'
 $L trust list
 $L trust add
 "#;
