@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Config, Flag};
+use lathe_config::Flag;
 use lathe_host::{Attended, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
 use lathe_protocol::{EndingRule, Mode, PatchRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
 use crate::exit::Exit;
-use crate::settings::{extras, limits, read_settings, source, tool_choice, toolset};
+use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
 #[derive(Args)]
@@ -224,8 +224,8 @@ struct Configured {
 }
 
 impl Configured {
-    fn config(&self, folder: &Path, file: Option<&Path>, flags: Vec<Flag>) -> Result<Config, String> {
-        read_settings(&self.host, folder, file, flags).map_err(|errors| {
+    fn settled(&self, folder: &Path, file: Option<&Path>, flags: Vec<Flag>) -> Result<Settled, String> {
+        settle_quietly(&self.host, Place { folder, file }, flags).map_err(|errors| {
             let words: Vec<String> = errors.errors.iter().map(ToString::to_string).collect();
             words.join("; ")
         })
@@ -262,7 +262,8 @@ impl Configured {
 impl Plans for Configured {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         let flags = self.flags(wish);
-        let config = self.config(&wish.folder, wish.config_file.as_deref(), flags)?;
+        let settled = self.settled(&wish.folder, wish.config_file.as_deref(), flags)?;
+        let config = &settled.config;
         let mut tools = tool_choice(&config.settings);
         if !wish.tools.is_empty() {
             tools.core.clone_from(&wish.tools);
@@ -274,19 +275,20 @@ impl Plans for Configured {
             folder: wish.folder.clone(),
             source: cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
             mode: config.settings.run.mode.unwrap_or(Mode::Default),
-            toolset: toolset(&config),
+            toolset: toolset(config),
             limits: limits(&config.settings),
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
             patch: wish.must_patch.then(|| PatchRule { must: true, base: None }),
             tools,
             record: None,
             attended: Attended::Person,
-            extras: extras(&config.settings),
+            extras: settled.extras(),
         })
     }
 
     fn overrides(&self, folder: &Path) -> Result<Overrides, String> {
-        let config = self.config(folder, None, self.flags(&Wish::default()))?;
+        let settled = self.settled(folder, None, self.flags(&Wish::default()))?;
+        let config = &settled.config;
         Ok(Overrides {
             source: self.cassette().unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
             mode: None,
@@ -294,12 +296,12 @@ impl Plans for Configured {
             budget: limits(&config.settings).budget,
             record: None,
             attended: Attended::Person,
-            extras: extras(&config.settings),
+            extras: settled.extras(),
         })
     }
 
     fn settings(&self, folder: &Path) -> Result<Value, String> {
-        let config = self.config(folder, None, Vec::new())?;
+        let config = self.settled(folder, None, Vec::new())?.config;
         let rows = config.rows();
         let rows = rows
             .iter()

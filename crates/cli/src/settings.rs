@@ -91,7 +91,7 @@ pub(crate) fn settle(
     given: &Given<'_>,
     asking: Asking,
 ) -> Result<Settled, Exit> {
-    let first = load_from(host, place, given, &[]);
+    let first = load_from(host, place, given.flags(), &[]);
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
     let look = match trust::look_at(host, place.folder, &parts) {
         Ok(look) => Some(trust::decide(host, look, asking).map_err(|error| Exit::host(&error))?),
@@ -99,18 +99,35 @@ pub(crate) fn settle(
         Err(HostError::Folder { .. }) => None,
         Err(error) => return Err(Exit::host(&error)),
     };
-    let is_trusted =
-        |part: &Part| look.as_ref().is_some_and(|look| look.trusted(trust::kind(part), &part.name).is_some());
-    let trusted: Vec<Part> = parts.into_iter().filter(is_trusted).collect();
+    let trusted = trusted_of(parts, look.as_ref());
     // What was looked at is what is loaded: an entry that changed meanwhile is another one.
-    let loaded = if trusted.is_empty() { first } else { load_from(host, place, given, &trusted) };
+    let loaded = if trusted.is_empty() { first } else { load_from(host, place, given.flags(), &trusted) };
     said(loaded).map(|config| Settled { config, look })
+}
+
+/// The same, for those who say themselves what is wrong. Only what is in the book is trusted: nobody is asked.
+pub(crate) fn settle_quietly(
+    host: &Host,
+    place: Place<'_>,
+    flags: Vec<Flag>,
+) -> Result<Settled, ConfigErrors> {
+    let first = load_from(host, place, flags.clone(), &[])?;
+    let look = trust::look_at(host, place.folder, &first.parts).ok();
+    let trusted = trusted_of(first.parts.clone(), look.as_ref());
+    let config = if trusted.is_empty() { first } else { load_from(host, place, flags, &trusted)? };
+    Ok(Settled { config, look })
+}
+
+fn trusted_of(parts: Vec<Part>, look: Option<&ProjectLook>) -> Vec<Part> {
+    let is_trusted =
+        |part: &Part| look.is_some_and(|look| look.trusted(trust::kind(part), &part.name).is_some());
+    parts.into_iter().filter(is_trusted).collect()
 }
 
 fn load_from(
     host: &Host,
     place: Place<'_>,
-    given: &Given<'_>,
+    flags: Vec<Flag>,
     trusted: &[Part],
 ) -> Result<Config, ConfigErrors> {
     load(Inputs {
@@ -120,7 +137,7 @@ fn load_from(
         trae_file: Some(place.folder.join("trae_config.yaml")),
         trusted,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        flags: given.flags(),
+        flags,
     })
 }
 
@@ -142,24 +159,6 @@ fn said(loaded: Result<Config, ConfigErrors>) -> Result<Config, Exit> {
             Err(Exit::Usage)
         }
     }
-}
-
-/// The same, for those who say themselves what is wrong.
-pub(crate) fn read_settings(
-    host: &Host,
-    folder: &Path,
-    file: Option<&Path>,
-    flags: Vec<Flag>,
-) -> Result<Config, ConfigErrors> {
-    load(Inputs {
-        user_file: Some(host.home().path().join("config.toml")),
-        project_file: Some(folder.join(".lathe/config.toml")),
-        config_file: file.map(Path::to_owned),
-        trae_file: Some(folder.join("trae_config.yaml")),
-        trusted_folder: false,
-        env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
-        flags,
-    })
 }
 
 /// Who is asked: the model of the settings, or a cassette.

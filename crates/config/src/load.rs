@@ -35,6 +35,7 @@ pub struct Inputs<'a> {
 }
 
 /// A value from the command line.
+#[derive(Clone)]
 pub struct Flag {
     key: String,
     value: serde_json::Value,

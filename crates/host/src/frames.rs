@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_agent::AgentError;
 use lathe_journal::Reader;
-use lathe_protocol::{Event, Fact, RunNo, Seq, SessionId, StepNo};
+use lathe_protocol::{Event, RunNo, Seq, SessionId, StepNo};
 use lathe_views::{Cursor, Projector, WireFrame};
 
 use crate::error::HostError;
@@ -39,16 +38,6 @@ impl Host {
             }
         };
         Ok(FrameReader { reader, projector, from })
-    }
-
-    /// The folder a session works in.
-    pub fn workspace(&self, id: &SessionId) -> Result<PathBuf, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        let opened = reader.settings()?.into_iter().find_map(|event| match event.fact {
-            Fact::SessionOpened(opened) => Some(PathBuf::from(opened.workspace)),
-            _ => None,
-        });
-        Ok(opened.ok_or(AgentError::NoBeginning)?)
     }
 
     /// Writes the trajectory of a session's last run where the frames of the session say it is.

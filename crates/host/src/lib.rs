@@ -8,6 +8,7 @@ mod doctor;
 mod error;
 mod extras;
 mod facts;
+mod frames;
 mod gitrules;
 mod graph;
 mod guarded;
