@@ -6,8 +6,7 @@ use crate::error::GraphError;
 use crate::graph::Graph;
 use crate::query::Query;
 use crate::rank::MapWish;
-use crate::select::select;
-use crate::words::{add_context, render};
+use crate::words::{render, within};
 
 pub const QUESTIONS: [&str; 11] = [
     "find",
@@ -35,6 +34,12 @@ const REACH: u32 = 6;
 
 /// Asks about the files as they are now.
 pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
+    let asked = ask_once(graph, question, target, budget)?;
+    // What could not be read is not in the answer: it is had from the files, and asked for again.
+    if graph.mend()? { ask_once(graph, question, target, budget) } else { Ok(asked) }
+}
+
+fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
     let (snapshot, refreshed) = graph.present()?;
     let query = Query::new(&snapshot);
     let of = target.trim();
@@ -46,18 +51,18 @@ pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Re
         ));
     }
     let is_diff = of.starts_with("diff ") || of.starts_with("--- ") || of.contains("\n+++ ");
-    let mut answer = match question {
-        "find" => query.find(of, 200),
-        "def" => query.def(of),
-        "refs" => query.refs(of),
-        "callers" => query.callers(of),
-        "callees" => query.callees(of),
-        "implements" => query.implements(of),
-        "imports" => query.imports(of),
-        "tests-of" => query.tests_of(of),
-        "outline" => query.outline(of),
-        "impact" if is_diff => query.impact(target, REACH),
-        "impact" => query.impact_of(&select(&snapshot, of), REACH),
+    let found = match question {
+        "find" => query.find_hits(of, 200),
+        "def" => query.def_hits(of),
+        "refs" => query.refs_hits(of),
+        "callers" => query.callers_hits(of),
+        "callees" => query.callees_hits(of),
+        "implements" => query.implements_hits(of),
+        "imports" => query.imports_hits(of),
+        "tests-of" => query.tests_of_hits(of),
+        "outline" => query.outline_hits(of),
+        "impact" if is_diff => query.impact_hits(target, REACH),
+        "impact" => query.impact_named(of, REACH),
         "map" => {
             let words = of.split_whitespace().map(str::to_owned).collect();
             let (mut text, files) = query.map(&MapWish { budget, words, in_view: Vec::new() });
@@ -71,7 +76,7 @@ pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Re
             return Err(GraphError::Question(format!("there is no question `{other}`; there are {known}")));
         }
     };
-    add_context(graph, &snapshot, &mut answer);
+    let mut answer = within(graph, &query, found, budget);
     answer.notes.append(&mut notes);
     let mut value = serde_json::to_value(&answer).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {

@@ -81,13 +81,16 @@ fn build(root: &Path, folder: &Path, stop: &Arc<AtomicBool>) {
     }
     expire_databases(folder, UNUSED);
     if let Ok(graph) = Graph::open(root, folder, limits) {
-        let _ = graph.stopped_by(Arc::clone(stop)).refresh(&|_, _| ());
+        let mut graph = graph.stopped_by(Arc::clone(stop));
+        if graph.refresh(&|_, _| ()).is_ok() && !stop.load(Ordering::Relaxed) {
+            let _ = graph.complete();
+        }
     }
 }
 
 /// Takes only the time that nobody else wants. Threads started from here inherit it.
 #[cfg(target_os = "linux")]
-fn give_way() {
+pub(crate) fn give_way() {
     use nix::libc::{PRIO_PROCESS, setpriority};
     let thread = nix::unistd::gettid().as_raw();
     // SAFETY: it takes numbers only. On Linux a thread's number stands for the thread alone.
@@ -95,4 +98,4 @@ fn give_way() {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn give_way() {}
+pub(crate) fn give_way() {}

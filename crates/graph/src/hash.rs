@@ -38,3 +38,11 @@ impl Hasher for Quick {
 
 pub type QuickMap<K, V> = HashMap<K, V, BuildHasherDefault<Quick>>;
 pub type QuickSet<K> = HashSet<K, BuildHasherDefault<Quick>>;
+
+/// Tells whether bytes are those that were written; it is kept on disk beside them.
+pub fn checksum(bytes: &[u8]) -> i64 {
+    let mut hasher = Quick::default();
+    hasher.write(bytes);
+    hasher.write_usize(bytes.len());
+    hasher.finish().cast_signed()
+}

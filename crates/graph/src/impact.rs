@@ -1,7 +1,6 @@
 //! What a change can reach: the definitions a diff touches, who uses them, and the tests among those.
 
-use crate::facts::Kind;
-use crate::query::{Answer, Item, Query, is_test_path};
+use crate::query::{Answer, Found, Hit, Query};
 use crate::select::{at_line, files_ending};
 use crate::snapshot::Symbol;
 
@@ -67,44 +66,53 @@ impl Query<'_> {
     }
 
     /// Callers and tests that a diff can reach, by distance.
-    pub fn impact(&self, diff: &str, depth: u32) -> Answer {
+    pub(crate) fn impact_hits(&self, diff: &str, depth: u32) -> Found {
         let (touched, notes) = self.touched(diff);
         let mut answer = self.impact_of(&touched, depth);
-        answer.notes = notes;
+        answer.notes.splice(0..0, notes);
         if touched.is_empty() && answer.notes.is_empty() {
             answer.notes.push("the diff touches nothing".to_owned());
         }
         answer
     }
 
+    pub fn impact(&self, diff: &str, depth: u32) -> Answer {
+        self.answer(self.impact_hits(diff, depth))
+    }
+
+    /// The same for what a text means.
+    pub(crate) fn impact_named(&self, of: &str, depth: u32) -> Found {
+        match self.meant_few(of) {
+            Err(none) => none,
+            Ok((touched, mut notes)) => {
+                let mut answer = self.impact_of(&touched, depth);
+                answer.notes.append(&mut notes);
+                answer
+            }
+        }
+    }
+
     /// The same for definitions.
-    pub fn impact_of(&self, touched: &[Symbol], depth: u32) -> Answer {
-        let mut items: Vec<Item> =
-            touched.iter().map(|symbol| Item { distance: Some(0), ..self.item(*symbol) }).collect();
-        let mut reached = self.reach(touched, depth);
-        let is_test = |item: &Item| {
-            item.kind == Kind::Test.name() || item.at.map_or(is_test_path(&item.path), |at| self.is_test(at))
-        };
-        let tests = reached.iter().filter(|item| is_test(item)).count();
-        for item in &mut reached {
-            if is_test(item) {
-                item.used = Some("test");
+    pub(crate) fn impact_of(&self, touched: &[Symbol], depth: u32) -> Found {
+        let mut hits: Vec<Hit> =
+            touched.iter().map(|symbol| Hit { distance: Some(0), ..Hit::of(*symbol) }).collect();
+        let mut notes = Vec::new();
+        let mut reached = self.reach(touched, depth, &mut notes);
+        let mut tests = 0;
+        for hit in &mut reached {
+            if self.is_test_hit(hit) {
+                hit.used = Some("test");
+                tests += 1;
             }
         }
         // Tests first among those at one distance: they are what to run.
-        reached.sort_by_key(|item| {
-            (item.distance, item.used != Some("test"), std::cmp::Reverse(item.confidence))
-        });
-        items.append(&mut reached);
-        Answer {
-            title: format!(
-                "{} definitions touched, {} reached, {tests} of them tests",
-                touched.len(),
-                items.len() - touched.len()
-            ),
-            items,
-            left_out: 0,
-            notes: Vec::new(),
-        }
+        reached.sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
+        hits.append(&mut reached);
+        let title = format!(
+            "{} definitions touched, {} reached, {tests} of them tests",
+            touched.len(),
+            hits.len() - touched.len()
+        );
+        Found { title, hits, left_out: 0, notes }
     }
 }

@@ -1,9 +1,10 @@
 //! The code graph: what a repository defines, who uses it, and what a change can reach.
 //!
-//! Three layers that know nothing of each other's work. *Facts* are what one file says, kept by content hash. The
+//! Four layers that know nothing of each other's work. *Facts* are what one file says, kept by content hash. The
 //! *store* keeps them in one SQLite file per repository and brings them up to date by looking at the files. A
-//! *snapshot* holds the facts of all files and resolves names between them when a question is asked, so nothing
-//! resolved can ever be stale.
+//! *snapshot* stands for the facts of all files and reads those that a question needs. The *index* holds everything
+//! resolved, for exactly the contents it was made from; where it does not hold, names are resolved when they are asked for,
+//! so nothing resolved can ever be stale.
 
 mod ask;
 mod background;
@@ -16,7 +17,11 @@ mod graph;
 mod hash;
 mod impact;
 mod imports;
+mod index;
+mod interface;
+mod lazy;
 mod listing;
+mod making;
 mod modules;
 mod pack;
 mod picture;
@@ -48,6 +53,7 @@ pub use resolve::{Confidence, Resolved, Resolver};
 pub use rules::Rules;
 pub use scan::Limits;
 pub use select::{files_ending, select};
+pub use lazy::Lazy;
 pub use snapshot::{FileFacts, Snapshot, Symbol};
 pub use store::{Database, expire_databases, unused_databases};
 pub use words::{add_context, render, tokens};

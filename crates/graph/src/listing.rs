@@ -1,19 +1,18 @@
 //! Questions that need no resolution: names, outlines, imports.
 
-use crate::facts::{Kind, NONE};
+use crate::facts::{Facts, Import, Kind, NONE};
 use crate::hash::{QuickMap, QuickSet};
-use crate::query::{Answer, Item, Query, is_test_path};
+use crate::query::{Answer, Found, Hit, Query, is_test_path};
 use crate::select::{files_ending, select};
 use crate::snapshot::Symbol;
 
 impl Query<'_> {
     /// Definitions whose name is, starts with, or holds the text; then those with all its words.
-    pub fn find(&self, text: &str, limit: usize) -> Answer {
+    pub(crate) fn find_hits(&self, text: &str, limit: usize) -> Found {
         let lower = text.trim().to_lowercase();
         let last = lower.rsplit(['.', ':']).next().unwrap_or(&lower).to_owned();
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
-        let mut scored: Vec<(u32, Symbol)> = Vec::new();
         let exact: QuickSet<Symbol> = select(self.snapshot, text).into_iter().collect();
         let mut names: QuickMap<&str, u32> = QuickMap::default();
         if !last.is_empty() {
@@ -30,78 +29,122 @@ impl Query<'_> {
                 }
             }
         }
-        for (symbol, score) in exact.iter().map(|symbol| (*symbol, 0)).chain(
-            names.iter().flat_map(|(name, score)| self.snapshot.named(name).map(|symbol| (symbol, *score))),
-        ) {
-            if score > 0 && exact.contains(&symbol) {
-                continue;
+        let mut scored: Vec<(u32, usize, Symbol)> = Vec::new();
+        let mut tests: QuickMap<u32, bool> = QuickMap::default();
+        let mut put = |score: u32, length: usize, symbol: Symbol| {
+            let kind = self.snapshot.brief(symbol).kind;
+            let minor = u32::from(matches!(kind, Kind::Field | Kind::Variable | Kind::Variant | Kind::Test));
+            let test = tests.entry(symbol.file).or_insert_with(|| is_test_path(self.snapshot.path(symbol.file)));
+            scored.push((score * 4 + minor * 2 + u32::from(*test), length, symbol));
+        };
+        exact.iter().for_each(|symbol| put(0, self.snapshot.name(*symbol).len(), *symbol));
+        for (name, score) in names {
+            for symbol in self.snapshot.named(name).filter(|symbol| !exact.contains(symbol)) {
+                put(score, name.len(), symbol);
             }
-            let def = self.snapshot.def(symbol);
-            let minor = matches!(def.kind, Kind::Field | Kind::Variable | Kind::Variant | Kind::Test) as u32;
-            let test = is_test_path(self.snapshot.path(symbol.file)) as u32;
-            scored.push((score * 4 + minor * 2 + test, symbol));
         }
-        scored.sort_by_key(|(score, symbol)| (*score, self.snapshot.name(*symbol).len(), *symbol));
-        let left_out = scored.len().saturating_sub(limit);
-        scored.truncate(limit);
-        Answer {
-            title: format!("{} definitions like {text}", scored.len() + left_out),
-            items: scored.into_iter().map(|(_, symbol)| self.item(symbol)).collect(),
-            left_out,
+        let all = scored.len();
+        if all > limit {
+            scored.select_nth_unstable(limit);
+            scored.truncate(limit);
+        }
+        scored.sort_unstable();
+        Found {
+            title: format!("{all} definitions like {text}"),
+            hits: scored.into_iter().map(|(.., symbol)| Hit::of(symbol)).collect(),
+            left_out: all.saturating_sub(limit),
             notes: Vec::new(),
         }
     }
 
+    pub fn find(&self, text: &str, limit: usize) -> Answer {
+        self.answer(self.find_hits(text, limit))
+    }
+
+    /// The files an import brings in.
+    fn brought(&self, file: u32, facts: &Facts, import: &Import) -> Vec<u32> {
+        let modules = crate::modules::Modules::of(self.snapshot);
+        let (module, name) = (facts.str(import.module), facts.str(import.name));
+        let mut found = modules.files(self.snapshot, file, module);
+        if !name.is_empty() && name != "*" {
+            let dot = if module.ends_with('.') { "" } else { "." };
+            let below = modules.files(self.snapshot, file, &format!("{module}{dot}{name}"));
+            if !below.is_empty() && below != found {
+                found = below;
+            }
+        }
+        found
+    }
+
+    /// The other files that a file imports in any way, each with the line where it first does.
+    pub(crate) fn imports_of(&self, file: u32) -> Vec<(u32, u32)> {
+        let modules = crate::modules::Modules::of(self.snapshot);
+        let facts = self.snapshot.facts(file);
+        let mut seen: QuickSet<u32> = [file].into_iter().collect();
+        let mut all = Vec::new();
+        for import in &facts.imports {
+            let (module, name) = (facts.str(import.module), facts.str(import.name));
+            let dot = if module.ends_with('.') { "" } else { "." };
+            let below = modules.files(self.snapshot, file, &format!("{module}{dot}{name}"));
+            for target in modules.files(self.snapshot, file, module).into_iter().chain(below) {
+                if seen.insert(target) {
+                    all.push((target, import.line));
+                }
+            }
+        }
+        all
+    }
+
+    /// The files that import a file, each with the line where.
+    fn importers(&self, file: u32) -> Vec<(u32, u32)> {
+        let look = |other: u32| {
+            let hit = self.imports_of(other).into_iter().find(|(target, _)| *target == file);
+            hit.map(|(_, line)| (other, line))
+        };
+        let Some(index) = self.snapshot.index() else {
+            return (0..self.snapshot.files.len() as u32)
+                .filter(|other| self.snapshot.family(*other) == self.snapshot.family(file))
+                .filter_map(look)
+                .collect();
+        };
+        let changed = self.snapshot.changed();
+        let mut all: Vec<(u32, u32)> =
+            index.imported(file).filter(|(other, _)| changed.binary_search(other).is_err()).collect();
+        all.extend(changed.iter().filter_map(|other| look(*other)));
+        all.sort_unstable();
+        all
+    }
+
     /// What a file imports, and who imports it.
-    pub fn imports(&self, of: &str) -> Answer {
+    pub(crate) fn imports_hits(&self, of: &str) -> Found {
         let files = files_ending(self.snapshot, of);
         let Some(&file) = files.first() else {
-            return Answer { title: format!("no file {of}"), ..Answer::default() };
+            return Found { title: format!("no file {of}"), ..Found::default() };
         };
-        let modules = crate::modules::Modules::of(self.snapshot);
-        let mut answer = Answer::default();
+        let mut answer = Found::default();
         let mut outside = Vec::new();
         let facts = self.snapshot.facts(file);
         let mut seen = QuickSet::default();
+        let hit = |file: u32, line: u32, used: &'static str| Hit {
+            line: Some(line),
+            used: Some(used),
+            ..Hit::of(Symbol { file, def: NONE })
+        };
         for import in &facts.imports {
+            let found = self.brought(file, facts, import);
             let module = facts.str(import.module);
-            let mut found = modules.files(self.snapshot, file, module);
-            let name = facts.str(import.name);
-            if !name.is_empty() && name != "*" {
-                let dot = if module.ends_with('.') { "" } else { "." };
-                let below = modules.files(self.snapshot, file, &format!("{module}{dot}{name}"));
-                if !below.is_empty() && below != found {
-                    found = below;
-                }
-            }
             if found.is_empty() && !module.is_empty() {
                 outside.push(module.to_owned());
             }
             for target in found.into_iter().filter(|target| *target != file) {
                 if seen.insert(target) {
-                    answer.items.push(Item { used: Some("imports"), ..self.file_item(target, 1) });
+                    answer.hits.push(hit(target, 1, "imports"));
                 }
             }
         }
-        let inner = answer.items.len();
-        for other in 0..self.snapshot.files.len() as u32 {
-            let theirs = self.snapshot.facts(other);
-            if other == file || self.snapshot.family(other) != self.snapshot.family(file) {
-                continue;
-            }
-            let hit = theirs.imports.iter().find(|import| {
-                let module = theirs.str(import.module);
-                if modules.files(self.snapshot, other, module).contains(&file) {
-                    return true;
-                }
-                let dot = if module.ends_with('.') { "" } else { "." };
-                let below = format!("{module}{dot}{}", theirs.str(import.name));
-                modules.files(self.snapshot, other, &below).contains(&file)
-            });
-            if let Some(import) = hit {
-                answer.items.push(Item { used: Some("imported by"), ..self.file_item(other, import.line) });
-            }
-        }
+        let inner = answer.hits.len();
+        let importers = self.importers(file);
+        answer.hits.extend(importers.iter().map(|(other, line)| hit(*other, *line, "imported by")));
         outside.sort();
         outside.dedup();
         if !outside.is_empty() {
@@ -110,18 +153,22 @@ impl Query<'_> {
         answer.title = format!(
             "{} imports {inner} files and is imported by {}",
             self.snapshot.path(file),
-            answer.items.len() - inner
+            importers.len()
         );
         answer
     }
 
-    pub fn outline(&self, of: &str) -> Answer {
+    pub fn imports(&self, of: &str) -> Answer {
+        self.answer(self.imports_hits(of))
+    }
+
+    pub(crate) fn outline_hits(&self, of: &str) -> Found {
         let files = files_ending(self.snapshot, of);
         let Some(&file) = files.first() else {
-            return Answer { title: format!("no file {of}"), ..Answer::default() };
+            return Found { title: format!("no file {of}"), ..Found::default() };
         };
         let facts = self.snapshot.facts(file);
-        let mut items = Vec::new();
+        let mut hits = Vec::new();
         for def in 0..facts.defs.len() as u32 {
             let mut depth = 0;
             let mut at = facts.defs[def as usize].parent;
@@ -129,22 +176,18 @@ impl Query<'_> {
                 depth += 1;
                 at = facts.def(at).map_or(NONE, |around| around.parent);
             }
-            items.push(Item { depth, ..self.item(Symbol { file, def }) });
+            hits.push(Hit { depth, ..Hit::of(Symbol { file, def }) });
         }
         let mut notes = Vec::new();
         if facts.gap != crate::facts::Gap::None {
             notes.push(format!("this file {}", facts.gap.words()));
         }
-        Answer {
-            title: format!(
-                "{}: {} lines, {} definitions",
-                self.snapshot.path(file),
-                facts.lines,
-                items.len()
-            ),
-            items,
-            left_out: 0,
-            notes,
-        }
+        let title =
+            format!("{}: {} lines, {} definitions", self.snapshot.path(file), facts.lines, hits.len());
+        Found { title, hits, left_out: 0, notes }
+    }
+
+    pub fn outline(&self, of: &str) -> Answer {
+        self.answer(self.outline_hits(of))
     }
 }

@@ -55,6 +55,18 @@ fn join(folder: &str, relative: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
+/// What a file says it is: its package, and where modules are written inside files, those.
+pub fn packages(snapshot: &Snapshot, file: u32) -> Vec<String> {
+    let facts = snapshot.facts(file);
+    let package = facts.str(facts.package);
+    let mut all: Vec<String> = (!package.is_empty()).then(|| package.to_owned()).into_iter().collect();
+    if snapshot.language(file) == Some(Language::CSharp) {
+        let inside = facts.defs.iter().filter(|def| def.kind == crate::facts::Kind::Module);
+        all.extend(inside.map(|def| facts.path_of(def)));
+    }
+    all
+}
+
 impl Modules {
     pub fn of(snapshot: &Snapshot) -> &Self {
         snapshot.modules.get_or_init(|| {
@@ -67,15 +79,13 @@ impl Modules {
                 modules.folders.entry(folder_of(&file.path).to_owned()).or_default().push(at);
                 let name = file.path.rsplit('/').next().unwrap_or(&file.path);
                 modules.names.entry(name.to_owned()).or_default().push(at);
-                let package = file.facts.str(file.facts.package);
-                if !package.is_empty() {
-                    modules.packages.entry(package.to_owned()).or_default().push(at);
-                }
-                for def in file.facts.defs.iter().filter(|def| def.kind == crate::facts::Kind::Module) {
-                    let named = file.facts.path_of(def);
-                    if snapshot.language(at) == Some(Language::CSharp) {
-                        modules.packages.entry(named).or_default().push(at);
-                    }
+                match snapshot.index().and_then(|index| index.files.get(at as usize)) {
+                    Some(known) => known.packages.split('\0').filter(|package| !package.is_empty()).for_each(|package| {
+                        modules.packages.entry(package.to_owned()).or_default().push(at);
+                    }),
+                    None => packages(snapshot, at).into_iter().for_each(|package| {
+                        modules.packages.entry(package).or_default().push(at);
+                    }),
                 }
             }
             modules

@@ -2,11 +2,18 @@
 
 use serde::Serialize;
 
-use crate::facts::{Kind, Site, Use, def_flag};
+use crate::facts::{Facts, Kind, NONE, Site, Use, def_flag};
 use crate::hash::{QuickMap, QuickSet};
+use crate::index::{Index, Used};
 use crate::resolve::{Confidence, Resolver};
 use crate::select::{caller, select};
 use crate::snapshot::{Snapshot, Symbol};
+
+/// A name of more definitions than this means none of them in particular.
+const MANY: usize = 64;
+
+/// So many definitions are asked who uses them, to find all that a change can reach.
+const REACHED: usize = 1500;
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,6 +50,48 @@ pub struct Answer {
     pub title: String,
     pub items: Vec<Item>,
     /// Items that a limit kept out.
+    pub left_out: usize,
+    pub notes: Vec<String>,
+}
+
+/// One line of an answer before it is worded, which takes the facts of its file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hit {
+    pub file: u32,
+    /// [`NONE`] for the file itself.
+    pub def: u32,
+    /// Where in it, if it is a place and not the definition.
+    pub line: Option<u32>,
+    pub confidence: Option<Confidence>,
+    pub distance: Option<u32>,
+    pub used: Option<&'static str>,
+    pub depth: u32,
+}
+
+impl Hit {
+    pub fn of(symbol: Symbol) -> Self {
+        Self {
+            file: symbol.file,
+            def: symbol.def,
+            line: None,
+            confidence: None,
+            distance: None,
+            used: None,
+            depth: 0,
+        }
+    }
+
+    fn at(found: &Reference) -> Self {
+        let symbol = Symbol { file: found.file, def: found.def };
+        Self { line: Some(found.line), confidence: Some(found.confidence), ..Self::of(symbol) }
+    }
+}
+
+/// An answer before it is worded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Found {
+    pub title: String,
+    pub hits: Vec<Hit>,
     pub left_out: usize,
     pub notes: Vec<String>,
 }
@@ -124,48 +173,153 @@ impl<'s> Query<'s> {
         }
     }
 
-    pub fn place(&self, file: u32, def: u32, line: u32) -> Item {
-        match caller(self.snapshot, file, def) {
-            Some(symbol) => Item { line, end_line: line, ..self.item(symbol) },
-            None => self.file_item(file, line),
+    pub(crate) fn worded(&self, hit: &Hit) -> Item {
+        let item = match caller(hit.file, hit.def) {
+            Some(symbol) => match hit.line {
+                Some(line) => Item { line, end_line: line, ..self.item(symbol) },
+                None => self.item(symbol),
+            },
+            None => self.file_item(hit.file, hit.line.unwrap_or(1)),
+        };
+        Item { confidence: hit.confidence, distance: hit.distance, used: hit.used, depth: hit.depth, ..item }
+    }
+
+    /// All of an answer in words.
+    pub(crate) fn answer(&self, found: Found) -> Answer {
+        Answer {
+            title: found.title,
+            items: found.hits.iter().map(|hit| self.worded(hit)).collect(),
+            left_out: found.left_out,
+            notes: found.notes,
         }
     }
 
-    fn none(&self, of: &str) -> Answer {
-        let mut answer = Answer { title: format!("nothing named {of}"), ..Answer::default() };
-        let near = self.find(of, 5);
-        if !near.items.is_empty() {
-            let names: Vec<&str> = near.items.iter().map(|item| item.symbol.as_str()).collect();
+    /// What a text means, and an answer if that is nothing.
+    fn meant(&self, of: &str) -> Result<Vec<Symbol>, Found> {
+        let targets = select(self.snapshot, of);
+        if !targets.is_empty() {
+            return Ok(targets);
+        }
+        let mut answer = Found { title: format!("nothing named {of}"), ..Found::default() };
+        let near = self.find_hits(of, 5).hits;
+        if !near.is_empty() {
+            let names: Vec<String> = (near.iter())
+                .map(|hit| self.snapshot.path_of(Symbol { file: hit.file, def: hit.def }))
+                .collect();
             answer.notes.push(format!("similar names: {}", names.join(", ")));
         }
-        answer
+        Err(answer)
     }
 
-    pub fn def(&self, of: &str) -> Answer {
-        let found = select(self.snapshot, of);
-        if found.is_empty() {
-            return self.none(of);
+    /// The same, but no more than a question that looks at each of them can be about.
+    pub(crate) fn meant_few(&self, of: &str) -> Result<(Vec<Symbol>, Vec<String>), Found> {
+        let mut targets = self.meant(of)?;
+        let mut notes = Vec::new();
+        if targets.len() > MANY {
+            notes.push(format!(
+                "{} definitions are named {of}: this is about the first {MANY}, say `Class.{of}` or `file:{of}` for one",
+                targets.len()
+            ));
+            targets.truncate(MANY);
         }
-        Answer {
-            title: format!("{} definitions of {of}", found.len()),
-            items: found.into_iter().map(|symbol| self.item(symbol)).collect(),
-            ..Answer::default()
+        Ok((targets, notes))
+    }
+
+    pub(crate) fn def_hits(&self, of: &str) -> Found {
+        match self.meant(of) {
+            Err(none) => none,
+            Ok(found) => Found {
+                title: format!("{} definitions of {of}", found.len()),
+                hits: found.into_iter().map(Hit::of).collect(),
+                ..Found::default()
+            },
         }
     }
 
-    /// Everything that uses one of the definitions.
+    /// Everything that uses one of the definitions, the surest first.
     pub fn references(&self, targets: &[Symbol]) -> Vec<Reference> {
         let mut wanted: QuickMap<Symbol, Confidence> = QuickMap::default();
         for target in targets {
             wanted.insert(*target, Confidence::Exact);
             self.widen(*target, &mut wanted);
         }
+        let mut found = Vec::new();
+        match self.snapshot.index() {
+            Some(index) => {
+                self.look_up(index, &wanted, &mut found);
+                if !self.snapshot.changed().is_empty() {
+                    self.look_for(&wanted, self.snapshot.changed().iter().copied(), &mut found);
+                }
+            }
+            None => self.look_for(&wanted, 0..self.snapshot.files.len() as u32, &mut found),
+        }
+        // Files are numbered by their paths.
+        found.sort_unstable_by_key(|(site, found): &(u32, Reference)| {
+            (std::cmp::Reverse(found.confidence), found.file, found.line, *site)
+        });
+        found.into_iter().map(|(_, found)| found).collect()
+    }
+
+    /// By the index, in the files it knows.
+    fn look_up(
+        &self,
+        index: &Index,
+        wanted: &QuickMap<Symbol, Confidence>,
+        found: &mut Vec<(u32, Reference)>,
+    ) {
+        let mut by_name: QuickMap<u32, Vec<(u32, Symbol, Confidence)>> = QuickMap::default();
+        for (symbol, least) in wanted {
+            if let (Some(name), Some(number)) = (index.name_of(*symbol), index.number(*symbol)) {
+                by_name.entry(name).or_default().push((number, *symbol, *least));
+            }
+        }
+        let changed = self.snapshot.changed();
+        for (name, mut of_name) in by_name {
+            of_name.sort_unstable();
+            let one = if let [(number, ..)] = of_name[..] { Some(number) } else { None };
+            let mut members: QuickMap<u8, Option<(Symbol, Confidence)>> = QuickMap::default();
+            let mut best = |family: u8| {
+                *members.entry(family).or_insert_with(|| {
+                    let all = self.resolver.members_named(family, index.name(name));
+                    let known = all.into_iter().filter_map(|one| wanted.get(&one).map(|least| (one, *least)));
+                    known.max_by_key(|hit| hit.1)
+                })
+            };
+            for used in index.uses(name, one) {
+                if changed.binary_search(&used.file).is_ok() {
+                    continue;
+                }
+                let hit = match used.target {
+                    Some(target) => of_name
+                        .binary_search_by_key(&target, |(number, ..)| *number)
+                        .ok()
+                        .map(|at| (of_name[at].1, of_name[at].2)),
+                    None => best(self.snapshot.family(used.file)),
+                };
+                if let Some((target, least)) = hit {
+                    let Used { file, line, def, used: kind, .. } = used;
+                    let confidence = used.confidence.min(least);
+                    found.push((used.site, Reference { file, line, def, used: kind, target, confidence }));
+                }
+            }
+        }
+        // A use that may mean several of them is one use.
+        found.sort_unstable_by_key(|(site, one)| (one.file, *site, std::cmp::Reverse(one.confidence)));
+        found.dedup_by_key(|(site, one)| (one.file, *site));
+    }
+
+    /// In the facts of these files.
+    fn look_for(
+        &self,
+        wanted: &QuickMap<Symbol, Confidence>,
+        files: impl Iterator<Item = u32>,
+        found: &mut Vec<(u32, Reference)>,
+    ) {
         let mut names: Vec<&str> = wanted.keys().map(|symbol| self.snapshot.name(*symbol)).collect();
         names.sort_unstable();
         names.dedup();
-        let default = wanted.keys().any(|symbol| self.snapshot.def(*symbol).flags & def_flag::DEFAULT != 0);
-        let mut found = Vec::new();
-        for file in 0..self.snapshot.files.len() as u32 {
+        let default = wanted.keys().any(|symbol| self.snapshot.brief(*symbol).flags & def_flag::DEFAULT != 0);
+        for file in files {
             let facts = self.snapshot.facts(file);
             let mut spelled: Vec<crate::facts::Sym> =
                 names.iter().filter_map(|name| facts.sym(name)).collect();
@@ -184,28 +338,22 @@ impl<'s> Query<'s> {
             spelled.sort_unstable();
             spelled.dedup();
             for sym in spelled {
-                for site in facts.sites_named(sym) {
-                    self.match_site(file, site, &wanted, &mut found);
+                let from = facts.sites.partition_point(|site| site.name < sym);
+                for (at, site) in facts.sites_named(sym).iter().enumerate() {
+                    self.match_site(file, (from + at) as u32, site, wanted, found);
                 }
             }
         }
-        found.sort_by(|a, b| {
-            (b.confidence, self.snapshot.path(a.file), a.line).cmp(&(
-                a.confidence,
-                self.snapshot.path(b.file),
-                b.line,
-            ))
-        });
-        found
     }
 
     /// Calling a class calls its constructor, and a call of an overridden method may come here.
     fn widen(&self, target: Symbol, wanted: &mut QuickMap<Symbol, Confidence>) {
-        let def = self.snapshot.def(target);
-        let facts = self.snapshot.facts(target.file);
-        let around =
-            facts.def(def.parent).filter(|around| around.kind.is_type() && around.kind != Kind::Impl);
-        if around.is_none() || !def.kind.is_callable() {
+        let def = self.snapshot.brief(target);
+        if def.parent == NONE || !def.kind.is_callable() {
+            return;
+        }
+        let around = self.snapshot.brief(Symbol { file: target.file, def: def.parent }).kind;
+        if !around.is_type() || around == Kind::Impl {
             return;
         }
         let own = Symbol { file: target.file, def: def.parent };
@@ -213,7 +361,7 @@ impl<'s> Query<'s> {
             wanted.entry(own).or_insert(Confidence::Exact);
             return;
         }
-        let name = facts.name(def);
+        let name = self.snapshot.name(target);
         let mut queue = vec![own];
         let mut seen = QuickSet::default();
         while let Some(one) = queue.pop() {
@@ -222,7 +370,7 @@ impl<'s> Query<'s> {
             }
             for base in self.resolver.bases_of(one).0 {
                 for symbol in self.snapshot.named_in(base.file, name) {
-                    if self.snapshot.def(symbol).parent == base.def {
+                    if self.snapshot.brief(symbol).parent == base.def {
                         wanted.entry(symbol).or_insert(Confidence::Likely);
                     }
                 }
@@ -234,9 +382,10 @@ impl<'s> Query<'s> {
     fn match_site(
         &self,
         file: u32,
+        number: u32,
         site: &Site,
         wanted: &QuickMap<Symbol, Confidence>,
-        found: &mut Vec<Reference>,
+        found: &mut Vec<(u32, Reference)>,
     ) {
         let (targets, confidence) = self.resolver.site(file, site);
         let best = targets
@@ -245,60 +394,42 @@ impl<'s> Query<'s> {
             .max_by_key(|hit| hit.1);
         if let Some((target, least)) = best {
             let confidence = confidence.min(least);
-            found.push(Reference {
-                file,
-                line: site.line,
-                def: site.def,
-                used: site.used,
-                target,
-                confidence,
-            });
+            let (line, def, used) = (site.line, site.def, site.used);
+            found.push((number, Reference { file, line, def, used, target, confidence }));
         }
     }
 
-    pub fn refs(&self, of: &str) -> Answer {
-        let targets = select(self.snapshot, of);
-        if targets.is_empty() {
-            return self.none(of);
-        }
-        let items: Vec<Item> = self
-            .references(&targets)
-            .into_iter()
-            .map(|found| Item {
-                confidence: Some(found.confidence),
-                used: Some(found.used.name()),
-                ..self.place(found.file, found.def, found.line)
-            })
-            .collect();
-        Answer { title: format!("{} uses of {of}", items.len()), items, ..Answer::default() }
+    pub(crate) fn refs_hits(&self, of: &str) -> Found {
+        let targets = match self.meant(of) {
+            Err(none) => return none,
+            Ok(targets) => targets,
+        };
+        let found = self.references(&targets);
+        let hits: Vec<Hit> =
+            found.iter().map(|found| Hit { used: Some(found.used.name()), ..Hit::at(found) }).collect();
+        Found { title: format!("{} uses of {of}", hits.len()), hits, ..Found::default() }
     }
 
-    pub fn callers(&self, of: &str) -> Answer {
-        let targets = select(self.snapshot, of);
-        if targets.is_empty() {
-            return self.none(of);
-        }
-        let mut items: Vec<Item> = Vec::new();
-        for found in self.references(&targets).into_iter().filter(|found| found.used == Use::Call) {
-            let item =
-                Item { confidence: Some(found.confidence), ..self.place(found.file, found.def, found.line) };
-            // One line per caller, at its first call.
-            if !items
-                .iter()
-                .any(|had| had.path == item.path && had.symbol == item.symbol && had.at == item.at)
-            {
-                items.push(item);
-            }
-        }
-        Answer { title: format!("{} callers of {of}", items.len()), items, ..Answer::default() }
+    pub(crate) fn callers_hits(&self, of: &str) -> Found {
+        let targets = match self.meant(of) {
+            Err(none) => return none,
+            Ok(targets) => targets,
+        };
+        let mut found = self.references(&targets);
+        // One line per caller, at its first call.
+        let mut seen: QuickSet<(u32, u32)> = QuickSet::default();
+        found.retain(|found| found.used == Use::Call && seen.insert((found.file, found.def)));
+        let hits: Vec<Hit> = found.iter().map(Hit::at).collect();
+        Found { title: format!("{} callers of {of}", hits.len()), hits, ..Found::default() }
     }
 
-    pub fn callees(&self, of: &str) -> Answer {
-        let targets = select(self.snapshot, of);
-        if targets.is_empty() {
-            return self.none(of);
-        }
+    pub(crate) fn callees_hits(&self, of: &str) -> Found {
+        let (targets, notes) = match self.meant_few(of) {
+            Err(none) => return none,
+            Ok(targets) => targets,
+        };
         let mut best: Vec<(Symbol, Confidence, u32)> = Vec::new();
+        let mut known: QuickMap<Symbol, usize> = QuickMap::default();
         let mut unknown: Vec<&str> = Vec::new();
         for target in &targets {
             let facts = self.snapshot.facts(target.file);
@@ -312,21 +443,24 @@ impl<'s> Query<'s> {
                     unknown.push(facts.str(site.name));
                 }
                 for symbol in found {
-                    match best.iter_mut().find(|had| had.0 == symbol) {
-                        Some(had) => had.1 = had.1.max(confidence),
-                        None => best.push((symbol, confidence, site.line)),
+                    match known.get(&symbol) {
+                        Some(&at) => best[at].1 = best[at].1.max(confidence),
+                        None => {
+                            known.insert(symbol, best.len());
+                            best.push((symbol, confidence, site.line));
+                        }
                     }
                 }
             }
         }
         best.sort_by_key(|(_, confidence, line)| (std::cmp::Reverse(*confidence), *line));
-        let items: Vec<Item> = best
+        let hits: Vec<Hit> = best
             .into_iter()
-            .map(|(symbol, confidence, _)| Item { confidence: Some(confidence), ..self.item(symbol) })
+            .map(|(symbol, confidence, _)| Hit { confidence: Some(confidence), ..Hit::of(symbol) })
             .collect();
         unknown.sort_unstable();
         unknown.dedup();
-        let mut answer = Answer { title: format!("{of} calls {}", items.len()), items, ..Answer::default() };
+        let mut answer = Found { title: format!("{of} calls {}", hits.len()), hits, left_out: 0, notes };
         if !unknown.is_empty() {
             let shown = unknown.iter().take(20).copied().collect::<Vec<_>>().join(", ");
             let more = unknown.len().saturating_sub(20);
@@ -337,20 +471,20 @@ impl<'s> Query<'s> {
     }
 
     /// Types made from this one, nearest first; for a method, the methods that override it.
-    pub fn implements(&self, of: &str) -> Answer {
-        let targets = select(self.snapshot, of);
-        if targets.is_empty() {
-            return self.none(of);
-        }
-        let mut items = Vec::new();
+    pub(crate) fn implements_hits(&self, of: &str) -> Found {
+        let (targets, notes) = match self.meant_few(of) {
+            Err(none) => return none,
+            Ok(targets) => targets,
+        };
+        let mut hits = Vec::new();
         for target in targets {
-            let def = self.snapshot.def(target);
+            let def = self.snapshot.brief(target);
             let (types, method) = if def.kind.is_type() || def.kind == Kind::Type {
                 (target, None)
             } else {
                 (Symbol { file: target.file, def: def.parent }, Some(self.snapshot.name(target)))
             };
-            if self.snapshot.facts(types.file).def(types.def).is_none() {
+            if types.def == NONE {
                 continue;
             }
             let mut seen = QuickSet::default();
@@ -362,32 +496,23 @@ impl<'s> Query<'s> {
                         if !matches!(found.used, Use::Inherit | Use::Implement) {
                             continue;
                         }
-                        let Some(sub) = caller(self.snapshot, found.file, found.def) else { continue };
+                        let Some(sub) = caller(found.file, found.def) else { continue };
                         if !seen.insert(sub) {
                             continue;
                         }
                         next.push(sub);
-                        let mut item = Item {
-                            confidence: Some(found.confidence),
-                            distance: Some(distance),
-                            used: Some(found.used.name()),
-                            ..self.item(sub)
-                        };
-                        if let Some(method) = method {
-                            let Some(over) = self
+                        let (confidence, distance) = (Some(found.confidence), Some(distance));
+                        hits.extend(match method {
+                            None => {
+                                let used = Some(found.used.name());
+                                Some(Hit { confidence, distance, used, ..Hit::of(sub) })
+                            }
+                            Some(method) => self
                                 .snapshot
                                 .named_in(sub.file, method)
-                                .find(|symbol| self.snapshot.def(*symbol).parent == sub.def)
-                            else {
-                                continue;
-                            };
-                            item = Item {
-                                confidence: item.confidence,
-                                distance: item.distance,
-                                ..self.item(over)
-                            };
-                        }
-                        items.push(item);
+                                .find(|symbol| self.snapshot.brief(*symbol).parent == sub.def)
+                                .map(|over| Hit { confidence, distance, ..Hit::of(over) }),
+                        });
                     }
                 }
                 level = next;
@@ -396,51 +521,43 @@ impl<'s> Query<'s> {
                 }
             }
         }
-        Answer { title: format!("{} made from {of}", items.len()), items, ..Answer::default() }
+        Found { title: format!("{} made from {of}", hits.len()), hits, left_out: 0, notes }
     }
 
     /// Whether a definition is a test, or stands in one.
     pub fn is_test(&self, symbol: Symbol) -> bool {
-        let facts = self.snapshot.facts(symbol.file);
-        let mut at = symbol.def;
-        for _ in 0..32 {
-            let Some(def) = facts.def(at) else { return false };
-            if def.flags & def_flag::TEST != 0 {
-                return true;
-            }
-            at = def.parent;
-        }
-        false
+        self.snapshot.brief(symbol).test
     }
 
-    pub fn tests_of(&self, of: &str) -> Answer {
-        let targets = select(self.snapshot, of);
-        if targets.is_empty() {
-            return self.none(of);
+    /// Whether a line of an answer is of a test.
+    pub(crate) fn is_test_hit(&self, hit: &Hit) -> bool {
+        match caller(hit.file, hit.def) {
+            Some(at) => self.is_test(at) || self.snapshot.brief(at).kind == Kind::Test,
+            None => is_test_path(self.snapshot.path(hit.file)),
         }
-        let items: Vec<Item> = self
-            .reach(&targets, 10)
-            .into_iter()
-            .filter(|item| {
-                item.kind == "test"
-                    || item.at.is_some_and(|at| self.is_test(at))
-                    || item.at.is_none() && is_test_path(&item.path)
-            })
-            .collect();
-        Answer { title: format!("{} tests reach {of}", items.len()), items, ..Answer::default() }
+    }
+
+    pub(crate) fn tests_of_hits(&self, of: &str) -> Found {
+        let (targets, mut notes) = match self.meant_few(of) {
+            Err(none) => return none,
+            Ok(targets) => targets,
+        };
+        let mut hits = self.reach(&targets, 10, &mut notes);
+        hits.retain(|hit| self.is_test_hit(hit));
+        Found { title: format!("{} tests reach {of}", hits.len()), hits, left_out: 0, notes }
     }
 
     /// Callers and users of the definitions, by the number of steps; guesses by name go one step only.
-    pub fn reach(&self, targets: &[Symbol], depth: u32) -> Vec<Item> {
+    pub(crate) fn reach(&self, targets: &[Symbol], depth: u32, notes: &mut Vec<String>) -> Vec<Hit> {
         let mut seen: QuickSet<(u32, u32)> = targets.iter().map(|symbol| (symbol.file, symbol.def)).collect();
         let mut level: Vec<Symbol> = targets.to_vec();
-        let mut items = Vec::new();
+        let mut hits = Vec::new();
         let mut asked = 0;
         for distance in 1..=depth {
             let mut next = Vec::new();
             for one in &level {
                 asked += 1;
-                if asked > 1500 {
+                if asked > REACHED {
                     break;
                 }
                 for found in self.references(std::slice::from_ref(one)) {
@@ -451,23 +568,58 @@ impl<'s> Query<'s> {
                     if !seen.insert((found.file, found.def)) {
                         continue;
                     }
-                    let item = self.place(found.file, found.def, found.line);
-                    if let Some(at) = item.at.filter(|_| found.confidence != Confidence::NameOnly) {
-                        next.push(at);
+                    if found.confidence != Confidence::NameOnly {
+                        next.extend(caller(found.file, found.def));
                     }
-                    items.push(Item {
-                        confidence: Some(found.confidence),
-                        distance: Some(distance),
-                        used: Some(found.used.name()),
-                        ..item
-                    });
+                    let used = Some(found.used.name());
+                    hits.push(Hit { distance: Some(distance), used, ..Hit::at(&found) });
                 }
             }
-            if next.is_empty() {
+            if next.is_empty() || asked > REACHED {
                 break;
             }
             level = next;
         }
-        items
+        if asked > REACHED {
+            notes.push(format!("more than {REACHED} definitions are reached: what only the rest reaches is not here"));
+        }
+        hits
     }
+
+    pub fn def(&self, of: &str) -> Answer {
+        self.answer(self.def_hits(of))
+    }
+
+    pub fn refs(&self, of: &str) -> Answer {
+        self.answer(self.refs_hits(of))
+    }
+
+    pub fn callers(&self, of: &str) -> Answer {
+        self.answer(self.callers_hits(of))
+    }
+
+    pub fn callees(&self, of: &str) -> Answer {
+        self.answer(self.callees_hits(of))
+    }
+
+    pub fn implements(&self, of: &str) -> Answer {
+        self.answer(self.implements_hits(of))
+    }
+
+    pub fn tests_of(&self, of: &str) -> Answer {
+        self.answer(self.tests_of_hits(of))
+    }
+}
+
+/// Whether a definition of a file is a test, or stands in one.
+pub(crate) fn in_test(facts: &Facts, def: u32) -> bool {
+    let mut at = def;
+    for _ in 0..32 {
+        let Some(def) = facts.def(at) else { return false };
+        if def.flags & def_flag::TEST != 0 {
+            return true;
+        }
+        at = def.parent;
+    }
+    false
 }

@@ -3,15 +3,16 @@
 //! Rank flows from users to what they use (PageRank over resolved uses), and starts where the task's words and the
 //! files in view point. The same repository and words always give the same map.
 
-use crate::facts::{Kind, NONE, Use};
-use crate::hash::QuickMap;
+use crate::facts::{Kind, NONE, Site, Use};
+use crate::hash::{QuickMap, QuickSet};
+use crate::index::Index;
 use crate::query::{Query, is_test_path};
-use crate::resolve::Confidence;
-use crate::snapshot::Symbol;
+use crate::resolve::{Confidence, Meaning};
+use crate::snapshot::{Snapshot, Symbol};
 use crate::words::tokens;
 
 const ROUNDS: usize = 20;
-const DAMPING: f64 = 0.85;
+const DAMPING: f32 = 0.85;
 
 /// What the map is for.
 #[derive(Debug, Clone, Default)]
@@ -23,111 +24,210 @@ pub struct MapWish {
     pub in_view: Vec<String>,
 }
 
-struct Edges {
-    nodes: Vec<Symbol>,
-    /// From, to, weight.
-    links: Vec<(u32, u32, f64)>,
-}
+/// Beyond this share of all files a word in their paths says nothing.
+const COMMON: usize = 3;
 
-fn edges(query: &Query<'_>) -> Edges {
+/// Less than this part of what was given is not passed on.
+const LITTLE: f32 = 1e-5;
+
+/// The uses in a file as links between definitions, by their numbers in the index; what stands outside of any
+/// definition has a number for its file. Each use is told with what it means.
+pub(crate) fn file_links(
+    query: &Query<'_>,
+    index: &Index,
+    file: u32,
+    mut told: impl FnMut(usize, &Site, &Meaning),
+) -> Vec<(u32, u32, f32)> {
     let snapshot = query.snapshot;
-    let mut number: QuickMap<Symbol, u32> = QuickMap::default();
-    let mut nodes = Vec::new();
-    for symbol in snapshot.symbols() {
-        number.insert(symbol, nodes.len() as u32);
-        nodes.push(symbol);
-    }
-    // One extra node per file for what stands outside of any definition.
-    let base = nodes.len() as u32;
-    let mut links: QuickMap<(u32, u32), f64> = QuickMap::default();
-    for file in 0..snapshot.files.len() as u32 {
-        let facts = snapshot.facts(file);
-        let test = is_test_path(snapshot.path(file));
-        for site in &facts.sites {
-            let (targets, confidence) = query.resolver.site(file, site);
-            // A guess by name would lift whatever has a common one.
-            if targets.is_empty() || targets.len() > 8 || confidence == Confidence::NameOnly {
-                continue;
+    let test = is_test_path(snapshot.path(file));
+    let mut links: QuickMap<(u32, u32), f32> = QuickMap::default();
+    for (at, site) in snapshot.facts(file).sites.iter().enumerate() {
+        let meaning = query.resolver.meaning(file, site);
+        told(at, site, &meaning);
+        // A guess by name would lift whatever has a common one.
+        let Meaning::Of(targets, confidence) = meaning else { continue };
+        if targets.is_empty() || targets.len() > 8 || confidence == Confidence::NameOnly {
+            continue;
+        }
+        let weight = match confidence {
+            Confidence::Exact => 1.0,
+            Confidence::Likely | Confidence::NameOnly => 0.7,
+        } * match site.used {
+            Use::Inherit | Use::Implement => 2.0,
+            Use::Call | Use::Type => 1.0,
+            Use::Read => 0.5,
+        } * if test { 0.3 } else { 1.0 };
+        let from = index.number(Symbol { file, def: site.def }).unwrap_or(index.total() + file);
+        let share = weight / targets.len() as f32;
+        for target in targets {
+            // A use of a member speaks for its type as well.
+            let up = Symbol { file: target.file, def: snapshot.brief(target).parent };
+            if let Some(up) = index.number(up).filter(|up| *up != from) {
+                *links.entry((from, up)).or_default() += share * 0.3;
             }
-            let weight = match confidence {
-                Confidence::Exact => 1.0,
-                Confidence::Likely | Confidence::NameOnly => 0.7,
-            } * match site.used {
-                Use::Inherit | Use::Implement => 2.0,
-                Use::Call | Use::Type => 1.0,
-                Use::Read => 0.5,
-            } * if test { 0.3 } else { 1.0 };
-            let from = match site.def {
-                NONE => base + file,
-                def => number.get(&Symbol { file, def }).copied().unwrap_or(base + file),
-            };
-            let share = weight / targets.len() as f64;
-            for target in targets {
-                // A use of a member speaks for its type as well.
-                let parent = snapshot.def(target).parent;
-                if parent != NONE
-                    && let Some(up) = number.get(&Symbol { file: target.file, def: parent })
-                    && *up != from
-                {
-                    *links.entry((from, *up)).or_default() += share * 0.3;
-                }
-                if let Some(to) = number.get(&target).filter(|to| **to != from) {
-                    *links.entry((from, *to)).or_default() += share;
-                }
+            if let Some(to) = index.number(target).filter(|to| *to != from) {
+                *links.entry((from, to)).or_default() += share;
             }
         }
     }
-    let mut links: Vec<(u32, u32, f64)> =
+    let mut links: Vec<(u32, u32, f32)> =
         links.into_iter().map(|((from, to), weight)| (from, to, weight.sqrt())).collect();
     links.sort_unstable_by_key(|(from, to, _)| (*from, *to));
-    Edges { nodes, links }
+    links
 }
 
-fn ranks(query: &Query<'_>, wish: &MapWish) -> (Vec<Symbol>, Vec<f64>) {
-    let snapshot = query.snapshot;
-    let Edges { nodes, links } = edges(query);
-    let total = nodes.len() + snapshot.files.len();
-    let mut out = vec![0.0; total];
-    for (from, _, weight) in &links {
-        out[*from as usize] += weight;
+/// Links by where they come from.
+struct Links {
+    starts: Vec<u32>,
+    /// Where to, and which part of what is passed on.
+    to: Vec<(u32, f32)>,
+}
+
+impl Links {
+    fn new(nodes: usize, links: impl Iterator<Item = (u32, u32, f32)> + Clone) -> Self {
+        let mut starts = vec![0u32; nodes + 1];
+        let mut out = vec![0.0f32; nodes];
+        for (from, _, weight) in links.clone() {
+            starts[from as usize + 1] += 1;
+            out[from as usize] += weight;
+        }
+        for at in 0..nodes {
+            starts[at + 1] += starts[at];
+        }
+        let mut free = starts.clone();
+        let mut to = vec![(0, 0.0); starts[nodes] as usize];
+        for (from, target, weight) in links {
+            to[free[from as usize] as usize] = (target, weight / out[from as usize]);
+            free[from as usize] += 1;
+        }
+        Self { starts, to }
     }
+
+    fn of(&self, node: u32) -> &[(u32, f32)] {
+        &self.to[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    }
+
+    /// The rank of every node when each begins alike. What nothing takes goes to all.
+    fn ranks(&self) -> Vec<f32> {
+        let nodes = self.starts.len() - 1;
+        let even = 1.0 / nodes.max(1) as f32;
+        let mut rank = vec![even; nodes];
+        for _ in 0..ROUNDS {
+            let mut next = vec![0.0f32; nodes];
+            let mut lost = 0.0;
+            for (node, rank) in rank.iter().enumerate() {
+                let links = self.of(node as u32);
+                if links.is_empty() {
+                    lost += rank;
+                }
+                for (to, share) in links {
+                    next[*to as usize] += DAMPING * rank * share;
+                }
+            }
+            let all = (1.0 - DAMPING + DAMPING * lost) * even;
+            next.iter_mut().for_each(|rank| *rank += all);
+            rank = next;
+        }
+        rank
+    }
+
+    /// What becomes of rank that begins at a few nodes: what each of them and their like get of it, and what goes to all.
+    fn flow(&self, start: Vec<(u32, f32)>) -> (QuickMap<u32, f32>, f32) {
+        let given: f32 = start.iter().map(|(_, given)| given).sum();
+        let (mut kept, mut lost): (QuickMap<u32, f32>, f32) = (QuickMap::default(), 0.0);
+        let mut level = start;
+        for _ in 0..ROUNDS {
+            let mut next: QuickMap<u32, f32> = QuickMap::default();
+            for (node, rank) in level {
+                *kept.entry(node).or_default() += (1.0 - DAMPING) * rank;
+                let links = self.of(node);
+                if links.is_empty() || rank < LITTLE * given {
+                    lost += DAMPING * rank;
+                    continue;
+                }
+                for (to, share) in links {
+                    *next.entry(*to).or_default() += DAMPING * rank * share;
+                }
+            }
+            level = next.into_iter().collect();
+            level.sort_unstable_by_key(|(node, _)| *node);
+            if level.is_empty() {
+                break;
+            }
+        }
+        for (node, rank) in level {
+            *kept.entry(node).or_default() += rank;
+        }
+        (kept, lost)
+    }
+}
+
+pub(crate) fn ranks_of_all(index: &Index) -> Vec<f32> {
+    Links::new(index.total() as usize + index.files.len(), index.links()).ranks()
+}
+
+/// How much a definition of a given rank says about a repository.
+pub(crate) fn worth(snapshot: &Snapshot, index: &Index, number: u32) -> f32 {
+    let symbol = index.symbol(number);
+    let brief = snapshot.brief(symbol);
+    let minor = matches!(
+        brief.kind,
+        Kind::Field | Kind::Variable | Kind::Variant | Kind::Test | Kind::Impl | Kind::Module
+    );
+    // What nobody can use from outside, single values, and other people's code say little about a repository.
+    let inner = brief.parent != NONE
+        && snapshot.brief(Symbol { file: symbol.file, def: brief.parent }).kind.is_callable();
+    let path = snapshot.path(symbol.file);
+    let mut worth = if minor || inner { 0.05 } else { 1.0 };
+    for (is, factor) in
+        [(brief.kind == Kind::Constant, 0.3), (is_vendored(path), 0.1), (is_test_path(path), 0.2)]
+    {
+        if is {
+            worth *= factor;
+        }
+    }
+    worth
+}
+
+/// Where the words of a task and the files in view point, with how much.
+fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
+    let snapshot = query.snapshot;
+    let mut start: QuickMap<u32, f32> = QuickMap::default();
+    let mut whole = |file: u32, given: f32| {
+        index.range(file).for_each(|at| *start.entry(at).or_default() += given);
+    };
     let words: Vec<String> =
         wish.words.iter().map(|word| word.to_lowercase()).filter(|word| word.len() > 2).collect();
-    let in_view: Vec<u32> =
+    for word in &words {
+        let of_word: Vec<u32> = (0..snapshot.files.len() as u32)
+            .filter(|file| snapshot.path(*file).to_lowercase().contains(word))
+            .collect();
+        if of_word.len() * COMMON <= snapshot.files.len() + COMMON {
+            of_word.into_iter().for_each(|file| whole(file, 10.0));
+        }
+    }
+    let in_view: QuickSet<u32> =
         wish.in_view.iter().flat_map(|path| crate::select::files_ending(snapshot, path)).collect();
-    let mut start = vec![1.0; total];
-    for (at, symbol) in nodes.iter().enumerate() {
-        let name = snapshot.name(*symbol).to_lowercase();
-        let path = snapshot.path(symbol.file).to_lowercase();
+    in_view.into_iter().for_each(|file| whole(file, 50.0));
+    for (name, id) in index.folded_names() {
         for word in &words {
-            if name == *word {
-                start[at] += 200.0;
-            } else if name.contains(word) || word.len() > 4 && word.contains(&name) && name.len() > 4 {
-                start[at] += 40.0;
+            let given = if name == word {
+                200.0
+            } else if name.contains(word.as_str())
+                || word.len() > 4 && name.len() > 4 && name.len() < word.len() && word.contains(name)
+            {
+                40.0
+            } else {
+                continue;
+            };
+            for number in index.named(id).filter_map(|symbol| index.number(symbol)) {
+                *start.entry(number).or_default() += given;
             }
-            if path.contains(word) {
-                start[at] += 10.0;
-            }
-        }
-        if in_view.contains(&symbol.file) {
-            start[at] += 50.0;
         }
     }
-    let sum: f64 = start.iter().sum();
-    for value in &mut start {
-        *value /= sum.max(1.0);
-    }
-    let mut rank = start.clone();
-    for _ in 0..ROUNDS {
-        let lost: f64 = rank.iter().zip(&out).filter(|(_, out)| **out == 0.0).map(|(rank, _)| rank).sum();
-        let mut next: Vec<f64> = start.iter().map(|start| start * (1.0 - DAMPING + DAMPING * lost)).collect();
-        for (from, to, weight) in &links {
-            next[*to as usize] += DAMPING * rank[*from as usize] * weight / out[*from as usize];
-        }
-        rank = next;
-    }
-    rank.truncate(nodes.len());
-    (nodes, rank)
+    let mut start: Vec<(u32, f32)> = start.into_iter().collect();
+    start.sort_unstable_by_key(|(node, _)| *node);
+    start
 }
 
 fn is_vendored(path: &str) -> bool {
@@ -139,29 +239,82 @@ fn is_vendored(path: &str) -> bool {
     })
 }
 
+/// Definitions in the order of their worth for a wish; all of them, or those that come first.
+fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Symbol> {
+    let snapshot = query.snapshot;
+    let start = begins(query, index, wish);
+    let stale = !snapshot.changed().is_empty();
+    if start.is_empty() && !stale && !all {
+        return index.top().collect();
+    }
+    let nodes = index.total() as usize + index.files.len();
+    let of_changed: Vec<(u32, u32, f32)> = (snapshot.changed().iter())
+        .flat_map(|file| file_links(query, index, *file, |_, _, _| ()))
+        .collect();
+    let is_old = |from: u32| {
+        let file = from.checked_sub(index.total()).unwrap_or_else(|| index.symbol(from).file);
+        snapshot.changed().binary_search(&file).is_ok()
+    };
+    let links = index.links().filter(|(from, ..)| !stale || !is_old(*from));
+    let links = Links::new(nodes, links.chain(of_changed.iter().copied()));
+    let ranks = stale.then(|| links.ranks());
+    let rank = |node: u32| ranks.as_ref().map_or_else(|| index.rank(node), |ranks| ranks[node as usize]);
+    let given: f32 = start.iter().map(|(_, given)| given).sum();
+    let (flown, lost) = links.flow(start);
+    // Every node begins with one, and these with more.
+    let even = (nodes as f32 + lost) / (nodes as f32 + given);
+    let share = |node: u32| {
+        even * rank(node) + flown.get(&node).copied().unwrap_or(0.0) / (nodes as f32 + given)
+    };
+    let mut numbers: Vec<u32> = if all || stale {
+        (0..index.total()).collect()
+    } else {
+        let flown = flown.keys().copied().filter(|node| *node < index.total());
+        index.top().filter_map(|symbol| index.number(symbol)).chain(flown).collect()
+    };
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut order: Vec<(f32, u32)> =
+        numbers.into_iter().map(|at| (share(at) * worth(snapshot, index, at), at)).collect();
+    order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    order.into_iter().map(|(_, at)| index.symbol(at)).collect()
+}
+
 impl Query<'_> {
     /// The map as text, and the files it names, most important first.
     pub fn map(&self, wish: &MapWish) -> (String, Vec<String>) {
-        let snapshot = self.snapshot;
-        let (nodes, rank) = ranks(self, wish);
-        let mut order: Vec<usize> = (0..nodes.len()).collect();
-        let worth = |at: usize| {
-            let def = snapshot.def(nodes[at]);
-            let minor = matches!(
-                def.kind,
-                Kind::Field | Kind::Variable | Kind::Variant | Kind::Test | Kind::Impl | Kind::Module
-            );
-            // What nobody can use from outside, single values, and other people's code say little about a repository.
-            let facts = snapshot.facts(nodes[at].file);
-            let inner = facts.def(def.parent).is_some_and(|around| around.kind.is_callable());
-            let path = snapshot.path(nodes[at].file);
-            rank[at]
-                * if minor || inner { 0.05 } else { 1.0 }
-                * if def.kind == Kind::Constant { 0.3 } else { 1.0 }
-                * if is_vendored(path) { 0.1 } else { 1.0 }
-                * if is_test_path(path) { 0.2 } else { 1.0 }
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let made;
+        let index = match self.snapshot.index() {
+            Some(index) => index,
+            None => match crate::index::make(self.snapshot, 1, &stop) {
+                Some(index) => {
+                    made = std::sync::Arc::new(index);
+                    &made
+                }
+                None => return Default::default(),
+            },
         };
-        order.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)).then(nodes[*a].cmp(&nodes[*b])));
+        let first = order(self, index, wish, false);
+        let few = first.len() < index.total() as usize;
+        match self.drawn(wish, index, first, few) {
+            Some(map) => map,
+            None => {
+                let order = order(self, index, wish, true);
+                self.drawn(wish, index, order, false).unwrap_or_default()
+            }
+        }
+    }
+
+    /// Nothing if these definitions are only the first, and more would fit.
+    fn drawn(
+        &self,
+        wish: &MapWish,
+        index: &Index,
+        order: Vec<Symbol>,
+        few: bool,
+    ) -> Option<(String, Vec<String>)> {
+        let snapshot = self.snapshot;
         // Definitions are taken in order of rank until the budget is full, and shown by file.
         let mut files: Vec<(u32, Vec<Symbol>)> = Vec::new();
         let mut used = 24;
@@ -173,9 +326,9 @@ impl Query<'_> {
             let inside = if container.is_empty() { String::new() } else { format!("{container}: ") };
             format!("  {} {inside}{}\n", def.line, crate::text::one_line(facts.str(def.signature), 100))
         };
-        for at in order {
-            let symbol = nodes[at];
-            if snapshot.def(symbol).kind == Kind::Impl {
+        let mut full = false;
+        for symbol in order {
+            if snapshot.brief(symbol).kind == Kind::Impl {
                 continue;
             }
             let mut cost = tokens(&line_of(symbol));
@@ -189,6 +342,7 @@ impl Query<'_> {
             }
             if used + cost > wish.budget {
                 if used + 40 > wish.budget {
+                    full = true;
                     break;
                 }
                 continue;
@@ -200,6 +354,9 @@ impl Query<'_> {
                 None => files.push((symbol.file, vec![symbol])),
             }
         }
+        if few && !full {
+            return None;
+        }
         let mut text = String::new();
         for (file, symbols) in &mut files {
             symbols.sort_by_key(|symbol| snapshot.def(*symbol).line);
@@ -208,9 +365,9 @@ impl Query<'_> {
                 text.push_str(&line_of(*symbol));
             }
         }
-        let left = nodes.len() - taken;
+        let left = index.total() as usize - taken;
         let out = snapshot.files.len() - files.len();
         text.push_str(&format!("{left} more definitions, {out} more files left out.\n"));
-        (text, files.into_iter().map(|(file, _)| snapshot.path(file).to_owned()).collect())
+        Some((text, files.into_iter().map(|(file, _)| snapshot.path(file).to_owned()).collect()))
     }
 }

@@ -66,8 +66,7 @@ fn by_name(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
     snapshot
         .named(name)
         .filter(|symbol| {
-            let facts = snapshot.facts(symbol.file);
-            let full = facts.path_of(snapshot.def(*symbol));
+            let full = snapshot.path_of(*symbol);
             let before = full.strip_suffix(name).unwrap_or("").trim_end_matches('.');
             // Outer names may be the module of the file: `package.module.Class.name`.
             let module =
@@ -78,7 +77,7 @@ fn by_name(snapshot: &Snapshot, text: &str) -> Vec<Symbol> {
         .collect()
 }
 
-/// The definition a use stands in, for people: a function, else the type around it.
-pub fn caller(snapshot: &Snapshot, file: u32, def: u32) -> Option<Symbol> {
-    (def != NONE && snapshot.facts(file).def(def).is_some()).then_some(Symbol { file, def })
+/// The definition a use stands in, if it stands in one.
+pub fn caller(file: u32, def: u32) -> Option<Symbol> {
+    (def != NONE).then_some(Symbol { file, def })
 }

@@ -1,12 +1,14 @@
-//! The facts of all files at one moment, with an index of definitions by name.
+//! The facts of all files at one moment, with the index over them if there is one that holds.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use lathe_grammars::Language;
 
-use crate::facts::{Def, Facts, Gap, Kind};
+use crate::facts::{Def, Facts, Gap, Kind, NONE};
 use crate::hash::QuickMap;
+use crate::index::{Brief, Index};
+use crate::lazy::Lazy;
 use crate::resolve::Learned;
 
 #[derive(Debug, Clone)]
@@ -14,7 +16,7 @@ pub struct FileFacts {
     /// From the root, with `/`.
     pub path: Arc<str>,
     pub content: i64,
-    pub facts: Arc<Facts>,
+    pub facts: Arc<Lazy>,
 }
 
 /// A definition: its file and its number in it.
@@ -33,8 +35,11 @@ pub struct Snapshot {
     /// By file, because every step of a resolution asks.
     languages: Vec<Option<Language>>,
     names: OnceLock<QuickMap<u64, Vec<Symbol>>>,
-    /// Every name once, in lower case, one per line; and where each begins, with a definition that has it.
-    folded: OnceLock<(String, Vec<(usize, Symbol)>)>,
+    index: Option<Arc<Index>>,
+    /// Files that the index knows with another content, by number.
+    changed: Vec<u32>,
+    /// Every name once, in lower case, one per line, and where each begins; and a definition that has it.
+    folded: OnceLock<((String, Vec<u32>), Vec<Symbol>)>,
     pub(crate) modules: OnceLock<crate::modules::Modules>,
     /// What the last resolver found out; it holds for the next one.
     pub(crate) learned: Mutex<Learned>,
@@ -65,10 +70,66 @@ impl Snapshot {
             files,
             left_out,
             names: OnceLock::new(),
+            index: None,
+            changed: Vec::new(),
             folded: OnceLock::new(),
             modules: OnceLock::new(),
             learned: Mutex::default(),
         }
+    }
+
+    /// With an index that holds for all files but these, whose interface is still the same.
+    pub(crate) fn indexed(self, index: Arc<Index>, changed: Vec<u32>) -> Self {
+        Self { index: Some(index), changed, ..self }
+    }
+
+    /// The same facts without an index: everything is resolved when it is asked for.
+    pub fn without_index(&self) -> Self {
+        Self::new(self.root.clone(), self.files.clone(), self.left_out.clone())
+    }
+
+    pub(crate) fn index(&self) -> Option<&Arc<Index>> {
+        self.index.as_ref()
+    }
+
+    /// Whether questions about names are look-ups.
+    pub fn has_index(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// Files whose uses the index does not know, by number.
+    pub(crate) fn changed(&self) -> &[u32] {
+        &self.changed
+    }
+
+    /// What a definition is, without its facts if there is another way.
+    pub(crate) fn brief(&self, symbol: Symbol) -> Brief {
+        if let Some(brief) = self.index.as_ref().and_then(|index| index.brief(symbol)) {
+            return brief;
+        }
+        let def = self.def(symbol);
+        let test = crate::query::in_test(self.facts(symbol.file), symbol.def);
+        Brief { kind: def.kind, flags: def.flags, parent: def.parent, owned: def.owner.0 != 0, test }
+    }
+
+    /// `a.b` of the definitions around one, unless it belongs to a type that is elsewhere.
+    pub(crate) fn path_of(&self, symbol: Symbol) -> String {
+        let mut parts = vec![self.name(symbol)];
+        let mut at = symbol;
+        for _ in 0..32 {
+            let brief = self.brief(at);
+            if brief.owned {
+                let facts = self.facts(symbol.file);
+                return facts.path_of(self.def(symbol));
+            }
+            if brief.parent == NONE {
+                break;
+            }
+            at.def = brief.parent;
+            parts.push(self.name(at));
+        }
+        parts.reverse();
+        parts.join(".")
     }
 
     pub fn facts(&self, file: u32) -> &Facts {
@@ -84,6 +145,11 @@ impl Snapshot {
     }
 
     pub fn name(&self, symbol: Symbol) -> &str {
+        if let Some(index) = &self.index
+            && let Some(name) = index.name_of(symbol)
+        {
+            return index.name(name);
+        }
         self.facts(symbol.file).name(self.def(symbol))
     }
 
@@ -107,8 +173,13 @@ impl Snapshot {
 
     /// Definitions with exactly this name, in the order of paths and lines.
     pub fn named<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Symbol> + 's {
-        let found = self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice);
-        found.iter().copied().filter(move |symbol| self.name(*symbol) == name)
+        let known = self.index.as_ref().and_then(|index| Some(index.named(index.find(name)?)));
+        let found = match self.index {
+            Some(_) => &[][..],
+            None => self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice),
+        };
+        let found = found.iter().copied().filter(move |symbol| self.name(*symbol) == name);
+        known.into_iter().flatten().chain(found)
     }
 
     fn by_name(&self) -> &QuickMap<u64, Vec<Symbol>> {
@@ -126,35 +197,65 @@ impl Snapshot {
 
     /// Names that hold a text, both in lower case: the folded name, and a definition that has it.
     pub(crate) fn names_holding<'s>(&'s self, text: &'s str) -> impl Iterator<Item = (&'s str, Symbol)> + 's {
-        let (all, starts) = self.folded.get_or_init(|| {
-            let (mut all, mut starts) = (String::new(), Vec::new());
-            for symbol in self.by_name().values().filter_map(|symbols| symbols.first()) {
-                starts.push((all.len(), *symbol));
-                all.push_str(&self.name(*symbol).to_lowercase());
-                all.push('\n');
-            }
-            (all, starts)
-        });
+        let (all, starts) = match &self.index {
+            Some(index) => index.folded(),
+            None => &self.folded.get_or_init(|| self.fold()).0,
+        };
         let mut from = 0;
         std::iter::from_fn(move || {
-            let hit = from + all.get(from..)?.find(text)?;
-            let at = starts.partition_point(|(start, _)| *start <= hit).checked_sub(1)?;
-            let (start, symbol) = *starts.get(at)?;
-            let end = starts.get(at + 1).map_or(all.len(), |(next, _)| *next);
-            from = end;
-            Some((&all[start..end - 1], symbol))
+            loop {
+                let hit = from + all.get(from..)?.find(text)?;
+                let at = starts.partition_point(|start| *start as usize <= hit).checked_sub(1)?;
+                let start = *starts.get(at)? as usize;
+                let end = starts.get(at + 1).map_or(all.len(), |next| *next as usize);
+                from = end;
+                let symbol = match &self.index {
+                    Some(index) => index.named(at as u32).next(),
+                    None => self.folded.get().and_then(|folded| folded.1.get(at)).copied(),
+                };
+                // A block that adds to a type is no definition.
+                if let Some(symbol) = symbol {
+                    return Some((&all[start..end - 1], symbol));
+                }
+            }
         })
+    }
+
+    fn fold(&self) -> ((String, Vec<u32>), Vec<Symbol>) {
+        let (mut all, mut starts, mut firsts) = (String::new(), Vec::new(), Vec::new());
+        for symbol in self.by_name().values().filter_map(|symbols| symbols.first()) {
+            starts.push(all.len() as u32);
+            firsts.push(*symbol);
+            all.push_str(&self.name(*symbol).to_lowercase());
+            all.push('\n');
+        }
+        ((all, starts), firsts)
     }
 
     /// The same, in one file.
     pub fn named_in<'s>(&'s self, file: u32, name: &'s str) -> impl Iterator<Item = Symbol> + 's {
-        let found = self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice);
+        let known = self.index.as_ref().and_then(|index| Some(index.named_in(index.find(name)?, file)));
+        let found = match self.index {
+            Some(_) => &[][..],
+            None => self.by_name().get(&name_hash(name)).map_or(&[][..], Vec::as_slice),
+        };
         let start = found.partition_point(|symbol| symbol.file < file);
-        found[start..]
+        let found = found[start..]
             .iter()
             .copied()
             .take_while(move |symbol| symbol.file == file)
-            .filter(move |symbol| self.name(*symbol) == name)
+            .filter(move |symbol| self.name(*symbol) == name);
+        known.into_iter().flatten().chain(found)
+    }
+
+    /// Reads the facts of all files.
+    pub(crate) fn read_all(&self, threads: usize) {
+        let portion = self.files.len().div_ceil(threads.max(1)).max(1);
+        std::thread::scope(|scope| {
+            for files in self.files.chunks(portion) {
+                scope.spawn(move || files.iter().for_each(|file| file.facts.read()));
+            }
+        });
     }
 
     pub fn lines(&self) -> u64 {

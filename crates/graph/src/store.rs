@@ -1,42 +1,54 @@
 //! One SQLite file per repository: facts by content hash, and which file has which content.
 //!
 //! The facts are one blob per content. Rows per use would cost more to write than the parse costs and are never asked
-//! for by SQL. Definitions are rows as well, with the text, so that anybody with `sqlite3` and Trae's two tables
-//! (`functions`, `classes`, here views) can read them.
+//! for by SQL. Definitions are JSON as well, and the text is there, so that anybody with `sqlite3` and Trae's two tables
+//! (`functions`, `classes`, here views) can read them. The index over all files is derived from the facts and says
+//! itself for which contents it holds.
 //!
 //! A database that is damaged, of another version, or made by other rules is thrown away and built again, with a
 //! word about it: everything in it can be had from the files.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
 use crate::error::GraphError;
 use crate::facts::{Facts, Gap, Kind, NONE, def_flag};
-use crate::hash::QuickMap;
-use crate::pack::{pack, unpack};
+use crate::hash::{QuickMap, checksum};
+use crate::index::Index;
+use crate::interface::interface;
+use crate::lazy::Source;
+use crate::pack::pack;
 use crate::read::{Hash, hash_of};
 use crate::scan::Stamp;
+use crate::snapshot::FileFacts;
 
 /// Raised when the tables or the meaning of facts change.
-const VERSION: i32 = 2;
+const VERSION: i32 = 3;
 const APPLICATION: i32 = 0x4c47_5048;
 
 const SCHEMA: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE contents(
     id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL, language INTEGER NOT NULL, lines INTEGER NOT NULL,
-    gap INTEGER NOT NULL, used INTEGER NOT NULL, source BLOB NOT NULL, facts BLOB NOT NULL);
+    gap INTEGER NOT NULL, used INTEGER NOT NULL, interface INTEGER NOT NULL, source BLOB NOT NULL,
+    facts BLOB NOT NULL, definitions TEXT NOT NULL);
 CREATE UNIQUE INDEX contents_by_hash ON contents(hash, language);
 CREATE TABLE files(
     path TEXT PRIMARY KEY, content INTEGER, gap INTEGER NOT NULL, size INTEGER NOT NULL, mtime INTEGER NOT NULL,
     ctime INTEGER NOT NULL, inode INTEGER NOT NULL, settled INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX files_by_content ON files(content);
-CREATE TABLE definitions(
-    id INTEGER PRIMARY KEY, content INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
-    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, start_byte INTEGER NOT NULL, end_byte INTEGER NOT NULL,
-    parent INTEGER, parent_function TEXT, parent_class TEXT, signature TEXT NOT NULL, doc TEXT NOT NULL);
+CREATE TABLE derived(id INTEGER PRIMARY KEY, checksum INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE VIEW definitions AS SELECT c.id * 1048576 + json_extract(d.value, '$[0]') AS id, c.id AS content,
+    json_extract(d.value, '$[1]') AS name, json_extract(d.value, '$[2]') AS kind,
+    json_extract(d.value, '$[3][0]') AS start_line, json_extract(d.value, '$[3][1]') AS end_line,
+    json_extract(d.value, '$[3][2]') AS start_byte, json_extract(d.value, '$[3][3]') AS end_byte,
+    c.id * 1048576 + json_extract(d.value, '$[4]') AS parent, json_extract(d.value, '$[5]') AS parent_function,
+    json_extract(d.value, '$[6]') AS parent_class, json_extract(d.value, '$[7]') AS signature,
+    json_extract(d.value, '$[8]') AS doc
+  FROM contents c, json_each(c.definitions) d;
 CREATE VIEW functions AS SELECT d.id AS id, d.name AS name,
     (SELECT value FROM meta WHERE key = 'root') || '/' || f.path AS file_path,
     CAST(substr(c.source, d.start_byte + 1, d.end_byte - d.start_byte) AS TEXT) AS body,
@@ -48,22 +60,16 @@ CREATE VIEW classes AS SELECT d.id AS id, d.name AS name,
     (SELECT value FROM meta WHERE key = 'root') || '/' || f.path AS file_path,
     CAST(substr(c.source, d.start_byte + 1, d.end_byte - d.start_byte) AS TEXT) AS body,
     (SELECT group_concat('- ' || m.signature, char(10)) FROM definitions m
-       WHERE m.parent = d.id AND m.kind IN ('field', 'variant', 'constant')) AS fields,
+       WHERE m.content = d.content AND m.parent = d.id AND m.kind IN ('field', 'variant', 'constant')) AS fields,
     (SELECT group_concat('- ' || m.signature, char(10)) FROM definitions m
-       WHERE m.parent = d.id AND m.kind IN ('method', 'constructor')) AS methods,
+       WHERE m.content = d.content AND m.parent = d.id AND m.kind IN ('method', 'constructor')) AS methods,
     d.start_line AS start_line, d.end_line AS end_line
   FROM definitions d JOIN files f ON f.content = d.content JOIN contents c ON c.id = d.content
   WHERE d.kind IN ('class', 'struct', 'interface', 'trait', 'enum');
 ";
 
-/// Made after a first build rather than during it: filling them row by row costs as much as the parse.
-const INDEXES: &str = "
-CREATE INDEX IF NOT EXISTS definitions_by_name ON definitions(name);
-CREATE INDEX IF NOT EXISTS definitions_by_parent ON definitions(parent) WHERE parent IS NOT NULL;
-";
-
-/// Definitions of one content are numbered from here.
-const PER_CONTENT: i64 = 1 << 20;
+/// More files than this are not looked at beside an index.
+const CHANGED: usize = 64;
 
 pub struct FileRow {
     pub path: String,
@@ -79,7 +85,7 @@ pub struct FileRow {
 pub type Known = QuickMap<(Hash, u8), (i64, Gap)>;
 
 pub struct Store {
-    db: Connection,
+    source: Arc<Source>,
     pub path: PathBuf,
     /// What the person should know: the database was rebuilt, and why.
     pub words: Vec<String>,
@@ -105,6 +111,46 @@ fn makers() -> String {
     format!("{VERSION}.{:02x}{:02x}{:02x}{:02x}", hash[0], hash[1], hash[2], hash[3])
 }
 
+fn meta(db: &Connection, key: &str) -> Result<Option<String>, rusqlite::Error> {
+    db.prepare_cached("SELECT value FROM meta WHERE key = ?1")?.query_row([key], |row| row.get(0)).optional()
+}
+
+/// Numbers of contents mean something in one database only.
+fn born() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!("{now}.{}", std::process::id())
+}
+
+/// The definitions as JSON for the views. Rows of their own would cost as much as the parse.
+fn definitions(facts: &Facts) -> String {
+    let mut all = Vec::with_capacity(facts.defs.len());
+    for (number, def) in facts.defs.iter().enumerate() {
+        if def.flags & def_flag::DECLARED != 0 && def.kind == Kind::Function {
+            continue;
+        }
+        let around = facts.def(def.parent);
+        let parent_function =
+            around.filter(|around| around.kind.is_callable()).map(|around| facts.name(around));
+        let parent_class = if def.owner.0 != 0 {
+            Some(facts.str(def.owner))
+        } else {
+            around.filter(|around| around.kind.is_type()).map(|around| facts.name(around))
+        };
+        all.push((
+            number,
+            facts.name(def),
+            def.kind.name(),
+            (def.start_line, def.end_line, def.start_byte, def.end_byte),
+            (def.parent != NONE).then_some(def.parent),
+            parent_function,
+            parent_class,
+            facts.str(def.signature),
+            facts.str(def.doc),
+        ));
+    }
+    serde_json::to_string(&all).unwrap_or_default()
+}
+
 fn today() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since.as_secs() / 86_400) as i64)
 }
@@ -122,7 +168,7 @@ impl Store {
             .map_err(|source| GraphError::Folder { path: folder.to_owned(), source })?;
         let path = Self::path_for(root, folder);
         match Self::connect(&path, root) {
-            Ok(Ok(db)) => Ok(Self { db, path, words: Vec::new() }),
+            Ok(Ok(db)) => Ok(Self { source: Source::new(db), path, words: Vec::new() }),
             Ok(Err(word)) => Self::rebuild(&path, root, word),
             Err(error) if is_damage(&error) => {
                 Self::rebuild(&path, root, format!("the code graph was damaged ({error}) and is built again"))
@@ -138,7 +184,7 @@ impl Store {
             let _ = std::fs::remove_file(PathBuf::from(name));
         }
         match Self::connect(path, root)? {
-            Ok(db) => Ok(Self { db, path: path.to_owned(), words: vec![word] }),
+            Ok(db) => Ok(Self { source: Source::new(db), path: path.to_owned(), words: vec![word] }),
             Err(word) => Err(GraphError::Question(word)),
         }
     }
@@ -147,9 +193,8 @@ impl Store {
     pub fn start_again(&mut self, root: &Path, error: &rusqlite::Error) -> Result<(), GraphError> {
         let word = format!("the code graph was damaged ({error}) and is built again");
         let path = self.path.clone();
-        self.db = Connection::open_in_memory()?;
         let mut fresh = Self::rebuild(&path, root, word)?;
-        std::mem::swap(&mut self.db, &mut fresh.db);
+        self.source = fresh.source;
         self.words.append(&mut fresh.words);
         Ok(())
     }
@@ -172,6 +217,7 @@ impl Store {
                 let mut put = db.prepare("INSERT INTO meta VALUES (?1, ?2)")?;
                 put.execute(params!["root", root.to_string_lossy()])?;
                 put.execute(params!["makers", makers()])?;
+                put.execute(params!["born", born()])?;
                 drop(put);
                 db.execute_batch(&format!(
                     "PRAGMA user_version = {VERSION}; PRAGMA application_id = {APPLICATION};"
@@ -186,21 +232,29 @@ impl Store {
         if version < VERSION {
             return Ok(Err("the code graph was made by an older Lathe and is built again".into()));
         }
-        let made: Option<String> =
-            db.query_row("SELECT value FROM meta WHERE key = 'makers'", [], |row| row.get(0)).optional()?;
-        if made.as_deref() != Some(makers().as_str()) {
+        if meta(&db, "makers")?.as_deref() != Some(makers().as_str()) {
             return Ok(Err("the rules of the code graph have changed, it is built again".into()));
         }
         Ok(Ok(db))
     }
 
+    fn db(&self) -> MutexGuard<'_, Connection> {
+        self.source.db()
+    }
+
+    /// What snapshots read from.
+    pub fn facts(&self) -> Arc<Source> {
+        Arc::clone(&self.source)
+    }
+
     /// Changes when another connection has written.
     pub fn data_version(&self) -> Result<i64, rusqlite::Error> {
-        self.db.query_row("PRAGMA data_version", [], |row| row.get(0))
+        self.db().query_row("PRAGMA data_version", [], |row| row.get(0))
     }
 
     pub fn files(&self) -> Result<Vec<FileRow>, rusqlite::Error> {
-        let mut query = self.db.prepare_cached(
+        let db = self.db();
+        let mut query = db.prepare_cached(
             "SELECT path, content, gap, size, mtime, ctime, inode, settled FROM files ORDER BY path",
         )?;
         query
@@ -223,7 +277,8 @@ impl Store {
 
     /// Content hashes and languages that need no parsing.
     pub fn known(&self) -> Result<Known, rusqlite::Error> {
-        let mut query = self.db.prepare_cached("SELECT hash, language, id, gap FROM contents")?;
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT hash, language, id, gap FROM contents")?;
         let rows = query.query_map([], |row| {
             let hash: Vec<u8> = row.get(0)?;
             let hash: Hash = hash.try_into().unwrap_or([0; 32]);
@@ -232,33 +287,22 @@ impl Store {
         rows.collect()
     }
 
-    pub fn facts(&self, content: i64) -> Result<Option<Facts>, rusqlite::Error> {
-        let mut query = self.db.prepare_cached("SELECT facts FROM contents WHERE id = ?1")?;
-        let found = query
-            .query_row([content], |row| Ok(row.get_ref(0)?.as_blob().ok().and_then(unpack)))
-            .optional()?;
-        Ok(found.flatten())
-    }
-
     pub fn source(&self, content: i64) -> Result<Option<Vec<u8>>, rusqlite::Error> {
-        let mut query = self.db.prepare_cached("SELECT source FROM contents WHERE id = ?1")?;
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT source FROM contents WHERE id = ?1")?;
         query.query_row([content], |row| row.get(0)).optional()
     }
 
     pub fn begin(&self) -> Result<(), rusqlite::Error> {
-        self.db.execute_batch("BEGIN IMMEDIATE")
+        self.db().execute_batch("BEGIN IMMEDIATE")
     }
 
     pub fn commit(&self) -> Result<(), rusqlite::Error> {
-        self.db.execute_batch("COMMIT")
-    }
-
-    pub fn make_indexes(&self) -> Result<(), rusqlite::Error> {
-        self.db.execute_batch(INDEXES)
+        self.db().execute_batch("COMMIT")
     }
 
     pub fn rollback(&self) {
-        let _ = self.db.execute_batch("ROLLBACK");
+        let _ = self.db().execute_batch("ROLLBACK");
     }
 
     pub fn add_content(
@@ -268,12 +312,14 @@ impl Store {
         source: &str,
         facts: &Facts,
     ) -> Result<i64, rusqlite::Error> {
-        let mut find = self.db.prepare_cached("SELECT id FROM contents WHERE hash = ?1 AND language = ?2")?;
+        let db = self.db();
+        let mut find = db.prepare_cached("SELECT id FROM contents WHERE hash = ?1 AND language = ?2")?;
         if let Some(id) = find.query_row(params![&hash[..], language], |row| row.get(0)).optional()? {
             return Ok(id);
         }
-        let mut put = self.db.prepare_cached(
-            "INSERT INTO contents(hash, language, lines, gap, used, source, facts) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        let mut put = db.prepare_cached(
+            "INSERT INTO contents(hash, language, lines, gap, used, interface, source, facts, definitions)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?;
         put.execute(params![
             &hash[..],
@@ -281,55 +327,86 @@ impl Store {
             facts.lines,
             facts.gap as u8,
             today(),
+            interface(facts),
             source.as_bytes(),
-            pack(facts)
+            pack(facts),
+            definitions(facts)
         ])?;
-        let id = self.db.last_insert_rowid();
-        let mut put = self.db.prepare_cached(
-            "INSERT INTO definitions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-        )?;
-        for (number, def) in facts.defs.iter().enumerate() {
-            if def.flags & def_flag::DECLARED != 0 && def.kind == Kind::Function {
-                continue;
-            }
-            let around = facts.def(def.parent);
-            let parent_function =
-                around.filter(|around| around.kind.is_callable()).map(|around| facts.name(around));
-            let parent_class = if def.owner.0 != 0 {
-                Some(facts.str(def.owner))
-            } else {
-                around.filter(|around| around.kind.is_type()).map(|around| facts.name(around))
-            };
-            let parent = (def.parent != NONE).then(|| id * PER_CONTENT + i64::from(def.parent));
-            put.execute(params![
-                id * PER_CONTENT + number as i64,
-                id,
-                facts.name(def),
-                def.kind.name(),
-                def.start_line,
-                def.end_line,
-                def.start_byte,
-                def.end_byte,
-                parent,
-                parent_function,
-                parent_class,
-                facts.str(def.signature),
-                facts.str(def.doc)
-            ])?;
+        Ok(db.last_insert_rowid())
+    }
+
+    /// What others can see of a content.
+    pub fn interface(&self, content: i64) -> Result<Option<i64>, rusqlite::Error> {
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT interface FROM contents WHERE id = ?1")?;
+        query.query_row([content], |row| row.get(0)).optional()
+    }
+
+    /// Which of the files have another content than an index was made from, by number; nothing if it does not hold for the
+    /// others, or for too few of them.
+    pub fn changed_since(
+        &self,
+        index: &Index,
+        files: &[FileFacts],
+    ) -> Result<Option<Vec<u32>>, rusqlite::Error> {
+        if index.files.len() != files.len() {
+            return Ok(None);
         }
-        Ok(id)
+        let mut changed = Vec::new();
+        for (at, (file, known)) in files.iter().zip(&index.files).enumerate() {
+            if *file.path != *known.path || changed.len() > CHANGED {
+                return Ok(None);
+            }
+            if file.content != known.content {
+                if self.interface(file.content)? != Some(known.interface) {
+                    return Ok(None);
+                }
+                changed.push(at as u32);
+            }
+        }
+        Ok(Some(changed))
+    }
+
+    /// Forgets the index, which can be had again from the facts.
+    pub fn drop_derived(&self) -> Result<(), rusqlite::Error> {
+        self.db().execute_batch("DELETE FROM derived")
+    }
+
+    /// Writes an index, whole or not at all, by a connection of its own, so that nobody who asks waits for it. Nothing
+    /// happens if the database is another one by now.
+    pub fn put_derived(
+        path: &Path,
+        root: &Path,
+        born: &str,
+        sections: &[(i64, &[u8])],
+    ) -> Result<(), rusqlite::Error> {
+        let Ok(db) = Self::connect(path, root)? else { return Ok(()) };
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        if meta(&db, "born")?.as_deref() == Some(born) {
+            db.execute_batch("DELETE FROM derived")?;
+            let mut put = db.prepare("INSERT INTO derived VALUES (?1, ?2, ?3)")?;
+            for (id, value) in sections {
+                put.execute(params![id, checksum(value), value])?;
+            }
+        }
+        db.execute_batch("COMMIT")
+    }
+
+    /// Which database this is, among those that were at its path.
+    pub fn born(&self) -> Result<String, rusqlite::Error> {
+        Ok(meta(&self.db(), "born")?.unwrap_or_default())
     }
 
     pub fn drop_content(&self, content: i64) -> Result<(), rusqlite::Error> {
-        self.db.execute("DELETE FROM definitions WHERE content = ?1", [content])?;
-        self.db.execute("UPDATE files SET settled = 0, mtime = 0 WHERE content = ?1", [content])?;
-        self.db.execute("DELETE FROM contents WHERE id = ?1", [content])?;
+        self.db().execute("UPDATE files SET settled = 0, mtime = 0 WHERE content = ?1", [content])?;
+        self.db().execute("DELETE FROM contents WHERE id = ?1", [content])?;
         Ok(())
     }
 
     pub fn put_file(&self, file: &FileRow) -> Result<(), rusqlite::Error> {
+        let db = self.db();
         let mut put =
-            self.db.prepare_cached("INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+            db.prepare_cached("INSERT OR REPLACE INTO files VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
         let stamp = file.stamp;
         put.execute(params![
             file.path,
@@ -345,29 +422,22 @@ impl Store {
     }
 
     pub fn remove_file(&self, path: &str) -> Result<(), rusqlite::Error> {
-        self.db.prepare_cached("DELETE FROM files WHERE path = ?1")?.execute([path])?;
+        self.db().prepare_cached("DELETE FROM files WHERE path = ?1")?.execute([path])?;
         Ok(())
     }
 
     /// Marks what is in use today and forgets contents no file has had for a month.
     pub fn expire(&self) -> Result<(), rusqlite::Error> {
+        let db = self.db();
         let day = today();
-        let last: Option<String> = self
-            .db
-            .query_row("SELECT value FROM meta WHERE key = 'expired'", [], |row| row.get(0))
-            .optional()?;
-        if last.and_then(|day| day.parse().ok()) == Some(day) {
+        if meta(&db, "expired")?.and_then(|day| day.parse().ok()) == Some(day) {
             return Ok(());
         }
-        self.db.execute_batch("BEGIN IMMEDIATE")?;
-        self.db.execute("UPDATE contents SET used = ?1 WHERE id IN (SELECT content FROM files)", [day])?;
-        self.db.execute(
-            "DELETE FROM definitions WHERE content IN (SELECT id FROM contents WHERE used < ?1)",
-            [day - 30],
-        )?;
-        self.db.execute("DELETE FROM contents WHERE used < ?1", [day - 30])?;
-        self.db.execute("INSERT OR REPLACE INTO meta VALUES ('expired', ?1)", [day.to_string()])?;
-        self.db.execute_batch("COMMIT")
+        db.execute_batch("BEGIN IMMEDIATE")?;
+        db.execute("UPDATE contents SET used = ?1 WHERE id IN (SELECT content FROM files)", [day])?;
+        db.execute("DELETE FROM contents WHERE used < ?1", [day - 30])?;
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('expired', ?1)", [day.to_string()])?;
+        db.execute_batch("COMMIT")
     }
 
     pub fn size(&self) -> u64 {

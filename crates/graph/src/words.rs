@@ -3,7 +3,8 @@
 
 use crate::graph::Graph;
 use crate::hash::QuickMap;
-use crate::query::{Answer, Item};
+use crate::query::{Answer, Found, Item, Query};
+use crate::snapshot::Snapshot;
 
 /// About what a token is, for budgets.
 const BYTES_PER_TOKEN: usize = 4;
@@ -12,17 +13,45 @@ pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
 
+/// Sources that have been read, by file.
+type Sources = QuickMap<u32, Vec<u8>>;
+
+fn context(graph: &Graph, snapshot: &Snapshot, sources: &mut Sources, item: &mut Item) {
+    let Some(file) = snapshot.files.get(item.file as usize) else { return };
+    let source = sources.entry(item.file).or_insert_with(|| graph.bytes(file.content));
+    let line = source.split(|byte| *byte == b'\n').nth(item.line.saturating_sub(1) as usize);
+    let text = line.map(String::from_utf8_lossy).unwrap_or_default();
+    let text = text.trim();
+    item.context = (!text.is_empty()).then(|| crate::text::one_line(text, 160));
+}
+
 /// Fills in the line of source at each place.
-pub fn add_context(graph: &Graph, snapshot: &crate::Snapshot, answer: &mut Answer) {
-    let mut sources: QuickMap<u32, Vec<u8>> = QuickMap::default();
+pub fn add_context(graph: &Graph, snapshot: &Snapshot, answer: &mut Answer) {
+    let mut sources = Sources::default();
     for item in answer.items.iter_mut().take(400) {
-        let Some(file) = snapshot.files.get(item.file as usize) else { continue };
-        let source = sources.entry(item.file).or_insert_with(|| graph.bytes(file.content));
-        let line = source.split(|byte| *byte == b'\n').nth(item.line.saturating_sub(1) as usize);
-        let text = line.map(String::from_utf8_lossy).unwrap_or_default();
-        let text = text.trim();
-        item.context = (!text.is_empty()).then(|| crate::text::one_line(text, 160));
+        context(graph, snapshot, &mut sources, item);
     }
+}
+
+/// As much of an answer as so many tokens hold; the rest is only counted, and costs nothing.
+pub(crate) fn within(graph: &Graph, query: &Query<'_>, found: Found, budget: usize) -> Answer {
+    let mut sources = Sources::default();
+    let mut answer =
+        Answer { title: found.title, items: Vec::new(), left_out: found.left_out, notes: found.notes };
+    let mut used = answer.title.len() + 1;
+    for hit in &found.hits {
+        let mut item = query.worded(hit);
+        context(graph, query.snapshot, &mut sources, &mut item);
+        let line = line_of(&item).len();
+        if !answer.items.is_empty() && used.div_ceil(BYTES_PER_TOKEN) + line.div_ceil(BYTES_PER_TOKEN) > budget
+        {
+            break;
+        }
+        used += line;
+        answer.items.push(item);
+    }
+    answer.left_out += found.hits.len() - answer.items.len();
+    answer
 }
 
 /// The answer within so many tokens.

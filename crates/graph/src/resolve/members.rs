@@ -207,7 +207,7 @@ impl Resolver<'_> {
                         .iter()
                         .flat_map(|module| {
                             self.in_file(module.file, name)
-                                .filter(|symbol| self.snapshot.def(*symbol).parent == module.def)
+                                .filter(|symbol| self.snapshot.brief(*symbol).parent == module.def)
                         })
                         .collect();
                     return if inside.is_empty() {
@@ -281,7 +281,7 @@ impl Resolver<'_> {
         }
         let inside: Vec<Symbol> = self
             .in_file(one.file, name)
-            .filter(|symbol| self.snapshot.def(*symbol).parent == one.def)
+            .filter(|symbol| self.snapshot.brief(*symbol).parent == one.def)
             .collect();
         if inside.iter().any(|symbol| self.is_defined(*symbol)) {
             return inside;
@@ -291,13 +291,17 @@ impl Resolver<'_> {
         let mut added: Vec<Symbol> = (self.snapshot.named(name))
             .filter(|symbol| self.snapshot.family(symbol.file) == family)
             .filter(|symbol| {
-                let facts = self.snapshot.facts(symbol.file);
-                let def = self.snapshot.def(*symbol);
-                let owner = facts.str(def.owner);
-                owner.rsplit('.').next() == Some(type_name) && !owner.is_empty()
-                    || facts
-                        .def(def.parent)
-                        .is_some_and(|around| around.kind == Kind::Impl && facts.name(around) == type_name)
+                let brief = self.snapshot.brief(*symbol);
+                if brief.owned {
+                    let owner = self.snapshot.facts(symbol.file).str(self.snapshot.def(*symbol).owner);
+                    if owner.rsplit('.').next() == Some(type_name) && !owner.is_empty() {
+                        return true;
+                    }
+                }
+                let around = Symbol { file: symbol.file, def: brief.parent };
+                brief.parent != NONE
+                    && self.snapshot.brief(around).kind == Kind::Impl
+                    && self.snapshot.name(around) == type_name
             })
             .collect();
         // Two types of one name: the nearer one.
@@ -323,6 +327,9 @@ impl Resolver<'_> {
 
     /// The types a type is made from, in order; and whether all of them are known.
     pub fn bases_of(&self, one: Symbol) -> (Vec<Symbol>, bool) {
+        if let Some(found) = self.snapshot.index().and_then(|index| index.bases(one)) {
+            return found;
+        }
         if let Some(found) = self.learned.borrow().bases.get(&one) {
             return found.clone();
         }

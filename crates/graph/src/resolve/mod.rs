@@ -50,9 +50,16 @@ enum Value {
 
 pub type Resolved = (Vec<Symbol>, Confidence);
 
+/// What a use means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meaning {
+    Of(Vec<Symbol>, Confidence),
+    /// The receiver is not known: every member of the name.
+    Anyone,
+}
+
 pub struct Resolver<'s> {
     snapshot: &'s Snapshot,
-    modules: &'s Modules,
     learned: RefCell<Learned>,
 }
 
@@ -81,11 +88,14 @@ impl<'s> Resolver<'s> {
     pub fn new(snapshot: &'s Snapshot) -> Self {
         Self {
             snapshot,
-            modules: Modules::of(snapshot),
             learned: RefCell::new(
                 snapshot.learned.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default(),
             ),
         }
+    }
+
+    fn modules(&self) -> &'s Modules {
+        Modules::of(self.snapshot)
     }
 
     fn settings(&self, file: u32) -> Option<&'static Settings> {
@@ -94,6 +104,15 @@ impl<'s> Resolver<'s> {
 
     /// What a use means; empty when it means nothing in this repository.
     pub fn site(&self, file: u32, site: &Site) -> Resolved {
+        match self.meaning(file, site) {
+            Meaning::Of(found, confidence) => (found, confidence),
+            Meaning::Anyone => {
+                (self.by_name(file, self.snapshot.facts(file).str(site.name)), Confidence::NameOnly)
+            }
+        }
+    }
+
+    pub fn meaning(&self, file: u32, site: &Site) -> Meaning {
         let facts = self.snapshot.facts(file);
         let (name, qualifier) = (facts.str(site.name), facts.str(site.qualifier));
         let value = if qualifier.is_empty() {
@@ -104,10 +123,11 @@ impl<'s> Resolver<'s> {
             self.member(&receiver, name, 0)
         };
         match value {
-            Value::Symbols(found, confidence) => (self.prefer(found, site.used), confidence),
-            Value::Object(..) | Value::Module(_) | Value::Foreign => (Vec::new(), Confidence::NameOnly),
-            Value::Unknown if qualifier.is_empty() => (Vec::new(), Confidence::NameOnly),
-            Value::Unknown => (self.by_name(file, name), Confidence::NameOnly),
+            Value::Symbols(found, confidence) => Meaning::Of(self.prefer(found, site.used), confidence),
+            Value::Unknown if !qualifier.is_empty() => Meaning::Anyone,
+            Value::Object(..) | Value::Module(_) | Value::Foreign | Value::Unknown => {
+                Meaning::Of(Vec::new(), Confidence::NameOnly)
+            }
         }
     }
 
@@ -122,17 +142,20 @@ impl<'s> Resolver<'s> {
     }
 
     fn is_defined(&self, symbol: Symbol) -> bool {
-        self.snapshot.def(symbol).flags & def_flag::DECLARED == 0
+        self.snapshot.brief(symbol).flags & def_flag::DECLARED == 0
     }
 
     /// Members of any type with this name.
     fn by_name(&self, file: u32, name: &str) -> Vec<Symbol> {
-        let family = self.snapshot.family(file);
+        self.members_named(self.snapshot.family(file), name)
+    }
+
+    pub(crate) fn members_named(&self, family: u8, name: &str) -> Vec<Symbol> {
         let mut found: Vec<Symbol> = (self.snapshot.named(name))
             .filter(|symbol| self.snapshot.family(symbol.file) == family)
             .filter(|symbol| {
-                let def = self.snapshot.def(*symbol);
-                matches!(def.kind, Kind::Method | Kind::Constructor | Kind::Field) || def.owner.0 != 0
+                let brief = self.snapshot.brief(*symbol);
+                matches!(brief.kind, Kind::Method | Kind::Constructor | Kind::Field) || brief.owned
             })
             .take(TOO_MANY + 1)
             .collect();
@@ -173,7 +196,7 @@ impl<'s> Resolver<'s> {
             let Some(def) = facts.def(around) else { break };
             let inside: Vec<Symbol> = self
                 .in_file(file, name)
-                .filter(|symbol| self.snapshot.def(*symbol).parent == around)
+                .filter(|symbol| self.snapshot.brief(*symbol).parent == around)
                 .filter(|_| !def.kind.is_type() || settings.implicit_own)
                 .collect();
             if !inside.is_empty() {
@@ -210,7 +233,7 @@ impl<'s> Resolver<'s> {
         }
         if settings.folder_scope {
             let mut beside = Vec::new();
-            for other in self.modules.beside(self.snapshot, file) {
+            for other in self.modules().beside(self.snapshot, file) {
                 beside.extend(self.top(*other, name));
             }
             if !beside.is_empty() {
@@ -278,7 +301,7 @@ impl<'s> Resolver<'s> {
         if let Some(found) = self.learned.borrow().imported.get(&key) {
             return found.clone();
         }
-        let found = self.modules.files(self.snapshot, file, module);
+        let found = self.modules().files(self.snapshot, file, module);
         self.learned.borrow_mut().imported.insert(key, found.clone());
         found
     }

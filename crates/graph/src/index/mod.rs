@@ -1,0 +1,392 @@
+//! Everything resolved, kept: who uses each definition, by name, so that a question about a common name is a look-up.
+//!
+//! It is derived from the facts of all files, and holds for the contents it names. A file whose content is another one but
+//! whose interface is the same leaves the rest of it right: what it says about that file is passed over, and the file is
+//! looked at itself. With any other difference it is not used at all, so nothing in an answer can be older than the files.
+//!
+//! Kept in parts that are read when they are first needed. Numbers are little-endian words of four bytes.
+
+mod make;
+
+use std::sync::{Arc, OnceLock};
+
+pub use make::make;
+
+use crate::facts::{Kind, Use};
+use crate::lazy::Source;
+use crate::resolve::Confidence;
+use crate::snapshot::Symbol;
+
+/// The parts, by their number in the database; those with the uses follow them.
+const HEAD: usize = 0;
+const NAME_TEXT: usize = 1;
+/// Where each name ends in the text, and, as many again and one, where its definitions begin.
+const NAME_ENDS: usize = 2;
+const NAME_STARTS: usize = 3;
+/// File and number of each definition, by name.
+const NAMED: usize = 4;
+/// Of each definition by file: its name, the definition around it, and what it is.
+const SYMBOLS: usize = 5;
+/// Of each type that has bases: the type, whether all are known, their count, and they.
+const BASES: usize = 6;
+/// Of each file where its importers begin, then pairs of file and line.
+const IMPORTED: usize = 7;
+/// From, to and weight, by from.
+const LINKS: usize = 8;
+/// The definitions of most worth to a map for no task in particular.
+const TOP: usize = 9;
+/// The rank of every node of such a map.
+const RANKS: usize = 10;
+const PARTS: usize = 11;
+
+/// A use in the parts after these.
+const RECORD: usize = 20;
+
+/// The target of a use whose receiver nothing is known about: every member of the name.
+const ANYONE: u32 = (1 << 24) - 1;
+
+/// One file it was made from.
+#[derive(Debug, Clone)]
+pub struct Indexed {
+    pub path: String,
+    pub content: i64,
+    pub interface: i64,
+    /// The packages and modules it says it is, with a zero byte between them.
+    pub packages: String,
+}
+
+/// What an index knows of a definition without its facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Brief {
+    pub kind: Kind,
+    pub flags: u8,
+    pub parent: u32,
+    /// Belongs to a type that is not around it.
+    pub owned: bool,
+    /// Is a test, or stands in one.
+    pub test: bool,
+}
+
+/// A use of a definition, or of any with its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Used {
+    /// Nothing: every member of the name.
+    pub target: Option<u32>,
+    pub confidence: Confidence,
+    pub used: Use,
+    pub file: u32,
+    pub site: u32,
+    pub line: u32,
+    pub def: u32,
+}
+
+pub struct Index {
+    pub files: Vec<Indexed>,
+    /// The first definition of each file among all, and the end.
+    starts: Vec<u32>,
+    parts: [OnceLock<Box<[u8]>>; PARTS],
+    /// The first name of each part with uses.
+    firsts: Vec<u32>,
+    uses: Vec<OnceLock<Box<[u8]>>>,
+    source: Option<Arc<Source>>,
+    folded: OnceLock<(String, Vec<u32>)>,
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at * 4..at * 4 + 4)?;
+    Some(u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
+}
+
+impl Index {
+    /// The one in the database, if there is one that can be read.
+    pub fn open(source: Arc<Source>) -> Option<Self> {
+        let head = {
+            let db = source.db();
+            let there = db.prepare_cached("SELECT 1 FROM derived WHERE id = 0").and_then(|mut q| q.exists([]));
+            drop(db);
+            there.ok().filter(|there| *there)?;
+            source.section(HEAD as i64)
+        };
+        let mut index = Self::read_head(&head)?;
+        index.source = Some(source);
+        Some(index)
+    }
+
+    fn read_head(head: &[u8]) -> Option<Self> {
+        let (count, chunks) = (word(head, 0)? as usize, word(head, 1)? as usize);
+        let mut firsts = Vec::with_capacity(chunks.min(head.len()));
+        for at in 0..chunks {
+            firsts.push(word(head, 2 + at)?);
+        }
+        let mut rest = head.get((2 + chunks) * 4..)?;
+        let (mut files, mut starts) = (Vec::with_capacity(count.min(head.len())), vec![0u32]);
+        for _ in 0..count {
+            let (numbers, after) = rest.split_at_checked(28)?;
+            let long = |at: usize| Some(u64::from(word(numbers, at)?) | u64::from(word(numbers, at + 1)?) << 32);
+            let (content, interface) = (long(0)?.cast_signed(), long(2)?.cast_signed());
+            let (path, after) = after.split_at_checked(word(numbers, 5)? as usize)?;
+            let (packages, after) = after.split_at_checked(word(numbers, 6)? as usize)?;
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+            files.push(Indexed { path: text(path)?, content, interface, packages: text(packages)? });
+            starts.push(starts.last()?.checked_add(word(numbers, 4)?)?);
+            rest = after;
+        }
+        let uses = firsts.iter().map(|_| OnceLock::new()).collect();
+        Some(Self { files, starts, parts: Default::default(), firsts, uses, source: None, folded: OnceLock::new() })
+    }
+
+    /// All parts as they are written.
+    pub fn sections(&self) -> Vec<(i64, &[u8])> {
+        let parts = self.parts.iter().enumerate().filter_map(|(at, part)| Some((at as i64, &**part.get()?)));
+        let uses =
+            self.uses.iter().enumerate().filter_map(|(at, part)| Some(((PARTS + at) as i64, &**part.get()?)));
+        parts.chain(uses).collect()
+    }
+
+    fn part(&self, id: usize) -> &[u8] {
+        self.parts[id].get_or_init(|| self.read(id))
+    }
+
+    fn read(&self, id: usize) -> Box<[u8]> {
+        self.source.as_ref().map_or_else(Box::default, |source| source.section(id as i64))
+    }
+
+    pub fn names(&self) -> u32 {
+        (self.part(NAME_ENDS).len() / 4) as u32
+    }
+
+    pub fn name(&self, id: u32) -> &str {
+        let ends = self.part(NAME_ENDS);
+        let start = (id as usize).checked_sub(1).and_then(|before| word(ends, before)).unwrap_or(0);
+        let end = word(ends, id as usize).unwrap_or(0);
+        let bytes = self.part(NAME_TEXT).get(start as usize..end as usize).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+
+    pub fn find(&self, name: &str) -> Option<u32> {
+        let (mut low, mut high) = (0, self.names());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.name(middle).cmp(name) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    /// Definitions of a name, in the order of files and numbers.
+    pub fn named(&self, name: u32) -> impl ExactSizeIterator<Item = Symbol> + Clone + '_ {
+        let (starts, all) = (self.part(NAME_STARTS), self.part(NAMED));
+        let start = word(starts, name as usize).unwrap_or(0) as usize;
+        let end = word(starts, name as usize + 1).unwrap_or(0) as usize;
+        let pairs = all.get(start * 8..end * 8).unwrap_or_default();
+        pairs.chunks_exact(8).map(|pair| Symbol {
+            file: u32::from_le_bytes([pair[0], pair[1], pair[2], pair[3]]),
+            def: u32::from_le_bytes([pair[4], pair[5], pair[6], pair[7]]),
+        })
+    }
+
+    /// The same, in one file.
+    pub fn named_in(&self, name: u32, file: u32) -> impl Iterator<Item = Symbol> + '_ {
+        let (starts, all) = (self.part(NAME_STARTS), self.part(NAMED));
+        let start = word(starts, name as usize).unwrap_or(0) as usize;
+        let end = word(starts, name as usize + 1).unwrap_or(0) as usize;
+        let (mut low, mut high) = (start, end);
+        while low < high {
+            let middle = low.midpoint(high);
+            if word(all, middle * 2).unwrap_or(0) < file { low = middle + 1 } else { high = middle }
+        }
+        (low..end)
+            .map(move |at| Symbol {
+                file: word(all, at * 2).unwrap_or(0),
+                def: word(all, at * 2 + 1).unwrap_or(0),
+            })
+            .take_while(move |symbol| symbol.file == file)
+    }
+
+    /// The number of a definition among all.
+    pub fn number(&self, symbol: Symbol) -> Option<u32> {
+        let at = self.starts.get(symbol.file as usize)?.checked_add(symbol.def)?;
+        (at < *self.starts.get(symbol.file as usize + 1)?).then_some(at)
+    }
+
+    pub fn symbol(&self, number: u32) -> Symbol {
+        let file = self.starts.partition_point(|start| *start <= number).saturating_sub(1);
+        Symbol { file: file as u32, def: number - self.starts.get(file).copied().unwrap_or(0) }
+    }
+
+    pub fn total(&self) -> u32 {
+        self.starts.last().copied().unwrap_or(0)
+    }
+
+    /// The definitions of a file, by their numbers among all.
+    pub fn range(&self, file: u32) -> std::ops::Range<u32> {
+        let at = |file: u32| self.starts.get(file as usize).copied().unwrap_or(0);
+        at(file)..at(file + 1)
+    }
+
+    pub fn name_of(&self, symbol: Symbol) -> Option<u32> {
+        word(self.part(SYMBOLS), self.number(symbol)? as usize * 3)
+    }
+
+    pub fn brief(&self, symbol: Symbol) -> Option<Brief> {
+        let at = self.number(symbol)? as usize * 3;
+        let all = self.part(SYMBOLS);
+        let (parent, what) = (word(all, at + 1)?, word(all, at + 2)?);
+        Some(Brief {
+            kind: *Kind::ALL.get((what & 0xff) as usize)?,
+            flags: (what >> 8 & 0xff) as u8,
+            parent,
+            owned: what >> 16 & 1 != 0,
+            test: what >> 17 & 1 != 0,
+        })
+    }
+
+    /// The types a type is made from, and whether all are known; for one that says it is made from none, nothing.
+    pub fn bases(&self, one: Symbol) -> Option<(Vec<Symbol>, bool)> {
+        let all = self.part(BASES);
+        let wanted = self.number(one)?;
+        let count = word(all, 0)? as usize;
+        let (mut low, mut high) = (0, count);
+        while low < high {
+            let middle = low.midpoint(high);
+            match word(all, 1 + middle * 2)?.cmp(&wanted) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => {
+                    let at = 1 + count * 2 + word(all, 2 + middle * 2)? as usize;
+                    let (length, whole) = (word(all, at)? >> 1, word(all, at)? & 1 != 0);
+                    let found = (1..=length as usize).map(|next| word(all, at + next).map(|n| self.symbol(n)));
+                    return Some((found.collect::<Option<_>>()?, whole));
+                }
+            }
+        }
+        Some((Vec::new(), true))
+    }
+
+    /// Files that import a file, and the line where.
+    pub fn imported(&self, file: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let all = self.part(IMPORTED);
+        let head = self.files.len() + 1;
+        let at = |file: usize| word(all, file).unwrap_or(0) as usize;
+        (at(file as usize)..at(file as usize + 1)).filter_map(move |pair| {
+            Some((word(all, head + pair * 2)?, word(all, head + pair * 2 + 1)?))
+        })
+    }
+
+    pub fn links(&self) -> impl Iterator<Item = (u32, u32, f32)> + Clone + '_ {
+        self.part(LINKS).chunks_exact(12).filter_map(|link| {
+            Some((word(link, 0)?, word(link, 1)?, f32::from_bits(word(link, 2)?)))
+        })
+    }
+
+    pub fn top(&self) -> impl ExactSizeIterator<Item = Symbol> + '_ {
+        self.part(TOP).chunks_exact(4).map(|four| self.symbol(word(four, 0).unwrap_or(0)))
+    }
+
+    pub fn rank(&self, node: u32) -> f32 {
+        word(self.part(RANKS), node as usize).map_or(0.0, f32::from_bits)
+    }
+
+    /// The uses of a name's definitions, by target; those of anyone last. One target: only those that may mean it.
+    pub fn uses(&self, name: u32, target: Option<u32>) -> impl Iterator<Item = Used> + '_ {
+        let records = self.records(name).unwrap_or_default();
+        let rank = |at: usize| word(&records[at * RECORD..], 0).unwrap_or(0) & ANYONE;
+        let count = records.len() / RECORD;
+        let bound = |wanted: u32| {
+            let (mut low, mut high) = (0, count);
+            while low < high {
+                let middle = low.midpoint(high);
+                if rank(middle) < wanted { low = middle + 1 } else { high = middle }
+            }
+            low
+        };
+        let own = match target.and_then(|target| self.rank_of(name, target)) {
+            Some(target) => bound(target)..bound(target + 1),
+            None if target.is_some() => 0..0,
+            None => 0..bound(ANYONE),
+        };
+        let named = word(self.part(NAME_STARTS), name as usize).unwrap_or(0);
+        own.chain(bound(ANYONE)..count).filter_map(move |at| {
+            let record = &records[at * RECORD..(at + 1) * RECORD];
+            let first = word(record, 0)?;
+            let target = match first & ANYONE {
+                ANYONE => None,
+                rank => {
+                    let pair = (named + rank) as usize * 2;
+                    let all = self.part(NAMED);
+                    Some(self.number(Symbol { file: word(all, pair)?, def: word(all, pair + 1)? })?)
+                }
+            };
+            Some(Used {
+                target,
+                confidence: [Confidence::NameOnly, Confidence::Likely, Confidence::Exact]
+                    [(first >> 28 & 3).min(2) as usize],
+                used: *Use::ALL.get((first >> 24 & 15) as usize)?,
+                file: word(record, 1)?,
+                site: word(record, 2)?,
+                line: word(record, 3)?,
+                def: word(record, 4)?,
+            })
+        })
+    }
+
+    /// Which of the definitions of a name this is.
+    fn rank_of(&self, name: u32, number: u32) -> Option<u32> {
+        let wanted = self.symbol(number);
+        let (starts, all) = (self.part(NAME_STARTS), self.part(NAMED));
+        let start = word(starts, name as usize)? as usize;
+        let (mut low, mut high) = (start, word(starts, name as usize + 1)? as usize);
+        while low < high {
+            let middle = low.midpoint(high);
+            let one = Symbol { file: word(all, middle * 2)?, def: word(all, middle * 2 + 1)? };
+            match one.cmp(&wanted) {
+                std::cmp::Ordering::Equal => return Some((middle - start) as u32),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn records(&self, name: u32) -> Option<&[u8]> {
+        let chunk = self.firsts.partition_point(|first| *first <= name).checked_sub(1)?;
+        let bytes = self.uses[chunk].get_or_init(|| self.read(PARTS + chunk));
+        let first = self.firsts[chunk];
+        let next = self.firsts.get(chunk + 1).copied().unwrap_or(self.names());
+        let count = (next - first) as usize;
+        let at = (name - first) as usize;
+        let (start, end) = (word(bytes, at)? as usize, word(bytes, at + 1)? as usize);
+        bytes.get((count + 1) * 4..)?.get(start * RECORD..end * RECORD)
+    }
+
+    pub fn folded_names(&self) -> impl Iterator<Item = (&str, u32)> {
+        let (all, starts) = self.folded();
+        (0..starts.len()).map(move |id| {
+            let end = starts.get(id + 1).map_or(all.len(), |next| *next as usize);
+            (&all[starts[id] as usize..end - 1], id as u32)
+        })
+    }
+
+    /// The names in lower case, one per line, in their order.
+    pub fn folded(&self) -> &(String, Vec<u32>) {
+        self.folded.get_or_init(|| {
+            let (mut all, mut starts) = (String::new(), Vec::with_capacity(self.names() as usize));
+            for id in 0..self.names() {
+                starts.push(all.len() as u32);
+                let name = self.name(id);
+                if name.is_ascii() {
+                    all.push_str(name);
+                    let from = all.len() - name.len();
+                    all[from..].make_ascii_lowercase();
+                } else {
+                    all.push_str(&name.to_lowercase());
+                }
+                all.push('\n');
+            }
+            (all, starts)
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! Facts that are read when they are first looked at: most questions touch few files.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::facts::{Facts, Gap};
+use crate::hash::checksum;
+use crate::pack::unpack;
+
+/// The connection that a store and its snapshots share. A database that is built again gets a new one, so a snapshot never
+/// meets numbers of contents that are not its own.
+pub struct Source {
+    db: Mutex<Connection>,
+    /// Something that should be there could not be read.
+    lost: AtomicBool,
+    damaged: Mutex<Vec<i64>>,
+}
+
+impl Source {
+    pub fn new(db: Connection) -> Arc<Self> {
+        Arc::new(Self { db: Mutex::new(db), lost: false.into(), damaged: Mutex::default() })
+    }
+
+    pub fn db(&self) -> MutexGuard<'_, Connection> {
+        self.db.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Contents whose facts could not be read; asking forgets them.
+    pub fn take_damaged(&self) -> Vec<i64> {
+        self.lost.store(false, Ordering::Relaxed);
+        std::mem::take(&mut *self.damaged.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn facts(&self, content: i64) -> Option<Facts> {
+        let bytes: Option<Vec<u8>> = {
+            let db = self.db();
+            let mut query = db.prepare_cached("SELECT facts FROM contents WHERE id = ?1").ok()?;
+            query.query_row([content], |row| row.get(0)).optional().ok()?
+        };
+        bytes.as_deref().and_then(unpack)
+    }
+
+    /// A part of the index; what is not as it was written is as good as lost.
+    pub fn section(&self, id: i64) -> Box<[u8]> {
+        let db = self.db();
+        let found = db.prepare_cached("SELECT value, checksum FROM derived WHERE id = ?1").and_then(|mut query| {
+            query.query_row([id], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))
+        });
+        match found {
+            Ok((bytes, sum)) if checksum(&bytes) == sum => bytes.into(),
+            _ => {
+                self.lost.store(true, Ordering::Relaxed);
+                Box::default()
+            }
+        }
+    }
+}
+
+/// The facts of one content.
+pub struct Lazy {
+    content: i64,
+    source: Arc<Source>,
+    facts: OnceLock<Facts>,
+}
+
+impl Lazy {
+    pub fn new(content: i64, source: Arc<Source>) -> Self {
+        Self { content, source, facts: OnceLock::new() }
+    }
+
+    pub fn read(&self) {
+        let _: &Facts = self;
+    }
+}
+
+impl std::fmt::Debug for Lazy {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "facts of content {}", self.content)
+    }
+}
+
+impl Deref for Lazy {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        self.facts.get_or_init(|| {
+            self.source.facts(self.content).unwrap_or_else(|| {
+                self.source.damaged.lock().unwrap_or_else(PoisonError::into_inner).push(self.content);
+                self.source.lost.store(true, Ordering::Relaxed);
+                Facts::empty(Gap::Unreadable)
+            })
+        })
+    }
+}
