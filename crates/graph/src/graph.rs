@@ -11,6 +11,7 @@ use crate::error::GraphError;
 use crate::facts::{Facts, Gap};
 use crate::hash::{QuickMap, QuickSet};
 use crate::index::{Index, make};
+use crate::layout::Layout;
 use crate::lazy::Lazy;
 use crate::making::Making;
 use crate::read::{Hash, Text, facts_of, hash_of, text_of};
@@ -81,6 +82,7 @@ pub struct Graph {
     /// The last index there was; whether it holds is found out when a snapshot is made.
     index: Option<Arc<Index>>,
     making: Option<Making>,
+    layout: Option<Layout>,
     stop: Arc<AtomicBool>,
 }
 
@@ -139,6 +141,7 @@ impl Graph {
             watch: None,
             index: None,
             making: None,
+            layout: None,
             stop: Arc::default(),
         })
     }
@@ -214,11 +217,11 @@ impl Graph {
             refreshed.total = started.elapsed();
             return Ok(refreshed);
         }
-        let Some(Walked { files: seen, beyond }) = self.walk(wants) else {
+        let Some((Walked { files: seen, beyond, layout }, walk)) = self.walk(wants) else {
             return Ok(Refreshed { total: started.elapsed(), ..Refreshed::default() });
         };
         self.beyond = beyond;
-        let mut refreshed = Refreshed { files: seen.len(), walk: started.elapsed(), ..Refreshed::default() };
+        let mut refreshed = Refreshed { files: seen.len(), walk, ..Refreshed::default() };
         let (mut changed, mut removed) = self.compare(&seen)?;
         let mut lock = None;
         if changed.len() > WORTH_WAITING {
@@ -238,31 +241,44 @@ impl Graph {
         }
         self.take_in(&changed, &removed, Some(started), &mut refreshed, progress)?;
         drop(lock);
+        if let Some(layout) = layout.filter(|layout| Some(layout) != self.layout.as_ref()) {
+            self.store.put_layout(&layout)?;
+            self.layout = Some(layout);
+        }
         self.store.expire()?;
         refreshed.removed = removed.len();
         refreshed.total = started.elapsed();
         Ok(refreshed)
     }
 
-    /// Looks at the files. The first time facts are wanted they are loaded meanwhile, because mostly nothing has changed.
-    fn walk(&mut self, wants: Wants) -> Option<Walked> {
+    /// Looks at the files, and how long that took. The first time facts are wanted the list of them is loaded meanwhile,
+    /// because mostly nothing has changed.
+    fn walk(&mut self, wants: Wants) -> Option<(Walked, Duration)> {
         let mut watch = self.watch.take();
         if let Some(watch) = &mut watch {
             watch.begin();
         }
+        // What is wrong with the database is met again, and told, when it is compared.
+        let layout = self.layout.take().or_else(|| self.store.layout().ok().flatten());
         let (root, limits, stop) = (self.root.clone(), self.limits, Arc::clone(&self.stop));
-        let look = || scan(&root, &limits, watch.as_ref(), &stop);
+        let look = || {
+            let started = Instant::now();
+            let known = layout.as_ref().filter(|layout| layout.files.len() <= limits.files);
+            let walked = known
+                .and_then(|layout| layout.look(&root, limits.threads, watch.as_ref(), &stop))
+                .or_else(|| scan(&root, &limits, watch.as_ref(), &stop));
+            walked.map(|walked| (walked, started.elapsed()))
+        };
         let walked = if wants == Wants::Facts && self.snapshot.is_none() && self.before.is_none() {
             std::thread::scope(|scope| {
                 let looking = scope.spawn(look);
-                // What is wrong with the database is met again, and told, when it is compared.
                 let _ = self.load();
                 looking.join().ok().flatten()
             })
         } else {
             look()
         };
-        self.watch = watch;
+        (self.watch, self.layout) = (watch, layout);
         walked
     }
 

@@ -19,6 +19,7 @@ mod impact;
 mod imports;
 mod index;
 mod interface;
+mod layout;
 mod lazy;
 mod listing;
 mod making;

@@ -14,18 +14,19 @@ impl Query<'_> {
         let words: Vec<&str> =
             lower.split(|c: char| !c.is_alphanumeric()).filter(|word| word.len() > 1).collect();
         let exact: QuickSet<Symbol> = select(self.snapshot, text).into_iter().collect();
-        let mut names: QuickMap<&str, u32> = QuickMap::default();
+        // By a definition that has it.
+        let mut names: QuickMap<Symbol, u32> = QuickMap::default();
         if !last.is_empty() {
             for (name, symbol) in self.snapshot.names_holding(&last) {
                 let score = if name == last { 1 } else { 3 - u32::from(name.starts_with(&last)) };
-                names.insert(self.snapshot.name(symbol), score);
+                names.insert(symbol, score);
             }
         }
         if let Some(longest) = words.iter().max_by_key(|word| word.len()).filter(|longest| **longest != last)
         {
             for (name, symbol) in self.snapshot.names_holding(longest) {
                 if words.iter().all(|word| name.contains(word)) {
-                    names.entry(self.snapshot.name(symbol)).or_insert(4);
+                    names.entry(symbol).or_insert(4);
                 }
             }
         }
@@ -38,9 +39,10 @@ impl Query<'_> {
             scored.push((score * 4 + minor * 2 + u32::from(*test), length, symbol));
         };
         exact.iter().for_each(|symbol| put(0, self.snapshot.name(*symbol).len(), *symbol));
-        for (name, score) in names {
-            for symbol in self.snapshot.named(name).filter(|symbol| !exact.contains(symbol)) {
-                put(score, name.len(), symbol);
+        for (one, score) in names {
+            let length = self.snapshot.name(one).len();
+            for symbol in self.snapshot.alike(one).into_iter().filter(|symbol| !exact.contains(symbol)) {
+                put(score, length, symbol);
             }
         }
         let all = scored.len();

@@ -255,7 +255,8 @@ impl<'s> Query<'s> {
         }
         // Files are numbered by their paths.
         found.sort_unstable_by_key(|(site, found): &(u32, Reference)| {
-            (std::cmp::Reverse(found.confidence), found.file, found.line, *site)
+            let doubt = Confidence::Exact as u32 - found.confidence as u32;
+            (u64::from(doubt) << 32 | u64::from(found.file), u64::from(found.line) << 32 | u64::from(*site))
         });
         found.into_iter().map(|(_, found)| found).collect()
     }
@@ -267,16 +268,15 @@ impl<'s> Query<'s> {
         wanted: &QuickMap<Symbol, Confidence>,
         found: &mut Vec<(u32, Reference)>,
     ) {
-        let mut by_name: QuickMap<u32, Vec<(u32, Symbol, Confidence)>> = QuickMap::default();
-        for (symbol, least) in wanted {
-            if let (Some(name), Some(number)) = (index.name_of(*symbol), index.number(*symbol)) {
-                by_name.entry(name).or_default().push((number, *symbol, *least));
-            }
-        }
+        let mut by_name: Vec<(u32, u32, Symbol, Confidence)> = (wanted.iter())
+            .filter_map(|(symbol, least)| Some((index.name_of(*symbol)?, index.number(*symbol)?, *symbol, *least)))
+            .collect();
+        by_name.sort_unstable();
         let changed = self.snapshot.changed();
-        for (name, mut of_name) in by_name {
-            of_name.sort_unstable();
-            let one = if let [(number, ..)] = of_name[..] { Some(number) } else { None };
+        let mut shared = Vec::new();
+        for of_name in by_name.chunk_by(|a, b| a.0 == b.0) {
+            let name = of_name[0].0;
+            let one = if let [(_, number, ..)] = of_name[..] { Some(number) } else { None };
             let mut members: QuickMap<u8, Option<(Symbol, Confidence)>> = QuickMap::default();
             let mut best = |family: u8| {
                 *members.entry(family).or_insert_with(|| {
@@ -286,26 +286,29 @@ impl<'s> Query<'s> {
                 })
             };
             for used in index.uses(name, one) {
-                if changed.binary_search(&used.file).is_ok() {
+                if !changed.is_empty() && changed.binary_search(&used.file).is_ok() {
                     continue;
                 }
                 let hit = match used.target {
+                    Some(_) if one.is_some() => Some((of_name[0].2, of_name[0].3)),
                     Some(target) => of_name
-                        .binary_search_by_key(&target, |(number, ..)| *number)
+                        .binary_search_by_key(&target, |(_, number, ..)| *number)
                         .ok()
-                        .map(|at| (of_name[at].1, of_name[at].2)),
+                        .map(|at| (of_name[at].2, of_name[at].3)),
                     None => best(self.snapshot.family(used.file)),
                 };
                 if let Some((target, least)) = hit {
                     let Used { file, line, def, used: kind, .. } = used;
                     let confidence = used.confidence.min(least);
-                    found.push((used.site, Reference { file, line, def, used: kind, target, confidence }));
+                    let one = (used.site, Reference { file, line, def, used: kind, target, confidence });
+                    if used.shared { shared.push(one) } else { found.push(one) }
                 }
             }
         }
         // A use that may mean several of them is one use.
-        found.sort_unstable_by_key(|(site, one)| (one.file, *site, std::cmp::Reverse(one.confidence)));
-        found.dedup_by_key(|(site, one)| (one.file, *site));
+        shared.sort_unstable_by_key(|(site, one)| (one.file, *site, std::cmp::Reverse(one.confidence)));
+        shared.dedup_by_key(|(site, one)| (one.file, *site));
+        found.append(&mut shared);
     }
 
     /// In the facts of these files.

@@ -76,52 +76,61 @@ pub(crate) fn file_links(
     links
 }
 
-/// Links by where they come from.
-struct Links {
-    starts: Vec<u32>,
-    /// Where to, and which part of what is passed on.
-    to: Vec<(u32, f32)>,
+/// Links as an index has them, but for those from files that have changed since.
+pub(crate) struct Links<'i> {
+    index: &'i Index,
+    changed: &'i [u32],
+    instead: QuickMap<u32, Vec<(u32, f32)>>,
 }
 
-impl Links {
-    fn new(nodes: usize, links: impl Iterator<Item = (u32, u32, f32)> + Clone) -> Self {
-        let mut starts = vec![0u32; nodes + 1];
-        let mut out = vec![0.0f32; nodes];
-        for (from, _, weight) in links.clone() {
-            starts[from as usize + 1] += 1;
-            out[from as usize] += weight;
-        }
-        for at in 0..nodes {
-            starts[at + 1] += starts[at];
-        }
-        let mut free = starts.clone();
-        let mut to = vec![(0, 0.0); starts[nodes] as usize];
-        for (from, target, weight) in links {
-            to[free[from as usize] as usize] = (target, weight / out[from as usize]);
-            free[from as usize] += 1;
-        }
-        Self { starts, to }
+impl<'i> Links<'i> {
+    pub fn of(index: &'i Index) -> Self {
+        Self { index, changed: &[], instead: QuickMap::default() }
     }
 
-    fn of(&self, node: u32) -> &[(u32, f32)] {
-        &self.to[self.starts[node as usize] as usize..self.starts[node as usize + 1] as usize]
+    fn now(query: &'i Query<'_>, index: &'i Index) -> Self {
+        let changed = query.snapshot.changed();
+        let mut instead: QuickMap<u32, Vec<(u32, f32)>> = QuickMap::default();
+        for file in changed {
+            for (from, to, weight) in file_links(query, index, *file, |_, _, _| ()) {
+                instead.entry(from).or_default().push((to, weight));
+            }
+        }
+        for links in instead.values_mut() {
+            let sum: f32 = links.iter().map(|(_, weight)| weight).sum();
+            links.iter_mut().for_each(|(_, weight)| *weight /= sum);
+        }
+        Self { index, changed, instead }
+    }
+
+    /// How many there were, after each was told.
+    fn each(&self, node: u32, mut told: impl FnMut(u32, f32)) -> usize {
+        if !self.changed.is_empty() {
+            let file = node.checked_sub(self.index.total()).unwrap_or_else(|| self.index.symbol(node).file);
+            if self.changed.binary_search(&file).is_ok() {
+                let links = self.instead.get(&node).map_or(&[][..], Vec::as_slice);
+                links.iter().for_each(|(to, share)| told(*to, *share));
+                return links.len();
+            }
+        }
+        let links = self.index.links(node);
+        let count = links.len();
+        links.for_each(|(to, share)| told(to, share));
+        count
     }
 
     /// The rank of every node when each begins alike. What nothing takes goes to all.
-    fn ranks(&self) -> Vec<f32> {
-        let nodes = self.starts.len() - 1;
+    pub fn ranks(&self) -> Vec<f32> {
+        let nodes = self.index.nodes() as usize;
         let even = 1.0 / nodes.max(1) as f32;
         let mut rank = vec![even; nodes];
         for _ in 0..ROUNDS {
             let mut next = vec![0.0f32; nodes];
             let mut lost = 0.0;
             for (node, rank) in rank.iter().enumerate() {
-                let links = self.of(node as u32);
-                if links.is_empty() {
+                let links = self.each(node as u32, |to, share| next[to as usize] += DAMPING * rank * share);
+                if links == 0 {
                     lost += rank;
-                }
-                for (to, share) in links {
-                    next[*to as usize] += DAMPING * rank * share;
                 }
             }
             let all = (1.0 - DAMPING + DAMPING * lost) * even;
@@ -140,13 +149,10 @@ impl Links {
             let mut next: QuickMap<u32, f32> = QuickMap::default();
             for (node, rank) in level {
                 *kept.entry(node).or_default() += (1.0 - DAMPING) * rank;
-                let links = self.of(node);
-                if links.is_empty() || rank < LITTLE * given {
+                let passes = rank >= LITTLE * given;
+                let pass = |to: u32, share: f32| *next.entry(to).or_default() += DAMPING * rank * share;
+                if !passes || self.each(node, pass) == 0 {
                     lost += DAMPING * rank;
-                    continue;
-                }
-                for (to, share) in links {
-                    *next.entry(*to).or_default() += DAMPING * rank * share;
                 }
             }
             level = next.into_iter().collect();
@@ -160,10 +166,6 @@ impl Links {
         }
         (kept, lost)
     }
-}
-
-pub(crate) fn ranks_of_all(index: &Index) -> Vec<f32> {
-    Links::new(index.total() as usize + index.files.len(), index.links()).ranks()
 }
 
 /// How much a definition of a given rank says about a repository.
@@ -247,16 +249,8 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
     if start.is_empty() && !stale && !all {
         return index.top().collect();
     }
-    let nodes = index.total() as usize + index.files.len();
-    let of_changed: Vec<(u32, u32, f32)> = (snapshot.changed().iter())
-        .flat_map(|file| file_links(query, index, *file, |_, _, _| ()))
-        .collect();
-    let is_old = |from: u32| {
-        let file = from.checked_sub(index.total()).unwrap_or_else(|| index.symbol(from).file);
-        snapshot.changed().binary_search(&file).is_ok()
-    };
-    let links = index.links().filter(|(from, ..)| !stale || !is_old(*from));
-    let links = Links::new(nodes, links.chain(of_changed.iter().copied()));
+    let nodes = index.nodes() as usize;
+    let links = Links::now(query, index);
     let ranks = stale.then(|| links.ranks());
     let rank = |node: u32| ranks.as_ref().map_or_else(|| index.rank(node), |ranks| ranks[node as usize]);
     let given: f32 = start.iter().map(|(_, given)| given).sum();

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use ignore::{WalkBuilder, WalkState};
 use lathe_grammars::Language;
 
-use crate::watch::Watch;
+use crate::layout::{Layout, excludes, is_settled, outside, rule_stamp, stamp};
+use crate::watch::{Watch, is_shared};
 
 /// What is not read, and how much is.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +32,7 @@ impl Default for Limits {
 }
 
 /// A file's look: when it is the same, so is its content, unless it was read in the moment it was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     pub size: u64,
     pub mtime: i64,
@@ -71,6 +72,8 @@ pub struct Walked {
     pub files: Vec<Seen>,
     /// How many more there were than the limit.
     pub beyond: usize,
+    /// For the next look, if it was a walk after which nothing can differ without looking so.
+    pub layout: Option<Layout>,
 }
 
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
@@ -99,22 +102,13 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
     if root.ancestors().any(has_blocking_ignores) {
         builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);
     }
-    let all: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
+    let mut first = Sight::default();
+    outside(root).iter().for_each(|rule| first.rule(rule));
+    let all = Mutex::new(first);
     let entries = AtomicUsize::new(0);
     let ends = || stop.load(Ordering::Relaxed) || entries.load(Ordering::Relaxed) > limits.entries;
-    struct Local<'a> {
-        seen: Vec<Seen>,
-        all: &'a Mutex<Vec<Seen>>,
-    }
-    impl Drop for Local<'_> {
-        fn drop(&mut self) {
-            if let Ok(mut all) = self.all.lock() {
-                all.append(&mut self.seen);
-            }
-        }
-    }
     builder.build_parallel().run(|| {
-        let mut local = Local { seen: Vec::new(), all: &all };
+        let mut local = Local { sight: Sight::default(), all: &all };
         let (entries, ends) = (&entries, &ends);
         Box::new(move |entry| {
             entries.fetch_add(1, Ordering::Relaxed);
@@ -122,12 +116,13 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
                 return WalkState::Quit;
             }
             let Ok(entry) = entry else { return WalkState::Continue };
-            // Before the folder is read, so that nothing that happens later is missed.
-            if let Some(watch) = watch
-                && entry.file_type().is_some_and(|kind| kind.is_dir())
-                && let Some(rel) = entry.path().strip_prefix(root).ok().and_then(Path::to_str)
-            {
-                watch.add(entry.path(), rel);
+            if entry.file_type().is_some_and(|kind| kind.is_dir()) {
+                let rel = entry.path().strip_prefix(root).ok().and_then(Path::to_str);
+                // Before the folder is read, so that nothing that happens later is missed.
+                if let (Some(watch), Some(rel)) = (watch, rel) {
+                    watch.add(entry.path(), rel);
+                }
+                local.sight.folder(entry.path(), rel);
             }
             if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 return WalkState::Continue;
@@ -140,7 +135,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
                 return WalkState::Continue;
             }
             if let Ok(metadata) = entry.metadata() {
-                local.seen.push(Seen { path: path.to_owned(), stamp: Stamp::of(&metadata) });
+                local.sight.seen.push(Seen { path: path.to_owned(), stamp: Stamp::of(&metadata) });
             }
             WalkState::Continue
         })
@@ -148,11 +143,69 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
     if ends() {
         return None;
     }
-    let mut files = all.into_inner().unwrap_or_default();
+    let Sight { seen: mut files, folders, rules, odd } = all.into_inner().unwrap_or_default();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let beyond = files.len().saturating_sub(limits.files);
     files.truncate(limits.files);
-    Some(Walked { files, beyond })
+    let whole = beyond == 0 && !odd;
+    let layout = (whole && !is_shared(root)).then(|| Layout::new(folders, &files, rules));
+    Some(Walked { files, beyond, layout })
+}
+
+/// What a walk saw. Folders and rules are looked at before they are read.
+#[derive(Default)]
+struct Sight {
+    seen: Vec<Seen>,
+    folders: Vec<(String, Stamp)>,
+    /// Files that say what is ignored.
+    rules: Vec<(String, Option<Stamp>)>,
+    /// A folder or rule could not be looked at, has no name that can be kept, or was written just now.
+    odd: bool,
+}
+
+impl Sight {
+    fn folder(&mut self, path: &Path, rel: Option<&str>) {
+        let (Some(rel), Some(stamp)) = (rel, stamp(path)) else {
+            self.odd = true;
+            return;
+        };
+        self.odd |= !is_settled(&stamp);
+        self.folders.push((rel.to_owned(), stamp));
+        for rule in [".gitignore", ".ignore"].map(|name| path.join(name)) {
+            if rule.exists() {
+                self.rule(&rule);
+            }
+        }
+        if !rel.is_empty() && path.join(".git").exists() {
+            excludes(path).iter().for_each(|rule| self.rule(rule));
+        }
+    }
+
+    fn rule(&mut self, path: &Path) {
+        let stamp = rule_stamp(path);
+        self.odd |= stamp.is_some_and(|stamp| !is_settled(&stamp));
+        match path.to_str() {
+            Some(path) => self.rules.push((path.to_owned(), stamp)),
+            None => self.odd = true,
+        }
+    }
+}
+
+/// What one thread saw, added to all when it ends.
+struct Local<'a> {
+    sight: Sight,
+    all: &'a Mutex<Sight>,
+}
+
+impl Drop for Local<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut all) = self.all.lock() {
+            all.seen.append(&mut self.sight.seen);
+            all.folders.append(&mut self.sight.folders);
+            all.rules.append(&mut self.sight.rules);
+            all.odd |= self.sight.odd;
+        }
+    }
 }
 
 /// The real path of a folder.

@@ -182,6 +182,14 @@ impl Snapshot {
         known.into_iter().flatten().chain(found)
     }
 
+    /// Definitions with the name of this one.
+    pub(crate) fn alike(&self, symbol: Symbol) -> Vec<Symbol> {
+        match &self.index {
+            Some(index) => index.name_of(symbol).map_or_else(Vec::new, |name| index.named(name).collect()),
+            None => self.named(self.name(symbol)).collect(),
+        }
+    }
+
     fn by_name(&self) -> &QuickMap<u64, Vec<Symbol>> {
         self.names.get_or_init(|| {
             let mut names: QuickMap<u64, Vec<Symbol>> = QuickMap::default();

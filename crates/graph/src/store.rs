@@ -19,6 +19,7 @@ use crate::facts::{Facts, Gap, Kind, NONE, def_flag};
 use crate::hash::{QuickMap, checksum};
 use crate::index::Index;
 use crate::interface::interface;
+use crate::layout::Layout;
 use crate::lazy::Source;
 use crate::pack::pack;
 use crate::read::{Hash, hash_of};
@@ -367,9 +368,24 @@ impl Store {
         Ok(Some(changed))
     }
 
+    /// How the folders lay, as it was last written.
+    pub fn layout(&self) -> Result<Option<Layout>, rusqlite::Error> {
+        let db = self.db();
+        let mut query = db.prepare_cached("SELECT value, checksum FROM derived WHERE id = -1")?;
+        let found = query.query_row([], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))).optional()?;
+        Ok(found.filter(|(bytes, sum)| checksum(bytes) == *sum).and_then(|(bytes, _)| Layout::unpack(&bytes)))
+    }
+
+    pub fn put_layout(&self, layout: &Layout) -> Result<(), rusqlite::Error> {
+        let bytes = layout.pack();
+        let db = self.db();
+        let mut put = db.prepare_cached("INSERT OR REPLACE INTO derived VALUES (-1, ?1, ?2)")?;
+        put.execute(params![checksum(&bytes), bytes]).map(|_| ())
+    }
+
     /// Forgets the index, which can be had again from the facts.
     pub fn drop_derived(&self) -> Result<(), rusqlite::Error> {
-        self.db().execute_batch("DELETE FROM derived")
+        self.db().execute_batch("DELETE FROM derived WHERE id >= 0")
     }
 
     /// Writes an index, whole or not at all, by a connection of its own, so that nobody who asks waits for it. Nothing
@@ -383,7 +399,7 @@ impl Store {
         let Ok(db) = Self::connect(path, root)? else { return Ok(()) };
         db.execute_batch("BEGIN IMMEDIATE")?;
         if meta(&db, "born")?.as_deref() == Some(born) {
-            db.execute_batch("DELETE FROM derived")?;
+            db.execute_batch("DELETE FROM derived WHERE id >= 0")?;
             let mut put = db.prepare("INSERT INTO derived VALUES (?1, ?2, ?3)")?;
             for (id, value) in sections {
                 put.execute(params![id, checksum(value), value])?;

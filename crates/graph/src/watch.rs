@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::layout::{outside, rule_stamp as stamp};
 use crate::scan::Stamp;
 
 /// After so long a walk is due in any case.
@@ -36,15 +37,9 @@ pub enum Happened {
 /// More files than this are as well walked for.
 const FEW: usize = 64;
 
-fn stamp(path: &Path) -> Option<Stamp> {
-    std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
-}
-
-fn outside(root: &Path) -> Vec<PathBuf> {
-    let above =
-        root.ancestors().skip(1).flat_map(|folder| [".gitignore", ".ignore"].map(|name| folder.join(name)));
-    let excluded = root.ancestors().map(|folder| folder.join(".git/info/exclude"));
-    above.chain(excluded).chain(ignore::gitignore::gitconfig_excludes_path()).collect()
+/// Whether other machines can write to the files here.
+pub fn is_shared(root: &Path) -> bool {
+    system::is_shared(root)
 }
 
 impl Watch {
@@ -127,13 +122,17 @@ mod system {
         blind: AtomicBool,
     }
 
+    pub fn is_shared(root: &Path) -> bool {
+        let Ok(found) = nix::sys::statfs::statfs(root) else { return true };
+        // The type's width differs between C libraries.
+        #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
+        let kind = found.filesystem_type().0 as i64;
+        SHARED.contains(&kind)
+    }
+
     impl Watcher {
         pub fn start(root: &Path) -> Option<Self> {
-            let kind = nix::sys::statfs::statfs(root).ok()?.filesystem_type();
-            // The type's width differs between C libraries.
-            #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
-            let kind = kind.0 as i64;
-            if SHARED.contains(&kind) {
+            if is_shared(root) {
                 return None;
             }
             let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
@@ -153,7 +152,7 @@ mod system {
             match self.inotify.add_watch(folder, ALL) {
                 Ok(watch) => {
                     let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
-                    let twice = folders.insert(watch, rel.to_owned()).is_some();
+                    let twice = folders.insert(watch, rel.to_owned()).is_some_and(|had| had != rel);
                     // One folder under two paths: its events are told for one of them only.
                     if twice || folders.len() > FOLDERS {
                         self.blind.store(true, Ordering::Relaxed);
@@ -211,6 +210,11 @@ mod system {
     use std::path::Path;
 
     pub struct Watcher;
+
+    /// What is not known is not relied on.
+    pub fn is_shared(_root: &Path) -> bool {
+        true
+    }
 
     impl Watcher {
         pub fn start(_root: &Path) -> Option<Self> {

@@ -9,7 +9,7 @@ use crate::facts::{NONE, Use};
 use crate::hash::QuickMap;
 use crate::interface::interface;
 use crate::query::{Query, in_test};
-use crate::rank::{file_links, ranks_of_all, worth};
+use crate::rank::{Links, file_links, worth};
 use crate::resolve::Meaning;
 use crate::snapshot::{Snapshot, Symbol};
 
@@ -69,12 +69,10 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
     let mut all = all.into_inner().unwrap_or_default();
     all.sort_unstable_by_key(|(file, _)| *file);
     put_uses(&mut index, &mut all);
-    let (mut links, mut bases, mut list) = (Bytes::default(), Vec::new(), Bytes::default());
+    let (mut links, mut bases, mut list) = (Vec::new(), Vec::new(), Bytes::default());
     let mut importers: Vec<Vec<(u32, u32)>> = vec![Vec::new(); snapshot.files.len()];
     for (file, added) in all {
-        for (from, to, weight) in added.links {
-            [from, to, weight.to_bits()].into_iter().for_each(|value| links.put(value));
-        }
+        links.extend(added.links);
         for (one, found, whole) in added.bases {
             bases.push((one, (list.0.len() / 4) as u32));
             list.put((found.len() as u32) << 1 | u32::from(whole));
@@ -102,10 +100,10 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
         imported.put(file);
         imported.put(line);
     }
-    index.parts[LINKS] = OnceLock::from(links.0.into_boxed_slice());
+    index.parts[LINKS] = OnceLock::from(grouped(&index, links).into_boxed_slice());
     index.parts[BASES] = OnceLock::from(head.0.into_boxed_slice());
     index.parts[IMPORTED] = OnceLock::from(imported.0.into_boxed_slice());
-    let ranks = ranks_of_all(&index);
+    let ranks = Links::of(&index).ranks();
     let mut order: Vec<(f32, u32)> =
         (0..index.total()).map(|at| (worth(snapshot, &index, at) * ranks[at as usize], at)).collect();
     let before = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
@@ -197,8 +195,9 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
     let mut names: QuickMap<u32, Option<u32>> = QuickMap::default();
     let (uses, links) = (&mut added.uses, &mut added.links);
     *links = file_links(query, index, file, |at, site, meaning| {
-        let record = |rank: u32, confidence: u32| {
-            [rank | (site.used as u32) << 24 | confidence << 28, file, at as u32, site.line, site.def]
+        let record = |rank: u32, confidence: u32, shared: bool| {
+            let first = rank | (site.used as u32) << 24 | confidence << 28 | u32::from(shared) << 30;
+            [first, file, at as u32, site.line, site.def]
         };
         match meaning {
             Meaning::Of(targets, confidence) => {
@@ -207,12 +206,12 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
                     let Some(rank) = index.number(*target).and_then(|number| index.rank_of(name, number)) else {
                         continue;
                     };
-                    uses.push((name, record(rank, *confidence as u32)));
+                    uses.push((name, record(rank, *confidence as u32, targets.len() > 1)));
                 }
             }
             Meaning::Anyone => {
                 let name = *names.entry(site.name.0).or_insert_with(|| index.find(facts.str(site.name)));
-                uses.extend(name.map(|name| (name, record(ANYONE, 0))));
+                uses.extend(name.map(|name| (name, record(ANYONE, 0, false))));
             }
         }
     });
@@ -242,6 +241,26 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
     }
     added.imports = query.imports_of(file);
     added
+}
+
+/// Links by where they come from, with the part of the rank that each takes.
+fn grouped(index: &Index, mut links: Vec<(u32, u32, f32)>) -> Vec<u8> {
+    links.sort_unstable_by_key(|(from, to, _)| (*from, *to));
+    let (mut starts, mut pairs) = (Bytes::default(), Bytes::default());
+    let mut rest = links.as_slice();
+    starts.put(0);
+    for node in 0..index.nodes() {
+        let (of, after) = rest.split_at(rest.partition_point(|(from, ..)| *from <= node));
+        let sum: f32 = of.iter().map(|(.., weight)| weight).sum();
+        for (_, to, weight) in of {
+            pairs.put(*to);
+            pairs.put((weight / sum).to_bits());
+        }
+        rest = after;
+        starts.put((pairs.0.len() / 8) as u32);
+    }
+    starts.0.append(&mut pairs.0);
+    starts.0
 }
 
 /// Groups the uses by the name that is used, and those by target.

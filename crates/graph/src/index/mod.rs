@@ -31,7 +31,7 @@ const SYMBOLS: usize = 5;
 const BASES: usize = 6;
 /// Of each file where its importers begin, then pairs of file and line.
 const IMPORTED: usize = 7;
-/// From, to and weight, by from.
+/// Of each node where its links begin, and the end; then pairs of where to, and which part of its rank.
 const LINKS: usize = 8;
 /// The definitions of most worth to a map for no task in particular.
 const TOP: usize = 9;
@@ -74,6 +74,8 @@ pub struct Used {
     pub target: Option<u32>,
     pub confidence: Confidence,
     pub used: Use,
+    /// The use may mean others too.
+    pub shared: bool,
     pub file: u32,
     pub site: u32,
     pub line: u32,
@@ -276,9 +278,18 @@ impl Index {
         })
     }
 
-    pub fn links(&self) -> impl Iterator<Item = (u32, u32, f32)> + Clone + '_ {
-        self.part(LINKS).chunks_exact(12).filter_map(|link| {
-            Some((word(link, 0)?, word(link, 1)?, f32::from_bits(word(link, 2)?)))
+    /// Definitions and files: what has a rank.
+    pub fn nodes(&self) -> u32 {
+        self.total() + self.files.len() as u32
+    }
+
+    /// Where the rank of a node goes, and which part of it.
+    pub fn links(&self, node: u32) -> impl ExactSizeIterator<Item = (u32, f32)> + '_ {
+        let (all, head) = (self.part(LINKS), self.nodes() as usize + 1);
+        let at = |node: u32| (head + word(all, node as usize).unwrap_or(0) as usize * 2) * 4;
+        let pairs = all.get(at(node)..at(node + 1)).unwrap_or_default();
+        pairs.chunks_exact(8).map(|pair| {
+            (word(pair, 0).unwrap_or(0), f32::from_bits(word(pair, 1).unwrap_or(0)))
         })
     }
 
@@ -325,6 +336,7 @@ impl Index {
                 confidence: [Confidence::NameOnly, Confidence::Likely, Confidence::Exact]
                     [(first >> 28 & 3).min(2) as usize],
                 used: *Use::ALL.get((first >> 24 & 15) as usize)?,
+                shared: first >> 30 & 1 != 0,
                 file: word(record, 1)?,
                 site: word(record, 2)?,
                 line: word(record, 3)?,

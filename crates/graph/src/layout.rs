@@ -1,0 +1,206 @@
+//! How the folders lay when they were last walked, so that the next look needs no walk.
+//!
+//! Whatever appears in a folder or leaves it changes the folder's own times. So while every folder, and every file that says
+//! what is ignored, looks as it did, the walk would find the same names, and only the files themselves have to be looked
+//! at. A folder that was written in the moment it was walked makes no layout, and where other machines can write the times
+//! of folders are not relied on.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::scan::{Seen, Stamp, Walked};
+use crate::watch::{Watch, is_shared};
+
+/// What was written this long before the walk is not written again without looking different.
+const TICK: i64 = 50_000_000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Every folder that was walked, from the root, sorted.
+    pub folders: Vec<(String, Stamp)>,
+    /// Every source file, from the root, sorted.
+    pub files: Vec<String>,
+    /// Whatever else decides about what is walked, whether it is there or not.
+    pub rules: Vec<(String, Option<Stamp>)>,
+}
+
+pub fn stamp(path: &Path) -> Option<Stamp> {
+    std::fs::symlink_metadata(path).ok().map(|metadata| Stamp::of(&metadata))
+}
+
+/// The same for a file that says what is ignored, and may be a link.
+pub fn rule_stamp(path: &Path) -> Option<Stamp> {
+    std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
+}
+
+/// Whether something that looks like this looked so for long enough.
+pub fn is_settled(stamp: &Stamp) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+    now - stamp.mtime.max(stamp.ctime) > TICK
+}
+
+/// The files in which git keeps what is ignored in a folder that is a work tree, and those that lead to them.
+pub fn excludes(folder: &Path) -> Vec<PathBuf> {
+    let git = folder.join(".git");
+    let mut all = vec![git.join("info/exclude")];
+    // A work tree beside the repository's own.
+    if let Ok(text) = std::fs::read_to_string(&git)
+        && let Some(own) = text.trim().strip_prefix("gitdir:")
+    {
+        let own = folder.join(own.trim());
+        let common = std::fs::read_to_string(own.join("commondir")).unwrap_or_default();
+        all.push(own.join(common.trim()).join("info/exclude"));
+        all.push(own.join("commondir"));
+        all.push(git);
+    }
+    all
+}
+
+/// Ignore files that count here though they lie outside of the root.
+pub fn outside(root: &Path) -> Vec<PathBuf> {
+    let above =
+        root.ancestors().skip(1).flat_map(|folder| [".gitignore", ".ignore"].map(|name| folder.join(name)));
+    let excluded = root.ancestors().flat_map(excludes);
+    above.chain(excluded).chain(ignore::gitignore::gitconfig_excludes_path()).collect()
+}
+
+impl Layout {
+    /// What a walk saw.
+    pub fn new(
+        mut folders: Vec<(String, Stamp)>,
+        files: &[Seen],
+        mut rules: Vec<(String, Option<Stamp>)>,
+    ) -> Self {
+        folders.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        rules.sort_by(|a, b| a.0.cmp(&b.0));
+        rules.dedup_by(|a, b| a.0 == b.0);
+        Self { folders, files: files.iter().map(|file| file.path.clone()).collect(), rules }
+    }
+
+    /// What a walk would see now, if no folder and no rule has changed.
+    pub fn look(&self, root: &Path, threads: usize, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
+        let known = |path: &Path| {
+            path.to_str().is_some_and(|path| self.rules.binary_search_by(|rule| (*rule.0).cmp(path)).is_ok())
+        };
+        let same = self.rules.iter().all(|(path, seen)| rule_stamp(Path::new(path)) == *seen)
+            && outside(root).iter().all(|path| known(path));
+        if !same || is_shared(root) {
+            return None;
+        }
+        let changed = AtomicBool::new(false);
+        let ends = || changed.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
+        let portion = |length: usize| length.div_ceil(threads.max(1)).max(1);
+        let mut files = Vec::with_capacity(self.files.len());
+        std::thread::scope(|scope| {
+            let mut looking = Vec::new();
+            let folders = self.folders.chunks(portion(self.folders.len()));
+            let names = self.files.chunks(portion(self.files.len()));
+            let longest = folders.len().max(names.len());
+            let (mut folders, mut names) = (folders, names);
+            for _ in 0..longest {
+                let (folders, names) =
+                    (folders.next().unwrap_or_default(), names.next().unwrap_or_default());
+                let (changed, ends) = (&changed, &ends);
+                looking.push(scope.spawn(move || {
+                    for (path, seen) in folders {
+                        let folder = root.join(path);
+                        // Before the folder is looked at, so that nothing that happens later is missed.
+                        if let Some(watch) = watch {
+                            watch.add(&folder, path);
+                        }
+                        if ends() || stamp(&folder) != Some(*seen) {
+                            changed.store(true, Ordering::Relaxed);
+                            return Vec::new();
+                        }
+                    }
+                    let mut found = Vec::with_capacity(names.len());
+                    for path in names {
+                        match std::fs::symlink_metadata(root.join(path)) {
+                            Ok(metadata) if metadata.is_file() && !ends() => {
+                                found.push(Seen { path: path.clone(), stamp: Stamp::of(&metadata) });
+                            }
+                            _ => {
+                                changed.store(true, Ordering::Relaxed);
+                                return Vec::new();
+                            }
+                        }
+                    }
+                    found
+                }));
+            }
+            for thread in looking {
+                files.append(&mut thread.join().unwrap_or_default());
+            }
+        });
+        let whole = !ends() && files.len() == self.files.len();
+        whole.then_some(Walked { files, beyond: 0, layout: None })
+    }
+
+    pub fn pack(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let number = |out: &mut Vec<u8>, value: usize| out.extend_from_slice(&(value as u32).to_le_bytes());
+        let text = |out: &mut Vec<u8>, text: &str| {
+            number(out, text.len());
+            out.extend_from_slice(text.as_bytes());
+        };
+        let stamped = |out: &mut Vec<u8>, stamp: &Stamp| {
+            for value in [stamp.size, stamp.mtime.cast_unsigned(), stamp.ctime.cast_unsigned(), stamp.inode] {
+                out.extend_from_slice(&value.to_le_bytes());
+            }
+        };
+        for count in [self.folders.len(), self.files.len(), self.rules.len()] {
+            number(&mut out, count);
+        }
+        for (path, stamp) in &self.folders {
+            text(&mut out, path);
+            stamped(&mut out, stamp);
+        }
+        self.files.iter().for_each(|path| text(&mut out, path));
+        for (path, stamp) in &self.rules {
+            text(&mut out, path);
+            number(&mut out, usize::from(stamp.is_some()));
+            stamped(&mut out, &stamp.unwrap_or_default());
+        }
+        out
+    }
+
+    pub fn unpack(mut bytes: &[u8]) -> Option<Self> {
+        let bytes = &mut bytes;
+        let counts = [number(bytes)?, number(bytes)?, number(bytes)?];
+        let folders = (0..counts[0]).map(|_| Some((text(bytes)?, stamped(bytes)?))).collect::<Option<_>>()?;
+        let files = (0..counts[1]).map(|_| text(bytes)).collect::<Option<_>>()?;
+        let rules = (0..counts[2])
+            .map(|_| {
+                let (path, there) = (text(bytes)?, number(bytes)? != 0);
+                let stamp = stamped(bytes)?;
+                Some((path, there.then_some(stamp)))
+            })
+            .collect::<Option<_>>()?;
+        bytes.is_empty().then_some(Self { folders, files, rules })
+    }
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn number(bytes: &mut &[u8]) -> Option<u32> {
+    Some(u32::from_le_bytes(take(bytes, 4)?.try_into().ok()?))
+}
+
+fn long(bytes: &mut &[u8]) -> Option<u64> {
+    Some(u64::from_le_bytes(take(bytes, 8)?.try_into().ok()?))
+}
+
+fn text(bytes: &mut &[u8]) -> Option<String> {
+    let length = number(bytes)? as usize;
+    String::from_utf8(take(bytes, length)?.to_vec()).ok()
+}
+
+fn stamped(bytes: &mut &[u8]) -> Option<Stamp> {
+    let (size, mtime, ctime, inode) = (long(bytes)?, long(bytes)?, long(bytes)?, long(bytes)?);
+    Some(Stamp { size, mtime: mtime.cast_signed(), ctime: ctime.cast_signed(), inode })
+}
