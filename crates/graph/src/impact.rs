@@ -106,7 +106,8 @@ impl Query<'_> {
             }
         }
         // Tests first among those at one distance: they are what to run.
-        reached.sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
+        reached
+            .sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
         hits.append(&mut reached);
         let title = format!(
             "{} definitions touched, {} reached, {tests} of them tests",

@@ -79,7 +79,13 @@ impl Layout {
     }
 
     /// What a walk would see now, if no folder and no rule has changed.
-    pub fn look(&self, root: &Path, threads: usize, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
+    pub fn look(
+        &self,
+        root: &Path,
+        threads: usize,
+        watch: Option<&Watch>,
+        stop: &AtomicBool,
+    ) -> Option<Walked> {
         let known = |path: &Path| {
             path.to_str().is_some_and(|path| self.rules.binary_search_by(|rule| (*rule.0).cmp(path)).is_ok())
         };
@@ -99,8 +105,7 @@ impl Layout {
             let longest = folders.len().max(names.len());
             let (mut folders, mut names) = (folders, names);
             for _ in 0..longest {
-                let (folders, names) =
-                    (folders.next().unwrap_or_default(), names.next().unwrap_or_default());
+                let (folders, names) = (folders.next().unwrap_or_default(), names.next().unwrap_or_default());
                 let (changed, ends) = (&changed, &ends);
                 looking.push(scope.spawn(move || {
                     for (path, seen) in folders {

@@ -50,9 +50,10 @@ impl Source {
     /// A part of the index; what is not as it was written is as good as lost.
     pub fn section(&self, id: i64) -> Box<[u8]> {
         let db = self.db();
-        let found = db.prepare_cached("SELECT value, checksum FROM derived WHERE id = ?1").and_then(|mut query| {
-            query.query_row([id], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))
-        });
+        let found =
+            db.prepare_cached("SELECT value, checksum FROM derived WHERE id = ?1").and_then(|mut query| {
+                query.query_row([id], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))
+            });
         match found {
             Ok((bytes, sum)) if checksum(&bytes) == sum => bytes.into(),
             _ => {

@@ -35,7 +35,8 @@ impl Query<'_> {
         let mut put = |score: u32, length: usize, symbol: Symbol| {
             let kind = self.snapshot.brief(symbol).kind;
             let minor = u32::from(matches!(kind, Kind::Field | Kind::Variable | Kind::Variant | Kind::Test));
-            let test = tests.entry(symbol.file).or_insert_with(|| is_test_path(self.snapshot.path(symbol.file)));
+            let test =
+                tests.entry(symbol.file).or_insert_with(|| is_test_path(self.snapshot.path(symbol.file)));
             scored.push((score * 4 + minor * 2 + u32::from(*test), length, symbol));
         };
         exact.iter().for_each(|symbol| put(0, self.snapshot.name(*symbol).len(), *symbol));

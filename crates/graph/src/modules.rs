@@ -80,9 +80,11 @@ impl Modules {
                 let name = file.path.rsplit('/').next().unwrap_or(&file.path);
                 modules.names.entry(name.to_owned()).or_default().push(at);
                 match snapshot.index().and_then(|index| index.files.get(at as usize)) {
-                    Some(known) => known.packages.split('\0').filter(|package| !package.is_empty()).for_each(|package| {
-                        modules.packages.entry(package.to_owned()).or_default().push(at);
-                    }),
+                    Some(known) => {
+                        known.packages.split('\0').filter(|package| !package.is_empty()).for_each(|package| {
+                            modules.packages.entry(package.to_owned()).or_default().push(at);
+                        })
+                    }
                     None => packages(snapshot, at).into_iter().for_each(|package| {
                         modules.packages.entry(package).or_default().push(at);
                     }),

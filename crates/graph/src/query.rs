@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::facts::{Facts, Kind, NONE, Site, Use, def_flag};
 use crate::hash::{QuickMap, QuickSet};
-use crate::index::{Index, Used};
 use crate::resolve::{Confidence, Resolver};
 use crate::select::{caller, select};
 use crate::snapshot::{Snapshot, Symbol};
@@ -13,7 +12,7 @@ use crate::snapshot::{Snapshot, Symbol};
 const MANY: usize = 64;
 
 /// So many definitions are asked who uses them, to find all that a change can reach.
-const REACHED: usize = 1500;
+const REACHED: usize = 1000;
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -236,172 +235,6 @@ impl<'s> Query<'s> {
         }
     }
 
-    /// Everything that uses one of the definitions, the surest first.
-    pub fn references(&self, targets: &[Symbol]) -> Vec<Reference> {
-        let mut wanted: QuickMap<Symbol, Confidence> = QuickMap::default();
-        for target in targets {
-            wanted.insert(*target, Confidence::Exact);
-            self.widen(*target, &mut wanted);
-        }
-        let mut found = Vec::new();
-        match self.snapshot.index() {
-            Some(index) => {
-                self.look_up(index, &wanted, &mut found);
-                if !self.snapshot.changed().is_empty() {
-                    self.look_for(&wanted, self.snapshot.changed().iter().copied(), &mut found);
-                }
-            }
-            None => self.look_for(&wanted, 0..self.snapshot.files.len() as u32, &mut found),
-        }
-        // Files are numbered by their paths.
-        found.sort_unstable_by_key(|(site, found): &(u32, Reference)| {
-            let doubt = Confidence::Exact as u32 - found.confidence as u32;
-            (u64::from(doubt) << 32 | u64::from(found.file), u64::from(found.line) << 32 | u64::from(*site))
-        });
-        found.into_iter().map(|(_, found)| found).collect()
-    }
-
-    /// By the index, in the files it knows.
-    fn look_up(
-        &self,
-        index: &Index,
-        wanted: &QuickMap<Symbol, Confidence>,
-        found: &mut Vec<(u32, Reference)>,
-    ) {
-        let mut by_name: Vec<(u32, u32, Symbol, Confidence)> = (wanted.iter())
-            .filter_map(|(symbol, least)| Some((index.name_of(*symbol)?, index.number(*symbol)?, *symbol, *least)))
-            .collect();
-        by_name.sort_unstable();
-        let changed = self.snapshot.changed();
-        let mut shared = Vec::new();
-        for of_name in by_name.chunk_by(|a, b| a.0 == b.0) {
-            let name = of_name[0].0;
-            let one = if let [(_, number, ..)] = of_name[..] { Some(number) } else { None };
-            let mut members: QuickMap<u8, Option<(Symbol, Confidence)>> = QuickMap::default();
-            let mut best = |family: u8| {
-                *members.entry(family).or_insert_with(|| {
-                    let all = self.resolver.members_named(family, index.name(name));
-                    let known = all.into_iter().filter_map(|one| wanted.get(&one).map(|least| (one, *least)));
-                    known.max_by_key(|hit| hit.1)
-                })
-            };
-            for used in index.uses(name, one) {
-                if !changed.is_empty() && changed.binary_search(&used.file).is_ok() {
-                    continue;
-                }
-                let hit = match used.target {
-                    Some(_) if one.is_some() => Some((of_name[0].2, of_name[0].3)),
-                    Some(target) => of_name
-                        .binary_search_by_key(&target, |(_, number, ..)| *number)
-                        .ok()
-                        .map(|at| (of_name[at].2, of_name[at].3)),
-                    None => best(self.snapshot.family(used.file)),
-                };
-                if let Some((target, least)) = hit {
-                    let Used { file, line, def, used: kind, .. } = used;
-                    let confidence = used.confidence.min(least);
-                    let one = (used.site, Reference { file, line, def, used: kind, target, confidence });
-                    if used.shared { shared.push(one) } else { found.push(one) }
-                }
-            }
-        }
-        // A use that may mean several of them is one use.
-        shared.sort_unstable_by_key(|(site, one)| (one.file, *site, std::cmp::Reverse(one.confidence)));
-        shared.dedup_by_key(|(site, one)| (one.file, *site));
-        found.append(&mut shared);
-    }
-
-    /// In the facts of these files.
-    fn look_for(
-        &self,
-        wanted: &QuickMap<Symbol, Confidence>,
-        files: impl Iterator<Item = u32>,
-        found: &mut Vec<(u32, Reference)>,
-    ) {
-        let mut names: Vec<&str> = wanted.keys().map(|symbol| self.snapshot.name(*symbol)).collect();
-        names.sort_unstable();
-        names.dedup();
-        let default = wanted.keys().any(|symbol| self.snapshot.brief(*symbol).flags & def_flag::DEFAULT != 0);
-        for file in files {
-            let facts = self.snapshot.facts(file);
-            let mut spelled: Vec<crate::facts::Sym> =
-                names.iter().filter_map(|name| facts.sym(name)).collect();
-            if spelled.is_empty() && !default {
-                continue;
-            }
-            // Imported under another name.
-            let fallback = if default { facts.sym("default") } else { None };
-            for import in &facts.imports {
-                if import.alias != import.name
-                    && (spelled.contains(&import.name) || Some(import.name) == fallback)
-                {
-                    spelled.push(import.alias);
-                }
-            }
-            spelled.sort_unstable();
-            spelled.dedup();
-            for sym in spelled {
-                let from = facts.sites.partition_point(|site| site.name < sym);
-                for (at, site) in facts.sites_named(sym).iter().enumerate() {
-                    self.match_site(file, (from + at) as u32, site, wanted, found);
-                }
-            }
-        }
-    }
-
-    /// Calling a class calls its constructor, and a call of an overridden method may come here.
-    fn widen(&self, target: Symbol, wanted: &mut QuickMap<Symbol, Confidence>) {
-        let def = self.snapshot.brief(target);
-        if def.parent == NONE || !def.kind.is_callable() {
-            return;
-        }
-        let around = self.snapshot.brief(Symbol { file: target.file, def: def.parent }).kind;
-        if !around.is_type() || around == Kind::Impl {
-            return;
-        }
-        let own = Symbol { file: target.file, def: def.parent };
-        if def.kind == Kind::Constructor {
-            wanted.entry(own).or_insert(Confidence::Exact);
-            return;
-        }
-        let name = self.snapshot.name(target);
-        let mut queue = vec![own];
-        let mut seen = QuickSet::default();
-        while let Some(one) = queue.pop() {
-            if !seen.insert(one) || seen.len() > 32 {
-                continue;
-            }
-            for base in self.resolver.bases_of(one).0 {
-                for symbol in self.snapshot.named_in(base.file, name) {
-                    if self.snapshot.brief(symbol).parent == base.def {
-                        wanted.entry(symbol).or_insert(Confidence::Likely);
-                    }
-                }
-                queue.push(base);
-            }
-        }
-    }
-
-    fn match_site(
-        &self,
-        file: u32,
-        number: u32,
-        site: &Site,
-        wanted: &QuickMap<Symbol, Confidence>,
-        found: &mut Vec<(u32, Reference)>,
-    ) {
-        let (targets, confidence) = self.resolver.site(file, site);
-        let best = targets
-            .iter()
-            .filter_map(|target| wanted.get(target).map(|least| (*target, *least)))
-            .max_by_key(|hit| hit.1);
-        if let Some((target, least)) = best {
-            let confidence = confidence.min(least);
-            let (line, def, used) = (site.line, site.def, site.used);
-            found.push((number, Reference { file, line, def, used, target, confidence }));
-        }
-    }
-
     pub(crate) fn refs_hits(&self, of: &str) -> Found {
         let targets = match self.meant(of) {
             Err(none) => return none,
@@ -584,7 +417,9 @@ impl<'s> Query<'s> {
             level = next;
         }
         if asked > REACHED {
-            notes.push(format!("more than {REACHED} definitions are reached: what only the rest reaches is not here"));
+            notes.push(format!(
+                "more than {REACHED} definitions are reached: what only the rest reaches is not here"
+            ));
         }
         hits
     }

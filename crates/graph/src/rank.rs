@@ -28,7 +28,7 @@ pub struct MapWish {
 const COMMON: usize = 3;
 
 /// Less than this part of what was given is not passed on.
-const LITTLE: f32 = 1e-5;
+const LITTLE: f32 = 1e-4;
 
 /// The uses in a file as links between definitions, by their numbers in the index; what stands outside of any
 /// definition has a number for its file. Each use is told with what it means.
@@ -179,16 +179,15 @@ pub(crate) fn worth(snapshot: &Snapshot, index: &Index, number: u32) -> f32 {
     // What nobody can use from outside, single values, and other people's code say little about a repository.
     let inner = brief.parent != NONE
         && snapshot.brief(Symbol { file: symbol.file, def: brief.parent }).kind.is_callable();
-    let path = snapshot.path(symbol.file);
-    let mut worth = if minor || inner { 0.05 } else { 1.0 };
-    for (is, factor) in
-        [(brief.kind == Kind::Constant, 0.3), (is_vendored(path), 0.1), (is_test_path(path), 0.2)]
-    {
-        if is {
-            worth *= factor;
-        }
-    }
-    worth
+    index.worth_of_file(symbol.file)
+        * if minor || inner { 0.05 } else { 1.0 }
+        * if brief.kind == Kind::Constant { 0.3 } else { 1.0 }
+}
+
+/// How much a file says about a repository, by where it lies.
+pub(crate) fn worth_of_path(path: &str) -> f32 {
+    let vendored = if is_vendored(path) { 0.1 } else { 1.0 };
+    vendored * if is_test_path(path) { 0.2 } else { 1.0 }
 }
 
 /// Where the words of a task and the files in view point, with how much.
@@ -211,20 +210,21 @@ fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     let in_view: QuickSet<u32> =
         wish.in_view.iter().flat_map(|path| crate::select::files_ending(snapshot, path)).collect();
     in_view.into_iter().for_each(|file| whole(file, 50.0));
-    for (name, id) in index.folded_names() {
-        for word in &words {
-            let given = if name == word {
-                200.0
-            } else if name.contains(word.as_str())
-                || word.len() > 4 && name.len() > 4 && name.len() < word.len() && word.contains(name)
-            {
-                40.0
-            } else {
-                continue;
-            };
-            for number in index.named(id).filter_map(|symbol| index.number(symbol)) {
-                *start.entry(number).or_default() += given;
+    let mut named = |id: u32, given: f32| {
+        for number in index.named(id).filter_map(|symbol| index.number(symbol)) {
+            *start.entry(number).or_default() += given;
+        }
+    };
+    for word in &words {
+        for (name, symbol) in snapshot.names_holding(word) {
+            if let Some(id) = index.name_of(symbol) {
+                named(id, if name == word { 200.0 } else { 40.0 });
             }
+        }
+        // A name that is a part of the word, as `parse` of `parser`.
+        if word.len() > 5 {
+            let parts = index.folded_names().filter(|(name, _)| (5..word.len()).contains(&name.len()));
+            parts.filter(|(name, _)| word.contains(name)).for_each(|(_, id)| named(id, 40.0));
         }
     }
     let mut start: Vec<(u32, f32)> = start.into_iter().collect();
@@ -257,9 +257,8 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
     let (flown, lost) = links.flow(start);
     // Every node begins with one, and these with more.
     let even = (nodes as f32 + lost) / (nodes as f32 + given);
-    let share = |node: u32| {
-        even * rank(node) + flown.get(&node).copied().unwrap_or(0.0) / (nodes as f32 + given)
-    };
+    let share =
+        |node: u32| even * rank(node) + flown.get(&node).copied().unwrap_or(0.0) / (nodes as f32 + given);
     let mut numbers: Vec<u32> = if all || stale {
         (0..index.total()).collect()
     } else {

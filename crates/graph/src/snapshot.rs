@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lathe_grammars::Language;
 
-use crate::facts::{Def, Facts, Gap, Kind, NONE};
+use crate::facts::{Def, Facts, Gap, Kind, NONE, Sym};
 use crate::hash::QuickMap;
-use crate::index::{Brief, Index};
+use crate::index::{Brief, Folded, Index};
 use crate::lazy::Lazy;
 use crate::resolve::Learned;
 
@@ -39,11 +39,28 @@ pub struct Snapshot {
     /// Files that the index knows with another content, by number.
     changed: Vec<u32>,
     /// Every name once, in lower case, one per line, and where each begins; and a definition that has it.
-    folded: OnceLock<((String, Vec<u32>), Vec<Symbol>)>,
+    folded: OnceLock<(Folded, Vec<Symbol>)>,
     pub(crate) modules: OnceLock<crate::modules::Modules>,
     /// What the last resolver found out; it holds for the next one.
     pub(crate) learned: Mutex<Learned>,
 }
+
+/// Stands for a definition whose facts could not be read; the answer it is in is thrown away.
+static NOTHING: Def = Def {
+    name: Sym(0),
+    kind: Kind::Variable,
+    flags: 0,
+    parent: NONE,
+    owner: Sym(0),
+    start_line: 0,
+    end_line: 0,
+    line: 0,
+    start_byte: 0,
+    end_byte: 0,
+    signature: Sym(0),
+    doc: Sym(0),
+    ty: Sym(0),
+};
 
 /// Languages that see each other's definitions.
 pub fn family(language: Language) -> u8 {
@@ -141,7 +158,7 @@ impl Snapshot {
     }
 
     pub fn def(&self, symbol: Symbol) -> &Def {
-        &self.facts(symbol.file).defs[symbol.def as usize]
+        self.facts(symbol.file).def(symbol.def).unwrap_or(&NOTHING)
     }
 
     pub fn name(&self, symbol: Symbol) -> &str {
@@ -180,6 +197,12 @@ impl Snapshot {
         };
         let found = found.iter().copied().filter(move |symbol| self.name(*symbol) == name);
         known.into_iter().flatten().chain(found)
+    }
+
+    /// For asking many times for definitions with the name of this one.
+    pub(crate) fn same_name(&self, symbol: Symbol) -> SameName<'_> {
+        let known = self.index.as_ref().and_then(|index| Some((&**index, index.name_of(symbol)?)));
+        SameName { snapshot: self, name: self.name(symbol), known }
     }
 
     /// Definitions with the name of this one.
@@ -229,7 +252,7 @@ impl Snapshot {
         })
     }
 
-    fn fold(&self) -> ((String, Vec<u32>), Vec<Symbol>) {
+    fn fold(&self) -> (Folded, Vec<Symbol>) {
         let (mut all, mut starts, mut firsts) = (String::new(), Vec::new(), Vec::new());
         for symbol in self.by_name().values().filter_map(|symbols| symbols.first()) {
             starts.push(all.len() as u32);
@@ -268,5 +291,21 @@ impl Snapshot {
 
     pub fn lines(&self) -> u64 {
         self.files.iter().map(|file| u64::from(file.facts.lines)).sum()
+    }
+}
+
+/// Definitions of one name.
+pub(crate) struct SameName<'s> {
+    snapshot: &'s Snapshot,
+    name: &'s str,
+    known: Option<(&'s Index, u32)>,
+}
+
+impl SameName<'_> {
+    pub fn in_file(&self, file: u32) -> Vec<Symbol> {
+        match self.known {
+            Some((index, name)) => index.named_in(name, file).collect(),
+            None => self.snapshot.named_in(file, self.name).collect(),
+        }
     }
 }

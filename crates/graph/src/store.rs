@@ -372,7 +372,8 @@ impl Store {
     pub fn layout(&self) -> Result<Option<Layout>, rusqlite::Error> {
         let db = self.db();
         let mut query = db.prepare_cached("SELECT value, checksum FROM derived WHERE id = -1")?;
-        let found = query.query_row([], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))).optional()?;
+        let found =
+            query.query_row([], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?))).optional()?;
         Ok(found.filter(|(bytes, sum)| checksum(bytes) == *sum).and_then(|(bytes, _)| Layout::unpack(&bytes)))
     }
 

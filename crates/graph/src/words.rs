@@ -19,7 +19,15 @@ type Sources = QuickMap<u32, Vec<u8>>;
 fn context(graph: &Graph, snapshot: &Snapshot, sources: &mut Sources, item: &mut Item) {
     let Some(file) = snapshot.files.get(item.file as usize) else { return };
     let source = sources.entry(item.file).or_insert_with(|| graph.bytes(file.content));
-    let line = source.split(|byte| *byte == b'\n').nth(item.line.saturating_sub(1) as usize);
+    // From the definition around it: files can be long.
+    let around = item.at.and_then(|at| file.facts.def(at.def)).filter(|def| def.start_line <= item.line);
+    let (from, skip) = around.map_or((0, item.line.saturating_sub(1)), |def| {
+        let before = source.get(..def.start_byte as usize).unwrap_or_default();
+        let from = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        (from, item.line - def.start_line)
+    });
+    let rest = source.get(from..).unwrap_or_default();
+    let line = rest.split(|byte| *byte == b'\n').nth(skip as usize);
     let text = line.map(String::from_utf8_lossy).unwrap_or_default();
     let text = text.trim();
     item.context = (!text.is_empty()).then(|| crate::text::one_line(text, 160));
@@ -43,7 +51,8 @@ pub(crate) fn within(graph: &Graph, query: &Query<'_>, found: Found, budget: usi
         let mut item = query.worded(hit);
         context(graph, query.snapshot, &mut sources, &mut item);
         let line = line_of(&item).len();
-        if !answer.items.is_empty() && used.div_ceil(BYTES_PER_TOKEN) + line.div_ceil(BYTES_PER_TOKEN) > budget
+        if !answer.items.is_empty()
+            && used.div_ceil(BYTES_PER_TOKEN) + line.div_ceil(BYTES_PER_TOKEN) > budget
         {
             break;
         }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::{ANYONE, BASES, HEAD, IMPORTED, Index, LINKS, NAME_ENDS, NAME_STARTS, NAME_TEXT, NAMED, RANKS, RECORD};
+use super::{
+    ANYONE, BASES, HEAD, IMPORTED, Index, LINKS, NAME_ENDS, NAME_STARTS, NAME_TEXT, NAMED, RANKS, RECORD,
+};
 use super::{SYMBOLS, TOP};
 use crate::facts::{NONE, Use};
 use crate::hash::QuickMap;
@@ -203,7 +205,8 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
             Meaning::Of(targets, confidence) => {
                 for target in targets {
                     let Some(name) = index.name_of(*target) else { continue };
-                    let Some(rank) = index.number(*target).and_then(|number| index.rank_of(name, number)) else {
+                    let Some(rank) = index.number(*target).and_then(|number| index.rank_of(name, number))
+                    else {
                         continue;
                     };
                     uses.push((name, record(rank, *confidence as u32, targets.len() > 1)));
@@ -226,9 +229,10 @@ fn add(query: &Query<'_>, index: &Index, file: u32) -> Added {
         .filter(|def| def.kind == crate::facts::Kind::Impl)
         .map(|def| facts.name(def))
         .collect();
-    types.extend((0..facts.defs.len() as u32).filter(|def| {
-        facts.def(*def).is_some_and(|def| blocks.contains(&facts.name(def)))
-    }));
+    types.extend(
+        (0..facts.defs.len() as u32)
+            .filter(|def| facts.def(*def).is_some_and(|def| blocks.contains(&facts.name(def)))),
+    );
     types.sort_unstable();
     types.dedup();
     for def in types {

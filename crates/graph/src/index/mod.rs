@@ -82,6 +82,9 @@ pub struct Used {
     pub def: u32,
 }
 
+/// Names in lower case, one per line, and where each begins.
+pub type Folded = (String, Vec<u32>);
+
 pub struct Index {
     pub files: Vec<Indexed>,
     /// The first definition of each file among all, and the end.
@@ -91,7 +94,8 @@ pub struct Index {
     firsts: Vec<u32>,
     uses: Vec<OnceLock<Box<[u8]>>>,
     source: Option<Arc<Source>>,
-    folded: OnceLock<(String, Vec<u32>)>,
+    folded: OnceLock<Folded>,
+    worths: OnceLock<Vec<f32>>,
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -104,7 +108,8 @@ impl Index {
     pub fn open(source: Arc<Source>) -> Option<Self> {
         let head = {
             let db = source.db();
-            let there = db.prepare_cached("SELECT 1 FROM derived WHERE id = 0").and_then(|mut q| q.exists([]));
+            let there =
+                db.prepare_cached("SELECT 1 FROM derived WHERE id = 0").and_then(|mut q| q.exists([]));
             drop(db);
             there.ok().filter(|there| *there)?;
             source.section(HEAD as i64)
@@ -124,7 +129,8 @@ impl Index {
         let (mut files, mut starts) = (Vec::with_capacity(count.min(head.len())), vec![0u32]);
         for _ in 0..count {
             let (numbers, after) = rest.split_at_checked(28)?;
-            let long = |at: usize| Some(u64::from(word(numbers, at)?) | u64::from(word(numbers, at + 1)?) << 32);
+            let long =
+                |at: usize| Some(u64::from(word(numbers, at)?) | u64::from(word(numbers, at + 1)?) << 32);
             let (content, interface) = (long(0)?.cast_signed(), long(2)?.cast_signed());
             let (path, after) = after.split_at_checked(word(numbers, 5)? as usize)?;
             let (packages, after) = after.split_at_checked(word(numbers, 6)? as usize)?;
@@ -134,7 +140,16 @@ impl Index {
             rest = after;
         }
         let uses = firsts.iter().map(|_| OnceLock::new()).collect();
-        Some(Self { files, starts, parts: Default::default(), firsts, uses, source: None, folded: OnceLock::new() })
+        Some(Self {
+            files,
+            starts,
+            parts: Default::default(),
+            firsts,
+            uses,
+            source: None,
+            folded: OnceLock::new(),
+            worths: OnceLock::new(),
+        })
     }
 
     /// All parts as they are written.
@@ -260,7 +275,8 @@ impl Index {
                 std::cmp::Ordering::Equal => {
                     let at = 1 + count * 2 + word(all, 2 + middle * 2)? as usize;
                     let (length, whole) = (word(all, at)? >> 1, word(all, at)? & 1 != 0);
-                    let found = (1..=length as usize).map(|next| word(all, at + next).map(|n| self.symbol(n)));
+                    let found =
+                        (1..=length as usize).map(|next| word(all, at + next).map(|n| self.symbol(n)));
                     return Some((found.collect::<Option<_>>()?, whole));
                 }
             }
@@ -273,9 +289,8 @@ impl Index {
         let all = self.part(IMPORTED);
         let head = self.files.len() + 1;
         let at = |file: usize| word(all, file).unwrap_or(0) as usize;
-        (at(file as usize)..at(file as usize + 1)).filter_map(move |pair| {
-            Some((word(all, head + pair * 2)?, word(all, head + pair * 2 + 1)?))
-        })
+        (at(file as usize)..at(file as usize + 1))
+            .filter_map(move |pair| Some((word(all, head + pair * 2)?, word(all, head + pair * 2 + 1)?)))
     }
 
     /// Definitions and files: what has a rank.
@@ -288,9 +303,9 @@ impl Index {
         let (all, head) = (self.part(LINKS), self.nodes() as usize + 1);
         let at = |node: u32| (head + word(all, node as usize).unwrap_or(0) as usize * 2) * 4;
         let pairs = all.get(at(node)..at(node + 1)).unwrap_or_default();
-        pairs.chunks_exact(8).map(|pair| {
-            (word(pair, 0).unwrap_or(0), f32::from_bits(word(pair, 1).unwrap_or(0)))
-        })
+        pairs
+            .chunks_exact(8)
+            .map(|pair| (word(pair, 0).unwrap_or(0), f32::from_bits(word(pair, 1).unwrap_or(0))))
     }
 
     pub fn top(&self) -> impl ExactSizeIterator<Item = Symbol> + '_ {
@@ -374,6 +389,13 @@ impl Index {
         bytes.get((count + 1) * 4..)?.get(start * RECORD..end * RECORD)
     }
 
+    pub fn worth_of_file(&self, file: u32) -> f32 {
+        let all = self
+            .worths
+            .get_or_init(|| self.files.iter().map(|file| crate::rank::worth_of_path(&file.path)).collect());
+        all.get(file as usize).copied().unwrap_or(0.0)
+    }
+
     pub fn folded_names(&self) -> impl Iterator<Item = (&str, u32)> {
         let (all, starts) = self.folded();
         (0..starts.len()).map(move |id| {
@@ -383,7 +405,7 @@ impl Index {
     }
 
     /// The names in lower case, one per line, in their order.
-    pub fn folded(&self) -> &(String, Vec<u32>) {
+    pub fn folded(&self) -> &Folded {
         self.folded.get_or_init(|| {
             let (mut all, mut starts) = (String::new(), Vec::with_capacity(self.names() as usize));
             for id in 0..self.names() {

@@ -5,6 +5,7 @@ mod beside;
 mod facts;
 mod faults;
 mod fresh;
+mod index;
 mod questions;
 mod resolving;
 
