@@ -41,6 +41,7 @@ pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Re
 
 fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
     let (snapshot, refreshed) = graph.present()?;
+    let walk_ms = refreshed.walk.as_secs_f64() * 1000.0;
     let query = Query::new(&snapshot);
     let of = target.trim();
     let mut notes: Vec<String> = refreshed.partial().into_iter().chain(graph.take_words()).collect();
@@ -69,7 +70,10 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
             for note in &notes {
                 text.push_str(&format!("note: {note}\n"));
             }
-            return Ok(Asked { json: json!({ "map": text, "files": files, "notes": notes }), text });
+            return Ok(Asked {
+                json: json!({ "map": text, "files": files, "notes": notes, "walk_ms": walk_ms }),
+                text,
+            });
         }
         other => {
             let known = QUESTIONS.join(", ");
@@ -80,7 +84,7 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
     answer.notes.append(&mut notes);
     let mut value = serde_json::to_value(&answer).unwrap_or_default();
     if let Some(object) = value.as_object_mut() {
-        object.insert("walk_ms".into(), json!(refreshed.walk.as_secs_f64() * 1000.0));
+        object.insert("walk_ms".into(), json!(walk_ms));
         object.insert("parsed".into(), json!(refreshed.parsed));
     }
     Ok(Asked { text: render(&answer, budget), json: value })

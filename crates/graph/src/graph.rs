@@ -240,7 +240,8 @@ impl Graph {
         self.take_in(&changed, &removed, Some(started), &mut refreshed, progress)?;
         drop(lock);
         if let Some(layout) = layout.filter(|layout| Some(layout) != self.layout.as_ref()) {
-            self.store.put_layout(&layout)?;
+            // Without it the next look takes longer, no more.
+            let _ = self.store.put_layout(&layout);
             self.layout = Some(layout);
         }
         self.store.expire()?;

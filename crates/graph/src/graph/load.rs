@@ -29,6 +29,7 @@ impl Graph {
     /// The same, but while another builder reads much of it, the facts of what has been read; `pending` says of the rest.
     /// Facts are read when they are looked at: [`Graph::mend`] tells whether all could be.
     pub fn present(&mut self) -> Result<(Arc<Snapshot>, Refreshed), GraphError> {
+        self.mend()?;
         let refreshed = self.refresh_when(Busy::Answer, Wants::Facts, &|_, _| ())?;
         Ok((self.complete()?, refreshed))
     }
