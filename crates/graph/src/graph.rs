@@ -81,6 +81,8 @@ pub struct Graph {
     index: Option<Arc<Index>>,
     making: Option<Making>,
     layout: Option<Layout>,
+    /// The files as the database has them, and its version then; nothing after a write of our own.
+    rows: Option<(i64, Arc<Vec<FileRow>>)>,
     stop: Arc<AtomicBool>,
 }
 
@@ -140,6 +142,7 @@ impl Graph {
             index: None,
             making: None,
             layout: None,
+            rows: None,
             stop: Arc::default(),
         })
     }
@@ -322,8 +325,8 @@ impl Graph {
     }
 
     /// Indices of what is new or looks different, and paths that are gone.
-    fn compare(&self, seen: &[Seen]) -> Result<(Vec<Seen>, Vec<String>), GraphError> {
-        let rows = self.store.files()?;
+    fn compare(&mut self, seen: &[Seen]) -> Result<(Vec<Seen>, Vec<String>), GraphError> {
+        let rows = self.rows()?;
         let (mut changed, mut removed) = (Vec::new(), Vec::new());
         let mut had = rows.iter().peekable();
         for file in seen {
@@ -365,6 +368,7 @@ impl Graph {
         refreshed: &mut Refreshed,
         progress: Progress<'_>,
     ) -> Result<Vec<String>, GraphError> {
+        self.rows = None;
         let known = self.store.known()?;
         let next = AtomicUsize::new(0);
         let (root, limits, stop) = (&self.root, &self.limits, &self.stop);

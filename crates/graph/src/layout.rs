@@ -29,6 +29,35 @@ pub fn stamp(path: &Path) -> Option<Stamp> {
     std::fs::symlink_metadata(path).ok().map(|metadata| Stamp::of(&metadata))
 }
 
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
+    Other,
+}
+
+/// What lies at a path from an open folder: shorter paths are found faster.
+fn look_at(base: &std::fs::File, path: &str) -> Option<(Stamp, Kind)> {
+    use nix::sys::stat::SFlag;
+    let path = if path.is_empty() { "." } else { path };
+    let found = nix::sys::stat::fstatat(base, path, nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW).ok()?;
+    let nanos = |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
+    // The widths of these differ between systems.
+    #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
+    let stamp = Stamp {
+        size: found.st_size as u64,
+        mtime: nanos(found.st_mtime as i64, found.st_mtime_nsec as i64),
+        ctime: nanos(found.st_ctime as i64, found.st_ctime_nsec as i64),
+        inode: found.st_ino as u64,
+    };
+    let kind = match SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT {
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFDIR => Kind::Folder,
+        _ => Kind::Other,
+    };
+    Some((stamp, kind))
+}
+
 /// The same for a file that says what is ignored, and may be a link.
 pub fn rule_stamp(path: &Path) -> Option<Stamp> {
     std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata))
@@ -94,6 +123,7 @@ impl Layout {
         if !same || is_shared(root) {
             return None;
         }
+        let base = std::fs::File::open(root).ok()?;
         let changed = AtomicBool::new(false);
         let ends = || changed.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed);
         let portion = |length: usize| length.div_ceil(threads.max(1)).max(1);
@@ -106,24 +136,23 @@ impl Layout {
             let (mut folders, mut names) = (folders, names);
             for _ in 0..longest {
                 let (folders, names) = (folders.next().unwrap_or_default(), names.next().unwrap_or_default());
-                let (changed, ends) = (&changed, &ends);
+                let (changed, ends, base) = (&changed, &ends, &base);
                 looking.push(scope.spawn(move || {
                     for (path, seen) in folders {
-                        let folder = root.join(path);
                         // Before the folder is looked at, so that nothing that happens later is missed.
                         if let Some(watch) = watch {
-                            watch.add(&folder, path);
+                            watch.add(&root.join(path), path);
                         }
-                        if ends() || stamp(&folder) != Some(*seen) {
+                        if ends() || look_at(base, path) != Some((*seen, Kind::Folder)) {
                             changed.store(true, Ordering::Relaxed);
                             return Vec::new();
                         }
                     }
                     let mut found = Vec::with_capacity(names.len());
                     for path in names {
-                        match std::fs::symlink_metadata(root.join(path)) {
-                            Ok(metadata) if metadata.is_file() && !ends() => {
-                                found.push(Seen { path: path.clone(), stamp: Stamp::of(&metadata) });
+                        match look_at(base, path) {
+                            Some((stamp, Kind::File)) if !ends() => {
+                                found.push(Seen { path: path.clone(), stamp })
                             }
                             _ => {
                                 changed.store(true, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use crate::index::{Index, make};
 use crate::lazy::Lazy;
 use crate::making::Making;
 use crate::snapshot::{FileFacts, Snapshot};
-use crate::store::{Store, damaged};
+use crate::store::{FileRow, Store, damaged};
 
 /// With more files than this looked at beside the index, it is made again.
 const BESIDE: usize = 16;
@@ -87,7 +87,7 @@ impl Graph {
         if let Some(snapshot) = self.snapshot.take() {
             snapshot.read_all(self.limits.threads);
         }
-        (self.before, self.index, self.making) = (None, None, None);
+        (self.before, self.index, self.making, self.rows) = (None, None, None, None);
         let forgotten =
             source.take_damaged().into_iter().try_for_each(|content| self.store.drop_content(content));
         match forgotten.and_then(|()| self.store.drop_derived()) {
@@ -101,8 +101,21 @@ impl Graph {
         Ok(true)
     }
 
+    /// The files as the database has them now.
+    pub(super) fn rows(&mut self) -> Result<Arc<Vec<FileRow>>, GraphError> {
+        let version = self.store.data_version()?;
+        if let Some((_, rows)) = self.rows.as_ref().filter(|(seen, _)| *seen == version) {
+            return Ok(rows.clone());
+        }
+        let rows = Arc::new(self.store.files()?);
+        // What was written between the two is read again.
+        self.rows = Some((version, rows.clone()));
+        Ok(rows)
+    }
+
     pub(super) fn start_again(&mut self, error: &rusqlite::Error) -> Result<(), GraphError> {
         (self.snapshot, self.before, self.index, self.making) = (None, None, None, None);
+        (self.rows, self.layout) = (None, None);
         self.store.start_again(&self.root, error)
     }
 
@@ -130,7 +143,7 @@ impl Graph {
         let mut files = Vec::new();
         let mut out: Vec<(String, Gap)> = Vec::new();
         let source = self.store.facts();
-        for row in self.store.files()? {
+        for row in self.rows()?.iter() {
             if self.pending.contains(&row.path) {
                 continue;
             }
@@ -140,7 +153,7 @@ impl Graph {
             let Some(content) = row.content else { continue };
             let facts =
                 seen.entry(content).or_insert_with(|| Arc::new(Lazy::new(content, source.clone()))).clone();
-            files.push(FileFacts { path: row.path.into(), content, facts });
+            files.push(FileFacts { path: row.path.as_str().into(), content, facts });
         }
         if self.beyond > 0 {
             out.push((format!("{} files", self.beyond), Gap::TooMany));
