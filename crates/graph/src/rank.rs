@@ -27,6 +27,9 @@ pub struct MapWish {
 /// Beyond this share of all files a word in their paths says nothing.
 const COMMON: usize = 3;
 
+/// A map seldom has room for more definitions than this.
+const FIRST: usize = 1024;
+
 /// Less than this part of what was given is not passed on.
 const LITTLE: f32 = 1e-4;
 
@@ -269,7 +272,12 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
     numbers.dedup();
     let mut order: Vec<(f32, u32)> =
         numbers.into_iter().map(|at| (share(at) * worth(snapshot, index, at), at)).collect();
-    order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let before = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    if !all && order.len() > FIRST {
+        order.select_nth_unstable_by(FIRST, before);
+        order.truncate(FIRST);
+    }
+    order.sort_unstable_by(before);
     order.into_iter().map(|(_, at)| index.symbol(at)).collect()
 }
 
