@@ -7,6 +7,7 @@
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -191,6 +192,7 @@ fn look(case: &Case, lines: &str) -> Seen {
             let path = std::env::var("PATH").unwrap_or_default();
             (name, value.replace("ROOT", root.to_str().unwrap()).replace("PATH", &path))
         }));
+    command.process_group(0);
     let printed = out.join("printed");
     let file = std::fs::File::create(&printed).unwrap();
     let mut child =
@@ -198,7 +200,9 @@ fn look(case: &Case, lines: &str) -> Seen {
     let began = Instant::now();
     while child.try_wait().unwrap().is_none() {
         if began.elapsed() > Duration::from_secs(120) {
-            let _ = child.kill();
+            // All of them: what is traced goes on when only the tracer is ended.
+            let group = format!("kill -KILL -- -{}", child.id());
+            let _ = Command::new("sh").args(["-c", &group]).status();
             panic!("{}: still at it:\n{}", case.name, std::fs::read_to_string(&printed).unwrap_or_default());
         }
         std::thread::sleep(Duration::from_millis(5));
