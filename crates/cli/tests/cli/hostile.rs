@@ -22,7 +22,6 @@ use crate::hostile_table::CASES;
 const LOOKS: &str = r#"
 $L run look --replay "$CASSETTES/end"
 $L run look --replay "$CASSETTES/read" --patch-path "$OUT/patch"
-$L run look --replay "$CASSETTES/end" --toolset bash
 $L resume "and now" --replay "$CASSETTES/end"
 $L graph build
 $L graph query impact ""
@@ -30,7 +29,6 @@ $L config show
 $L sessions
 $L doctor
 $L diff
-$L show
 $L tools
 $L tool run view --json '{"path":"."}'
 $L tool run write --json '{"path":"new.txt","content":"x"}'
@@ -49,7 +47,7 @@ const READ: &str = r#"{"cassette": 1, "toolset": "lathe"}
 {"answer": {"blocks": [{"call": {"id": "e1", "name": "task_done", "arguments": {"summary": "looked"}}}]}}
 "#;
 
-const END: &str = r#"{"cassette": 1, "toolset": "TOOLSET"}
+const END: &str = r#"{"cassette": 1, "toolset": "lathe"}
 {"answer": {"blocks": [{"text": {"text": "done"}}]}}
 {"answer": {"blocks": [{"text": {"text": "done"}}]}}
 "#;
@@ -140,8 +138,7 @@ fn look(case: &Case, lines: &str) -> Seen {
         std::fs::create_dir(folder).unwrap();
     }
     std::fs::write(cassettes.join("read"), READ).unwrap();
-    std::fs::write(cassettes.join("end"), END.replace("TOOLSET", "lathe")).unwrap();
-    std::fs::write(cassettes.join("bash"), END.replace("TOOLSET", "bash")).unwrap();
+    std::fs::write(cassettes.join("end"), END).unwrap();
     let trap = Trap::set();
     let repo = TempRepo::with_git(&[("README.md", "# bait\n"), ("src/a.txt", "one\n")]);
     let bait = Bait { marks: marks.clone(), port: trap.port };
@@ -149,7 +146,6 @@ fn look(case: &Case, lines: &str) -> Seen {
     (case.make)(&repo, &bait);
 
     let binary = std::path::absolute(env!("CARGO_BIN_EXE_lathe")).unwrap();
-    let lines = lines.replace("\"$CASSETTES/end\" --toolset bash", "\"$CASSETTES/bash\" --toolset bash");
     let mut script = String::new();
     for line in lines.lines().filter(|line| !line.trim().is_empty()) {
         script
