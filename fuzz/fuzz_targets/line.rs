@@ -6,7 +6,13 @@ use lathe_protocol::{Actor, Mode, Verdict};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|line: &str| {
-    let gate = Gate { home: "/h/.lathe".into(), headless: false };
+    let gate = Gate {
+        home: "/h/.lathe".into(),
+        root: "/w".into(),
+        user_home: Some("/home/me".into()),
+        here: Some("/w".into()),
+        headless: false,
+    };
     let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line);
     let hidden = line.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
     assert!(!hidden || decided.decision.verdict > Verdict::Allow);

@@ -10,6 +10,8 @@ mod awk;
 mod braces;
 mod characters;
 mod checks;
+mod foreign;
+mod known;
 mod loose;
 mod programs;
 mod read;
@@ -20,6 +22,7 @@ mod words;
 mod wrap;
 
 pub use characters::visible;
+pub use known::prints;
 pub use programs::normal_words;
 pub use read::read;
 pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};

@@ -11,7 +11,7 @@ use crate::characters;
 use crate::script::{Command, Floor, FloorRule, Piece, Script, Stage, Word};
 use crate::syntax::{kind, parse};
 use crate::words::{self, Span, SpanKind};
-use crate::{loose, programs, wrap};
+use crate::{known, loose, programs, wrap};
 
 /// Wrapped text may be read again up to this many times the length of the first.
 const AGAIN: usize = 4;
@@ -24,7 +24,7 @@ pub fn read(text: &str) -> Script {
         queue: Vec::new(),
         budget: AGAIN_AT_LEAST + AGAIN * text.len(),
         pipes: 0,
-        selves: HashMap::new(),
+        functions: HashMap::new(),
     };
     if text.contains('\0') {
         reader.floor(FloorRule::Character, "the text holds a NUL");
@@ -74,8 +74,8 @@ pub(crate) struct Reader {
     pub(crate) queue: Vec<Job>,
     pub(crate) budget: usize,
     pub(crate) pipes: usize,
-    /// How often a function calls itself, and whether in a pipe or the background.
-    pub(crate) selves: HashMap<std::rc::Rc<str>, (usize, bool)>,
+    /// The functions that are defined, and what they call: how often, and whether in a pipe or the background.
+    pub(crate) functions: HashMap<std::rc::Rc<str>, HashMap<String, (usize, bool)>>,
 }
 
 /// One text on its way.
@@ -148,10 +148,9 @@ impl Reader {
         command.behind = around.behind;
         command.stage = around.stage;
         command.broken = around.broken;
-        if let (Some(function), Some(program)) = (&around.function, command.program())
-            && program == &**function
-        {
-            let entry = self.selves.entry(function.clone()).or_default();
+        if let (Some(function), Some(program)) = (&around.function, command.program()) {
+            let calls = self.functions.entry(function.clone()).or_default();
+            let entry = calls.entry(program.to_owned()).or_default();
             entry.0 += 1;
             entry.1 |= around.background || around.stage.is_some();
         }
@@ -164,6 +163,9 @@ impl Reader {
             let wrapped = wrap::unwrap(&command);
             if let Some(wrapped) = &wrapped {
                 command.floors.push(Floor::new(FloorRule::Wrapper, wrapped.why.clone()));
+            }
+            for (name, value) in wrapped.iter().flat_map(|wrapped| &wrapped.bound) {
+                self.assign(name, Some(value.clone()));
             }
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
@@ -229,7 +231,7 @@ impl Reader {
             let sender = stages
                 .get(&(stage.pipe, stage.index - 1))
                 .and_then(|sender| self.script.commands.get(*sender))
-                .and_then(wrap::printed);
+                .and_then(known::printed);
             let (Some(sent), Some(command)) = (sender, self.script.commands.get(index)) else { continue };
             let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
             if wrap::reads_commands(command) {
@@ -244,12 +246,48 @@ impl Reader {
     }
 
     fn finish(mut self) -> Script {
-        for (function, (times, apart)) in &self.selves {
-            if *times >= 2 || *apart {
-                self.script.bombs.push(function.to_string());
-            }
+        let is_function = |name: &str| self.functions.contains_key(name);
+        let sets = |command: &Command| known::bound(command, &is_function);
+        // Most texts set nothing, and looking costs.
+        let bound: Vec<(String, Word)> = self.script.commands.iter().flat_map(sets).collect();
+        for (name, value) in bound {
+            self.assign(&name, Some(value));
         }
+        self.script.bombs = self.bombs();
         self.script
+    }
+
+    /// Functions that start themselves, if also through others, twice or in the background.
+    fn bombs(&self) -> Vec<String> {
+        let reaches = |from: &str, to: &str| {
+            let (mut open, mut seen) = (vec![from], vec![from]);
+            while let Some(calls) = open.pop().and_then(|name| self.functions.get(name)) {
+                for name in calls.keys().map(String::as_str) {
+                    if name == to {
+                        return true;
+                    }
+                    if self.functions.contains_key(name) && !seen.contains(&name) {
+                        seen.push(name);
+                        open.push(name);
+                    }
+                }
+            }
+            false
+        };
+        // Longer chains of functions than this nobody writes in a line; what is beyond is asked about as a definition.
+        let few = self.functions.iter().take(256);
+        let bomb = |(function, calls): &(&std::rc::Rc<str>, &HashMap<String, (usize, bool)>)| {
+            let back = calls.iter().filter(|(name, _)| {
+                ***name == ***function
+                    || (self.functions.contains_key(name.as_str()) && reaches(name, function))
+            });
+            let (times, apart) =
+                back.fold((0, false), |(times, apart), (_, (more, also))| (times + more, apart || *also));
+            times >= 2 || apart
+        };
+        let mut bombs: Vec<String> = few.filter(bomb).map(|(function, _)| function.to_string()).collect();
+        bombs.sort();
+        bombs
     }
 }
 
@@ -417,7 +455,9 @@ impl<'t> Walk<'t, '_> {
     fn function(&mut self, node: Node<'t>, around: Around) {
         let name = node.child_by_field_name("name").map_or("", |name| self.source(name));
         self.reader.floor(FloorRule::State, format!("it defines the function {name}"));
-        let inner = Around { function: Some(name.into()), background: false, stage: None, ..around };
+        let name: std::rc::Rc<str> = name.into();
+        self.reader.functions.entry(name.clone()).or_default();
+        let inner = Around { function: Some(name), background: false, stage: None, ..around };
         for child in self.children(node).into_iter().rev() {
             if child.is_named() && kind(child) != "word" {
                 self.stack.push((child, inner.clone()));
@@ -471,7 +511,7 @@ impl<'t> Walk<'t, '_> {
             Ok(words) => into.extend(words),
             Err(why) => {
                 self.differs(why);
-                into.push(Word { pieces: vec![Piece::Substitution] });
+                into.push(Word { pieces: vec![Piece::Substitution(None)] });
             }
         }
     }

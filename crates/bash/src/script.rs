@@ -102,8 +102,8 @@ pub enum Piece {
         name: String,
         or: Option<String>,
     },
-    /// `$(…)` and backquotes.
-    Substitution,
+    /// `$(…)` and backquotes, with the text inside where it is short.
+    Substitution(Option<Box<str>>),
     /// `<(…)`: the name of a pipe, which is never an option.
     Process,
     /// `$((…))`.
@@ -154,7 +154,7 @@ impl Word {
                 Piece::Text(text) => out.push_str(text),
                 Piece::Variable { name, .. } => out.push_str(&format!("${name}")),
                 Piece::Operator { name, .. } => out.push_str(&format!("${{{name}…}}")),
-                Piece::Substitution => out.push_str("$(…)"),
+                Piece::Substitution(_) => out.push_str("$(…)"),
                 Piece::Process => out.push_str("<(…)"),
                 Piece::Arithmetic { .. } => out.push_str("$((…))"),
                 Piece::Glob(c) => out.push(*c),

@@ -255,7 +255,7 @@ impl<'t> Walk<'t, '_> {
             let spans = body.map(|body| self.spans(body, around)).unwrap_or_default();
             words::body(self.text, from, to, &spans).unwrap_or_else(|why| {
                 self.differs(why);
-                Word { pieces: vec![Piece::Substitution] }
+                Word { pieces: vec![Piece::Substitution(None)] }
             })
         };
         parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
@@ -355,6 +355,10 @@ impl<'t> Walk<'t, '_> {
                 _ => {}
             }
         }
+        if !self.children(node).iter().any(|child| kind(*child) == "in") {
+            let all = Piece::Variable { name: "@".to_owned(), quoted: true };
+            self.reader.assign(name, Some(Word { pieces: vec![all] }));
+        }
         // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
         let plain =
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
@@ -414,7 +418,7 @@ impl<'t> Walk<'t, '_> {
                 _ if ["[[", "]]"].contains(&part) => words.push(Word::text(part)),
                 Ok(found) => words.extend(found),
                 Err(_) if double && ["&&", "||", "<", ">", "(", ")"].contains(&part) => {}
-                Err(_) => words.push(Word { pieces: vec![Piece::Substitution] }),
+                Err(_) => words.push(Word { pieces: vec![Piece::Substitution(None)] }),
             }
         }
         let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };

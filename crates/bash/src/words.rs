@@ -25,6 +25,9 @@ pub(crate) enum SpanKind {
     Arithmetic,
 }
 
+/// Longer substitutions are not looked into to find out what they print.
+const SHORT: usize = 200;
+
 type Scanned<T> = Result<T, &'static str>;
 
 /// A word without anything to read in it, which is what most words are.
@@ -187,7 +190,7 @@ impl<'a> Scan<'a> {
     fn dollar(&mut self, quoted: bool) -> Scanned<()> {
         let rest = self.rest();
         if rest.starts_with('`') || rest.starts_with("$`") {
-            return self.span(SpanKind::Command, Piece::Substitution);
+            return self.substitution();
         }
         if rest.starts_with("$((") || rest.starts_with("$[") {
             let inner = self.spanned(SpanKind::Arithmetic)?;
@@ -196,7 +199,7 @@ impl<'a> Scan<'a> {
             return Ok(());
         }
         if rest.starts_with("$(") {
-            return self.span(SpanKind::Command, Piece::Substitution);
+            return self.substitution();
         }
         if rest.starts_with("${") {
             let inner = self.spanned(SpanKind::Parameter)?;
@@ -230,6 +233,14 @@ impl<'a> Scan<'a> {
     fn span(&mut self, kind: SpanKind, piece: Piece) -> Scanned<()> {
         self.spanned(kind)?;
         self.word.pieces.push(piece);
+        Ok(())
+    }
+
+    fn substitution(&mut self) -> Scanned<()> {
+        let inner = self.spanned(SpanKind::Command)?.trim_start_matches('$');
+        let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or("");
+        let short = (inner.len() <= SHORT).then(|| inner.into());
+        self.word.pieces.push(Piece::Substitution(short));
         Ok(())
     }
 

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, RedirectKind, Word};
+use crate::{foreign, known};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
     pub(crate) inner: Vec<Inner>,
+    /// What `$1` and its like are in there.
+    pub(crate) bound: Vec<(String, Word)>,
 }
 
 pub(crate) enum Inner {
@@ -66,14 +69,25 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
         "find" | "fd" | "fdfind" => return find(name, words),
         "source" | "." => vec![],
         "alias" => words.iter().skip(1).filter_map(after_equals).map(Inner::Text).collect(),
+        "coproc" if group(words).is_some() => group(words).map(Inner::Words).into_iter().collect(),
         "command" if is_query(words) => return None,
         "env" if words.len() == 1 => return None,
-        _ => {
-            let entry = TABLE.get(name)?;
-            behind(entry, words)
-        }
+        _ => match TABLE.get(name) {
+            Some(entry) => behind(entry, words),
+            None => {
+                let inner = foreign::inner(name, command);
+                let why = format!("{name} seems to run another command");
+                return (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() });
+            }
+        },
     };
-    Some(Wrapped { why: format!("{name} runs another command"), inner: found })
+    Some(Wrapped { why: format!("{name} runs another command"), inner: found, bound: Vec::new() })
+}
+
+/// `coproc NAME { x; }`: the first command of the group; the others stand for themselves.
+fn group(words: &[Word]) -> Option<Vec<Word>> {
+    let open = words.iter().take(3).position(|word| matches!(word.literal(), Some("{" | "(")))?;
+    Some(words.get(open + 1..)?.to_vec())
 }
 
 /// `command -v x` only looks.
@@ -201,7 +215,10 @@ fn shell(name: &str, command: &Command) -> Wrapped {
             if let Some(script) = words.get(script) {
                 inner.push(Inner::Text(script.literal().map_or_else(|| script.show(), str::to_owned)));
             }
-            return Wrapped { why: format!("{name} runs a text as commands"), inner };
+            // The next word is the name of the shell, the rest are its words.
+            let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
+            bound.extend(words.get(script + 1).map(|word| ("0".to_owned(), word.clone())));
+            return Wrapped { why: format!("{name} runs a text as commands"), inner, bound };
         }
         at += 1 + usize::from(matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file"));
     }
@@ -211,7 +228,8 @@ fn shell(name: &str, command: &Command) -> Wrapped {
             Inner::Text(redirect.word.literal().map_or_else(|| redirect.word.show(), str::to_owned))
         }));
     }
-    Wrapped { why: format!("{name} runs commands that are elsewhere"), inner }
+    let bound = known::positional(words.get(at..).unwrap_or(&[]));
+    Wrapped { why: format!("{name} runs commands that are elsewhere"), inner, bound }
 }
 
 /// Whether the command is a shell that reads its commands from the standard input.
@@ -252,47 +270,6 @@ pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
     Some(words)
 }
 
-/// What `echo` or `printf` would print, as far as it is known; also the files that `find` names, by where it begins.
-pub(crate) fn printed(command: &Command) -> Option<String> {
-    let operands = || command.words.iter().skip(1);
-    match command.program_name()? {
-        "echo" => {
-            let words: Vec<String> = operands()
-                .skip_while(|word| word.literal().is_some_and(is_echo_option))
-                .map(Word::show)
-                .collect();
-            Some(words.join(" ").replace("\\n", "\n"))
-        }
-        "printf" => {
-            let mut words = operands().map(Word::show);
-            let format = words.next()?;
-            let mut text = String::new();
-            for (index, part) in format.split("%s").enumerate() {
-                if index > 0 {
-                    text.push_str(&words.next().unwrap_or_default());
-                }
-                text.push_str(part);
-            }
-            // What is left over goes through the format again; only that it is there matters here.
-            words.for_each(|word| text.push_str(&format!("\n{word}")));
-            Some(text.replace("\\n", "\n").replace("\\0", "\n"))
-        }
-        "cat" if command.words.len() == 1 => {
-            let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
-            Some(text.word.show())
-        }
-        "find" => {
-            let places = operands().take_while(|word| !word.show().starts_with(['-', '(', '!']));
-            Some(places.map(Word::show).collect::<Vec<_>>().join("\n"))
-        }
-        _ => None,
-    }
-}
-
-fn is_echo_option(word: &str) -> bool {
-    word.len() > 1 && word.starts_with('-') && word.chars().skip(1).all(|c| "neE".contains(c))
-}
-
 /// The commands of `find -exec` and `fd -x`.
 fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
     let mut inner = Vec::new();
@@ -314,7 +291,8 @@ fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
         }
         at = end.max(begin);
     }
-    (!inner.is_empty()).then(|| Wrapped { why: format!("{name} runs a command on what it finds"), inner })
+    let why = format!("{name} runs a command on what it finds");
+    (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() })
 }
 
 /// Whether a name is a wrapper or a shell, for tests and tables.

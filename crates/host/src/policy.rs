@@ -27,11 +27,14 @@ impl Host {
     pub fn policy_check(&self, rules: Option<&Path>) -> Result<PolicyCheck, HostError> {
         let root = std::env::current_dir().unwrap_or_default();
         let gate = Gate { headless: false, ..self.gate(&root) };
-        let rules = match rules {
-            Some(file) => with_file(Rulebook::empty(), file)?,
-            None => self.rulebook(&root)?,
-        };
-        Ok(PolicyCheck { gate, rules })
+        Ok(match rules {
+            // A file is tried for no folder in particular: a relative name in a line means no place then.
+            Some(file) => PolicyCheck {
+                gate: Gate { here: None, user_home: None, ..gate },
+                rules: with_file(Rulebook::empty(), file)?,
+            },
+            None => PolicyCheck { gate, rules: self.rulebook(&root)? },
+        })
     }
 
     /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.

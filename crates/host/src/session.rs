@@ -335,7 +335,13 @@ impl Host {
 
     /// The gate of a place where nobody can be asked.
     pub(crate) fn gate(&self, root: &Path) -> Gate {
-        Gate { home: self.home.path().to_owned(), root: root.to_owned(), headless: true }
+        Gate {
+            home: self.home.path().to_owned(),
+            root: root.to_owned(),
+            user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
+            here: Some(root.to_owned()),
+            headless: true,
+        }
     }
 
     fn readers(&self, id: &SessionId) -> Result<OpenReader, HostError> {

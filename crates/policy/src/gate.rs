@@ -14,6 +14,10 @@ pub struct Gate {
     pub home: PathBuf,
     /// The folder worked in: what `auto-edit` may change.
     pub root: PathBuf,
+    /// The user's own folder.
+    pub user_home: Option<PathBuf>,
+    /// The folder a line runs in. Where nobody knows it, a relative name means no place in particular.
+    pub here: Option<PathBuf>,
     /// Whether nobody can be asked.
     pub headless: bool,
 }
@@ -93,11 +97,6 @@ impl Gate {
         }
     }
 
-    /// Whether this absolute path is the folder worked in, or one above it.
-    pub(crate) fn is_workspace(&self, path: &str) -> bool {
-        self.root.parent().is_some() && self.root.starts_with(normal(Path::new(path)))
-    }
-
     /// Whether nothing but files of the workspace would change.
     fn edits_inside(&self, effects: &Effects) -> bool {
         let only_files = Effects { reads: Vec::new(), writes: Vec::new(), ..effects.clone() };
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     fn gate() -> Gate {
-        Gate { home: "/h/.lathe".into(), root: "/w".into(), headless: true }
+        Gate { home: "/h/.lathe".into(), root: "/w".into(), user_home: None, here: None, headless: true }
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What is denied whatever rules and modes say, by any spelling that can be seen through.
 
+use std::path::Path;
+
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
 use crate::gate::{Gate, decision};
-use crate::places::{Place, Values, is_block_device, place};
+use crate::losses::text_of;
+use crate::places::{HERE, Place, Values, is_all, is_block_device, place};
 use crate::rules::glob;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
@@ -32,10 +35,11 @@ fn runs_itself(script: &Script) -> bool {
 }
 
 /// The folders that a line may be in after its `cd`.
-pub(crate) fn folders(script: &Script, values: &Values<'_>) -> Vec<String> {
-    let mut folders: Vec<String> = Vec::new();
+pub(crate) fn folders(here: Option<&Path>, script: &Script, values: &Values<'_>) -> Vec<String> {
+    let mut folders: Vec<String> = text_of(here);
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd")) {
+            folders.extend(elsewhere(command, values));
             continue;
         }
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
@@ -43,7 +47,7 @@ pub(crate) fn folders(script: &Script, values: &Values<'_>) -> Vec<String> {
             folders.push("~".to_owned());
         }
         for target in targets.into_iter().filter(|target| !target.starts_with('-')).take(16) {
-            if target.starts_with(['/', '~']) {
+            if target.starts_with(['/', '~']) || target.starts_with(HERE) {
                 folders.push(target);
             } else {
                 let more: Vec<String> =
@@ -56,47 +60,81 @@ pub(crate) fn folders(script: &Script, values: &Values<'_>) -> Vec<String> {
     folders
 }
 
+/// A command as it may really run: the name of its program and its words.
+pub(crate) struct Spelled<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) words: Vec<&'a str>,
+}
+
+/// Every way a command may really run, as far as that can be known. Program and words are kept by the caller.
+pub(crate) struct Spellings {
+    programs: Vec<String>,
+    given: Vec<String>,
+    count: usize,
+}
+
+impl Spellings {
+    pub(crate) fn of(command: &Command, values: &Values<'_>) -> Self {
+        let Some((first, rest)) = command.words.split_first() else {
+            return Self { programs: Vec::new(), given: Vec::new(), count: 0 };
+        };
+        let given = rest.iter().flat_map(|word| values.spell(word)).collect();
+        // The program may come from a variable, with words of its own: `c="rm -rf"; $c /`.
+        let programs = Values { empty: true, ..*values }.spell(first);
+        let variable = first.pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
+        let count = if variable { programs.len() } else { 1 };
+        Self { programs, given, count }
+    }
+
+    pub(crate) fn each(&self) -> Vec<Spelled<'_>> {
+        let mut each = Vec::new();
+        for (index, program) in self.programs.iter().take(self.count).enumerate() {
+            let name = program.rsplit('/').next().unwrap_or(program);
+            let words: Vec<&str> =
+                self.programs.iter().skip(index + 1).chain(&self.given).map(String::as_str).collect();
+            // `/bin/r?` may be any program whose name fits.
+            if name.contains(['*', '?', '[']) {
+                let meant = GUARDED.into_iter().filter(|guarded| fits(name, guarded));
+                each.extend(meant.map(|name| Spelled { name, words: words.clone() }));
+            }
+            each.push(Spelled { name, words });
+        }
+        each
+    }
+}
+
 /// Why one command is never run.
 pub(crate) fn command(
     gate: Option<&Gate>,
     command: &Command,
     values: &Values<'_>,
     from: &[String],
+    dots: bool,
 ) -> Option<Decision> {
     for redirect in command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write) {
         if let Some(denied) = values.spell(&redirect.word).iter().find_map(|target| written(gate, target)) {
             return Some(denied);
         }
     }
-    let (first, rest) = command.words.split_first()?;
-    let given: Vec<String> = rest.iter().flat_map(|word| values.spell(word)).collect();
-    // The program may come from a variable, with words of its own: `c="rm -rf"; $c /`.
-    let mut spellings = Values { empty: true, ..*values }.spell(first);
-    let variable = first.pieces.iter().any(|piece| !matches!(piece, Piece::Text(_)));
-    if !variable {
-        spellings.truncate(1);
-    }
-    for (index, program) in spellings.iter().enumerate() {
-        let mut words: Vec<&str> = spellings.iter().skip(index + 1).map(String::as_str).collect();
-        words.extend(given.iter().map(String::as_str));
-        let name = program.rsplit('/').next().unwrap_or(program);
-        // `/bin/r?` may be any program whose name fits.
-        let meant = |guarded: &&&str| name.contains(['*', '?', '[']) && fits(name, guarded);
-        for name in GUARDED.iter().filter(meant).copied().chain([name]) {
-            if let Some(denied) = named(gate, name, &words, from) {
-                return Some(denied);
-            }
-        }
-    }
-    None
+    let spellings = Spellings::of(command, values);
+    spellings.each().iter().find_map(|spelled| {
+        let operands = operands(&spelled.words);
+        destroys(gate, spelled.name, &spelled.words, &operands, from)
+            .or_else(|| gate?.guard_losses(spelled, from, dots))
+    })
 }
 
-/// The programs that [`named`] knows.
+/// The programs that [`destroys`] knows.
 const GUARDED: [&str; 12] =
     ["rm", "find", "chmod", "chown", "mv", "dd", "tee", "cp", "shred", "wipefs", "mkfs", "kill"];
 
 /// Whether a pattern fits a name; a set of characters stands for any character.
 fn fits(pattern: &str, name: &str) -> bool {
+    glob(&simple(pattern), name)
+}
+
+/// The pattern with `?` in the place of each set of characters.
+pub(crate) fn simple(pattern: &str) -> String {
     let mut simple = String::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once('[') {
@@ -105,15 +143,7 @@ fn fits(pattern: &str, name: &str) -> bool {
         rest = after.split_once(']').map_or("", |(_, after)| after);
     }
     simple.push_str(rest);
-    glob(&simple, name)
-}
-
-fn named(gate: Option<&Gate>, name: &str, words: &[&str], from: &[String]) -> Option<Decision> {
-    let operands = operands(words);
-    destroys(gate, name, words, &operands, from).or_else(|| {
-        let lost = loses_workspace(gate, name, words, &operands, from);
-        lost.then(|| decision(Verdict::Deny, "guard.workspace", "it takes the whole workspace away"))
-    })
+    simple
 }
 
 fn destroys(
@@ -167,31 +197,6 @@ fn destroys(
     }
 }
 
-/// Whether the folder worked in, or one above it, is deleted or moved away. By a relative name nobody can tell here which
-/// folder is meant; what such a line takes away can be brought back.
-fn loses_workspace(
-    gate: Option<&Gate>,
-    name: &str,
-    words: &[&str],
-    operands: &[&str],
-    from: &[String],
-) -> bool {
-    let loses = match name {
-        "rm" | "srm" | "trash" => recursive(words),
-        "mv" => operands.len() > 1,
-        "find" => words.contains(&"-delete") && !words.iter().any(|word| word.contains("name")),
-        _ => false,
-    };
-    // The last word of a move is where things go.
-    let count = if name == "mv" { operands.len().saturating_sub(1) } else { operands.len() };
-    let Some(gate) = gate.filter(|_| loses) else { return false };
-    operands.iter().take(count).any(|operand| {
-        let folder = operand.strip_suffix("/*").unwrap_or(operand);
-        let absolute = |path: &str| path.starts_with('/') && gate.is_workspace(path);
-        absolute(folder) || (from.iter().any(|from| absolute(&format!("{from}/{folder}"))))
-    })
-}
-
 /// What a file that is written over means.
 fn written(gate: Option<&Gate>, target: &str) -> Option<Decision> {
     if is_block_device(target) {
@@ -200,7 +205,7 @@ fn written(gate: Option<&Gate>, target: &str) -> Option<Decision> {
     gate?.guard(&Effects::writing(target))
 }
 
-fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut ended = false;
     words
         .iter()
@@ -216,45 +221,90 @@ fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// `-r`, `-R`, `-fr`, `--recursive` and what it may be shortened to.
-fn recursive(words: &[&str]) -> bool {
+pub(crate) fn recursive(words: &[&str]) -> bool {
     words.iter().take_while(|word| **word != "--").any(|word| match word.strip_prefix("--") {
         Some(long) => !long.is_empty() && "recursive".starts_with(long),
         None => word.starts_with('-') && word.contains(['r', 'R']),
     })
 }
 
-fn find(words: &[&str], from: &[String]) -> Option<Decision> {
+/// What a search does.
+pub(crate) struct FindParts<'a> {
+    pub(crate) starts: Vec<&'a str>,
+    pub(crate) deletes: bool,
+    /// Whether a test keeps it from taking everything.
+    pub(crate) narrow: bool,
+}
+
+pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
     let expression = |word: &&str| word.starts_with(['-', '(', '!']);
     let option = |word: &&&str| matches!(**word, "-H" | "-L" | "-P" | "-D") || word.starts_with("-O");
     let options = words.iter().take_while(option).count();
-    let starts: Vec<&str> =
-        words.iter().skip(options).take_while(|word| !expression(word)).copied().collect();
-    let mut places: Vec<Place> = starts.iter().filter_map(|start| place(start, from)).collect();
-    if starts.is_empty() {
-        places.extend(from.iter().filter_map(|from| place(".", std::slice::from_ref(from))));
-    }
-    let removes = |words: &[&str]| {
-        let remove = |word: &&str| {
-            let name = word.rsplit('/').next().unwrap_or(word);
-            matches!(name, "rm" | "shred" | "unlink" | "srm")
-                || word.split([' ', ';', '&', '|']).any(|part| part == "rm" || part.ends_with("/rm"))
-        };
-        words.iter().any(remove)
+    let starts = words.iter().skip(options).take_while(|word| !expression(word)).copied().collect();
+    let remove = |word: &&str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        matches!(name, "rm" | "shred" | "unlink" | "srm" | "rmdir")
+            || word.split([' ', ';', '&', '|']).any(|part| part == "rm" || part.ends_with("/rm"))
     };
     let executes = words.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir"));
-    let destroys =
-        words.contains(&"-delete") || executes.is_some_and(|at| removes(words.get(at..).unwrap_or(&[])));
+    let deletes = words.contains(&"-delete")
+        || executes.is_some_and(|at| words.get(at..).unwrap_or(&[]).iter().any(remove));
+    let narrow = words.windows(2).any(|pair| {
+        let named = ["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname"];
+        (named.contains(&pair[0]) && !is_all(pair[1]))
+            || ["-size", "-user", "-group", "-perm", "-inum", "-newer", "-anewer", "-cnewer"]
+                .contains(&pair[0])
+            || pair[0].ends_with("time")
+            || pair[0].ends_with("min")
+    }) || words.contains(&"-empty");
+    FindParts { starts, deletes, narrow }
+}
+
+fn find(words: &[&str], from: &[String]) -> Option<Decision> {
+    let found = find_parts(words);
+    let mut places: Vec<Place> = found.starts.iter().filter_map(|start| place(start, from)).collect();
+    if found.starts.is_empty() {
+        places.extend(from.iter().filter_map(|from| place(".", std::slice::from_ref(from))));
+    }
     // With a test, a search through a folder of the system may be meant well; from the root or a home it never is.
-    let tests = words
-        .iter()
-        .any(|word| word.starts_with("-name") || word.starts_with("-iname") || word.ends_with("time"));
     let lost = places.iter().any(|place| match place {
         Place::Root | Place::Home => true,
-        Place::System | Place::Here | Place::Git => !tests,
+        Place::System | Place::Here | Place::Git => !found.narrow,
     });
-    (destroys && lost).then(|| {
+    (found.deletes && lost).then(|| {
         decision(Verdict::Deny, "guard.destroy", "it deletes what it finds in the system or a home folder")
     })
+}
+
+/// The folder that a wrapper goes to before it runs something: `env -C / x`.
+fn elsewhere(command: &Command, values: &Values<'_>) -> Vec<String> {
+    let options: &[&str] = match command.program_name() {
+        Some("env") => &["-C", "--chdir"],
+        Some("sudo") => &["-D", "--chdir", "-R", "--chroot"],
+        Some("unshare" | "nsenter") => &["-w", "--wd", "-R", "--root"],
+        Some("systemd-run") => &["--working-directory"],
+        Some("find") => return starts(command, values),
+        _ => return Vec::new(),
+    };
+    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+    let next =
+        words.windows(2).filter(|pair| options.contains(&pair[0].as_str())).map(|pair| pair[1].clone());
+    let glued = words.iter().filter_map(|word| {
+        options.iter().find_map(|option| {
+            let rest = word.strip_prefix(option)?;
+            Some(rest.strip_prefix('=').unwrap_or(rest).to_owned())
+                .filter(|rest| rest.starts_with(['/', '~']))
+        })
+    });
+    next.chain(glued).take(16).collect()
+}
+
+/// `find / -execdir x`: what runs, runs in the folders that are found.
+fn starts(command: &Command, values: &Values<'_>) -> Vec<String> {
+    let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
+    let dir = words.iter().any(|word| word == "-execdir" || word == "-okdir");
+    let starts = words.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
+    starts.filter(|_| dir).take(16).cloned().collect()
 }
 
 /// The words of a command as a person reads them.

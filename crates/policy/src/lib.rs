@@ -11,6 +11,7 @@ mod gate;
 mod grant;
 mod guard;
 mod line;
+mod losses;
 mod places;
 mod rules;
 mod trust;
@@ -19,6 +20,7 @@ pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;
 pub use line::{Each, LineDecision};
+pub use losses::{Losses, LostTree};
 pub use rules::{Call, Rulebook, Tier};
 pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
 

@@ -36,7 +36,8 @@ impl Rulebook {
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
         let values = Values { assigned: &script.values, empty: false };
-        let from = guard::folders(&script, &values);
+        let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), &script, &values);
+        let dots = crate::losses::dots(&script);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
         // The guard's word goes before any other denial: it holds for people too.
@@ -57,7 +58,7 @@ impl Rulebook {
             } else {
                 command
             };
-            let denied = guard::command(gate, command, &values, &from);
+            let denied = guard::command(gate, command, &values, &from, dots);
             let decision = denied
                 .or_else(|| self.denied_as_spelled(command, &values, setting))
                 .unwrap_or_else(|| self.command(command, setting));

@@ -7,9 +7,9 @@ use lathe_bash::{Piece, Word};
 use crate::rules::glob;
 
 /// Stands for what cannot be known. No file is called so.
-const UNKNOWN: char = '\u{1}';
+pub(crate) const UNKNOWN: char = '\u{1}';
 /// Stands for the folder the line runs in.
-const HERE: &str = "\u{2}";
+pub(crate) const HERE: &str = "\u{2}";
 /// Stands for the name of the user.
 const USER: &str = "\u{3}";
 
@@ -75,9 +75,13 @@ impl Values<'_> {
     /// Every spelling of a word that can be known, cut at blanks where bash would cut it.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
         let mut all = Vec::new();
+        // `IFS=,; $x` cuts elsewhere.
+        let separators: String =
+            self.assigned.get("IFS").into_iter().flatten().filter_map(Word::literal).collect();
         for (text, split) in self.alternatives(word, 0) {
             if split {
-                all.extend(text.split_whitespace().map(str::to_owned));
+                let parts = text.split(|c: char| c.is_whitespace() || separators.contains(c));
+                all.extend(parts.filter(|part| !part.is_empty()).map(str::to_owned));
             } else {
                 all.push(text);
             }
@@ -117,10 +121,22 @@ impl Values<'_> {
                 }
                 (texts, true)
             }
-            Piece::Substitution | Piece::Process | Piece::Arithmetic { .. } | Piece::Brace => {
-                (vec![UNKNOWN.to_string()], false)
-            }
+            Piece::Substitution(text) => (self.substituted(text.as_deref(), depth), true),
+            Piece::Process | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
+    }
+
+    /// What `$(echo …)` and a few others print.
+    fn substituted(&self, text: Option<&str>, depth: usize) -> Vec<String> {
+        let mut texts = vec![UNKNOWN.to_string()];
+        if let Some(text) = text.filter(|_| depth < 4) {
+            let words = lathe_bash::prints(text);
+            texts.extend(
+                words.iter().flat_map(|word| self.alternatives(word, depth + 1)).map(|(text, _)| text),
+            );
+        }
+        texts.truncate(MOST);
+        texts
     }
 
     fn variable(&self, name: &str, depth: usize) -> Vec<String> {
@@ -161,7 +177,7 @@ pub(crate) fn place(spelling: &str, from: &[String]) -> Option<Place> {
     })
 }
 
-fn parts(path: &str) -> Vec<&str> {
+pub(crate) fn parts(path: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -177,7 +193,7 @@ fn parts(path: &str) -> Vec<&str> {
 }
 
 /// A pattern for everything in a folder.
-fn is_all(part: &str) -> bool {
+pub(crate) fn is_all(part: &str) -> bool {
     let outside: String = part.split('[').enumerate().fold(String::new(), |mut text, (index, piece)| {
         text.push_str(if index == 0 { piece } else { piece.split_once(']').map_or("", |(_, rest)| rest) });
         text

@@ -42,7 +42,13 @@ async fn main() -> Result<(), Failure> {
         },
     );
     let toolbox = Toolbox::new(Toolset::Lathe, Arc::new(services));
-    let gate = Gate { home: folder.path().join("home"), root: "/".into(), headless: true };
+    let gate = Gate {
+        home: folder.path().join("home"),
+        root: "/".into(),
+        user_home: None,
+        here: None,
+        headless: true,
+    };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();
     text.push_str("marker 000\n");

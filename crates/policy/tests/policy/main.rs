@@ -6,4 +6,5 @@ mod corpus;
 mod differential;
 mod docs;
 mod generated;
+mod lost;
 mod rules;

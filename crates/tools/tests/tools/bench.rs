@@ -143,7 +143,7 @@ impl Bench {
             live: Arc::default(),
             mode: Mode::FullAuto,
             ledger: Arc::default(),
-            gate: Gate { home, root: "/".into(), headless: true },
+            gate: Gate { home, root: "/".into(), user_home: None, here: None, headless: true },
             _folder: folder,
         }
     }

@@ -287,7 +287,13 @@ fn outside(base: &Path) -> Vec<(PathBuf, u64, Vec<u8>)> {
 /// What came of a call: its text and its error. A call that the gate stops has not happened.
 async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Option<ToolErrorKind>) {
     if let Ok(prepared) = bench.prepare(tool, arguments.clone()) {
-        let gate = Gate { home: "/nonexistent".into(), root: "/".into(), headless: true };
+        let gate = Gate {
+            home: "/nonexistent".into(),
+            root: "/".into(),
+            user_home: None,
+            here: None,
+            headless: true,
+        };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
         if decision.verdict != Verdict::Allow {
             return (decision.reason, Some(ToolErrorKind::PermissionDenied));

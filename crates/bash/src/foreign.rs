@@ -1,0 +1,199 @@
+//! Programs in other languages inside words: `python -c`, `perl -e`, `awk`, an alias of git.
+//!
+//! They are not parsed. What can be seen without that is a call that deletes a folder, with the folder as a literal text,
+//! and a shell line as a literal text. Used for denials and for what has to be secured: the command itself is asked about
+//! in any case, and what is hidden better than this stays so.
+
+use crate::script::{Command, RedirectKind, Word};
+use crate::wrap::Inner;
+
+/// Options after which an interpreter reads its program from the next word.
+const INTERPRETERS: [(&str, &[&str]); 16] = [
+    ("python", &["-c"]),
+    ("python2", &["-c"]),
+    ("python3", &["-c"]),
+    ("pypy", &["-c"]),
+    ("pypy3", &["-c"]),
+    ("perl", &["-e", "-E"]),
+    ("ruby", &["-e"]),
+    ("node", &["-e", "--eval", "-p", "--print", "-pe"]),
+    ("nodejs", &["-e", "--eval", "-p", "--print", "-pe"]),
+    ("deno", &["eval", "-p"]),
+    ("bun", &["-e", "--eval"]),
+    ("php", &["-r", "-B", "-R", "-E"]),
+    ("lua", &["-e"]),
+    ("Rscript", &["-e"]),
+    ("osascript", &["-e"]),
+    ("tclsh", &[]),
+];
+
+/// Programs whose words may hold a shell line.
+const HOLDERS: [&str; 16] = [
+    "awk", "gawk", "mawk", "nawk", "sed", "tar", "bsdtar", "git", "vim", "vi", "nvim", "ex", "emacs", "gdb",
+    "sqlite3", "expect",
+];
+
+/// Calls that delete a folder with all that is in it.
+const DESTROYERS: [&str; 12] = [
+    "rmtree",
+    "remove_tree",
+    "rm_rf",
+    "rm_r",
+    "rmSync",
+    "rmdirSync",
+    "removeSync",
+    "rimraf",
+    "fs.rm(",
+    "unlinkSync",
+    "remove_dir_all",
+    "Deno.remove",
+];
+
+/// Words by which these languages name the home folder.
+const HOMES: [&str; 7] =
+    ["expanduser", "Path.home", "homedir", "Dir.home", "env.HOME", "HOME", "getenv(\"HOME"];
+
+/// Programs whose name alone among the texts makes the rest their words.
+const PROGRAMS: [&str; 10] = ["rm", "find", "mv", "dd", "chmod", "chown", "shred", "wipefs", "mkfs", "kill"];
+
+/// What a program in another language seems to run.
+pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
+    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned);
+    match interpreter {
+        Some((_, options)) => texts(command, options).iter().flat_map(|text| read(text)).collect(),
+        None if HOLDERS.contains(&name) => {
+            command.words.iter().skip(1).filter_map(Word::literal).flat_map(lines).collect()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// The programs an interpreter is given: behind its option, glued to it, or on its standard input.
+fn texts(command: &Command, options: &[&str]) -> Vec<String> {
+    let (mut texts, mut operand) = (Vec::new(), false);
+    let mut words = command.words.iter().skip(1);
+    while let Some(word) = words.next() {
+        let shown = word.show();
+        let glued =
+            options.iter().find_map(|option| shown.strip_prefix(option)).filter(|rest| !rest.is_empty());
+        // `perl -ne TEXT`: the last letter of several.
+        let bundled = shown.starts_with('-')
+            && !shown.starts_with("--")
+            && shown.len() <= 6
+            && shown.chars().skip(1).all(|c| c.is_ascii_alphanumeric())
+            && options.iter().any(|option| option.len() == 2 && shown.ends_with(&option[1..]));
+        if options.contains(&shown.as_str()) || bundled {
+            texts.extend(words.next().map(Word::show));
+        } else if let Some(rest) = glued {
+            texts.push(rest.trim_start_matches('=').to_owned());
+        } else {
+            operand |= !shown.starts_with('-');
+        }
+    }
+    if texts.is_empty() && !operand {
+        let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+        texts.extend(input.map(|redirect| redirect.word.show()));
+    }
+    texts
+}
+
+fn read(text: &str) -> Vec<Inner> {
+    let literals = literals(text);
+    let mut inner = lines(text);
+    for (at, literal) in literals.iter().enumerate() {
+        if PROGRAMS.contains(literal) {
+            let words = literals.iter().skip(at).take(16).map(|word| Word::text(*word)).collect();
+            inner.push(Inner::Words(words));
+        } else if literal.contains(' ') && literal.split([' ', '/']).any(|word| PROGRAMS.contains(&word)) {
+            inner.push(Inner::Text((*literal).to_owned()));
+        }
+    }
+    if DESTROYERS.iter().any(|call| text.contains(call)) {
+        let home = HOMES.iter().any(|word| text.contains(word)).then_some("~");
+        let paths = literals.iter().filter(|literal| !literal.contains(' ')).copied().chain(home);
+        let words: Vec<Word> = ["rm", "-rf"].into_iter().chain(paths.take(32)).map(Word::text).collect();
+        if words.len() > 2 {
+            inner.push(Inner::Words(words));
+        }
+    }
+    inner
+}
+
+/// Shell lines in the middle of a text: from `rm -` to where it must end.
+fn lines(text: &str) -> Vec<Inner> {
+    let begins = text.match_indices("rm -").filter(|(at, _)| {
+        text.get(..*at).and_then(|before| before.chars().next_back()).is_none_or(|c| !c.is_alphanumeric())
+    });
+    begins
+        .take(16)
+        .map(|(at, _)| {
+            let rest = text.get(at..).unwrap_or("");
+            let end = rest.find(['"', '\'', '`', ')', '}', '\n', ';', '|', '&', ']']).unwrap_or(rest.len());
+            Inner::Text(rest.get(..end).unwrap_or("").to_owned())
+        })
+        .collect()
+}
+
+/// What stands in quotes, of any kind, as far as that can be told without a parser.
+fn literals(text: &str) -> Vec<&str> {
+    let (mut found, mut open): (Vec<&str>, Option<(char, usize)>) = (Vec::new(), None);
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match open {
+            None if matches!(c, '"' | '\'' | '`') => open = Some((c, at + 1)),
+            None => {}
+            Some(_) if c == '\\' => escaped = true,
+            Some((quote, from)) if c == quote => {
+                found.extend(text.get(from..at));
+                open = None;
+            }
+            Some(_) => {}
+        }
+        if found.len() >= 256 {
+            break;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(words: &[&str]) -> Vec<String> {
+        let command =
+            Command { words: words.iter().map(|word| Word::text(*word)).collect(), ..Command::default() };
+        let shown = |inner: Inner| match inner {
+            Inner::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
+            Inner::Text(text) => format!("'{text}'"),
+        };
+        inner(words[0], &command).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn what_deletes_by_a_literal_name_is_seen() {
+        for (words, expected) in [
+            (vec!["python3", "-c", "import shutil; shutil.rmtree('/')"], vec!["rm -rf /"]),
+            (vec!["python3.12", "-c", "shutil.rmtree(os.path.expanduser(\"~\"))"], vec!["rm -rf ~ ~"]),
+            (vec!["python", "-Sc", "subprocess.run(['rm', '-rf', '/'])"], vec!["rm -rf /"]),
+            (vec!["python", "-c", "os.system('rm -rf /')"], vec!["'rm -rf /'", "'rm -rf /'"]),
+            (vec!["perl", "-e", "system(qw(rm -rf /))"], vec!["'rm -rf /'"]),
+            (vec!["perl", "-MFile::Path", "-e", "remove_tree('/')"], vec!["rm -rf /"]),
+            (vec!["node", "--eval=fs.rmSync('/', {recursive: true})"], vec!["rm -rf /"]),
+            (vec!["ruby", "-e", "FileUtils.rm_rf Dir.home"], vec!["rm -rf ~"]),
+            (vec!["awk", "BEGIN{system(\"rm -rf /\")}"], vec!["'rm -rf /'"]),
+            (vec!["git", "-c", "alias.x=!rm -rf /", "x"], vec!["'rm -rf /'"]),
+            (vec!["python3", "-c", "print('hello')"], vec![]),
+            (vec!["python3", "script.py"], vec![]),
+            (vec!["node", "-e", "console.log(1)"], vec![]),
+            (vec!["awk", "{print $1}"], vec![]),
+            (vec!["git", "log", "--grep", "confirm -x"], vec![]),
+        ] {
+            assert_eq!(seen(&words), expected, "{words:?}");
+        }
+    }
+}

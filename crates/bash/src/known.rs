@@ -1,0 +1,112 @@
+//! What a text would print or bind, as far as that can be known without running it. For denials only.
+
+use crate::script::{Command, Piece, RedirectKind, Script, Word};
+
+/// The words that a substitution with this text gives; none where that cannot be known.
+pub fn prints(text: &str) -> Vec<Word> {
+    let script: Script = crate::read(text);
+    let [command] = script.commands.as_slice() else { return Vec::new() };
+    let operands = || command.words.iter().skip(1);
+    let last = || operands().next_back().cloned().into_iter().collect();
+    let here = || vec![Word { pieces: vec![Piece::Variable { name: "PWD".to_owned(), quoted: true }] }];
+    let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
+    match command.program_name() {
+        Some("echo") => operands().skip_while(options).cloned().collect(),
+        Some("printf") => printed(command).map(Word::text).into_iter().collect(),
+        Some("pwd") => here(),
+        Some("git") if operands().any(|word| word.literal() == Some("--show-toplevel")) => here(),
+        Some("which" | "type" | "command" | "realpath" | "readlink" | "cygpath") => last(),
+        Some("dirname") => operands()
+            .next_back()
+            .map(|word| {
+                let mut word = word.clone();
+                word.push_text("/..");
+                word
+            })
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What `echo` or `printf` would print, as far as it is known; also the files that `find` names, by where it begins.
+pub(crate) fn printed(command: &Command) -> Option<String> {
+    let operands = || command.words.iter().skip(1);
+    match command.program_name()? {
+        "echo" => {
+            let words: Vec<String> = operands()
+                .skip_while(|word| word.literal().is_some_and(is_echo_option))
+                .map(Word::show)
+                .collect();
+            Some(words.join(" ").replace("\\n", "\n"))
+        }
+        "printf" => {
+            let mut words = operands().map(Word::show);
+            let format = words.next()?;
+            let mut text = String::new();
+            for (index, part) in format.split("%s").enumerate() {
+                if index > 0 {
+                    text.push_str(&words.next().unwrap_or_default());
+                }
+                text.push_str(part);
+            }
+            // What is left over goes through the format again; only that it is there matters here.
+            words.for_each(|word| text.push_str(&format!("\n{word}")));
+            Some(text.replace("\\n", "\n").replace("\\0", "\n"))
+        }
+        "cat" if command.words.len() == 1 => {
+            let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
+            Some(text.word.show())
+        }
+        "find" => {
+            let places = operands().take_while(|word| !word.show().starts_with(['-', '(', '!']));
+            Some(places.map(Word::show).collect::<Vec<_>>().join("\n"))
+        }
+        _ => None,
+    }
+}
+
+fn is_echo_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && word.chars().skip(1).all(|c| "neE".contains(c))
+}
+
+/// The variables that a command sets by its words: `set -- x`, `read x <<< y`, `printf -v x y`, and the words of a
+/// function or of `bash -c text name words`.
+pub(crate) fn bound(command: &Command, functions: &dyn Fn(&str) -> bool) -> Vec<(String, Word)> {
+    let words = command.words.as_slice();
+    let Some(name) = command.program_name() else { return Vec::new() };
+    let operands = words.get(1..).unwrap_or(&[]);
+    let literal = |word: &Word| word.literal().map(str::to_owned);
+    match name {
+        "set" => {
+            let at = operands.iter().position(|word| word.literal() == Some("--"));
+            at.map_or_else(Vec::new, |at| positional(operands.get(at + 1..).unwrap_or(&[])))
+        }
+        "read" | "mapfile" | "readarray" => {
+            let given = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+            let names: Vec<String> =
+                operands.iter().filter_map(literal).filter(|word| !word.starts_with('-')).collect();
+            given.flat_map(|text| names.iter().map(|name| (name.clone(), text.word.clone()))).collect()
+        }
+        "printf" => match operands {
+            [option, name, rest @ ..] if option.literal() == Some("-v") => {
+                let name = literal(name).unwrap_or_default();
+                rest.iter().map(|word| (name.clone(), word.clone())).collect()
+            }
+            _ => Vec::new(),
+        },
+        name if functions(name) => positional(operands),
+        _ => Vec::new(),
+    }
+}
+
+/// `$1`, `$2` and so on, and all of them.
+pub(crate) fn positional(words: &[Word]) -> Vec<(String, Word)> {
+    let mut bound = Vec::new();
+    for (index, word) in words.iter().take(32).enumerate() {
+        for name in [(index + 1).to_string(), "@".to_owned(), "*".to_owned()] {
+            bound.push((name, word.clone()));
+        }
+    }
+    bound
+}

@@ -1,0 +1,288 @@
+//! What a line would take away, by the real names of things: the guard's last word about the workspace, the home folder and
+//! `.git`, and the list of what has to be secured before the line runs.
+
+use std::path::{Path, PathBuf};
+
+use lathe_bash::{Command, Script, normal_words};
+use lathe_protocol::{Decision, Verdict};
+
+use crate::gate::{Gate, decision};
+use crate::guard::{self, Spelled, operands, recursive};
+use crate::places::{HERE, UNKNOWN, Values, is_all, parts};
+use crate::rules::glob;
+
+/// What a line would take away, as far as that can be seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Files and folders that are deleted, or searched for what is deleted.
+    pub trees: Vec<LostTree>,
+    /// Files of the workspace that git, or a search, deletes or writes over.
+    pub work: bool,
+    /// Branches, stashes or commits that nothing may name afterwards.
+    pub refs: bool,
+}
+
+impl Losses {
+    pub fn is_empty(&self) -> bool {
+        self.trees.is_empty() && !self.work && !self.refs
+    }
+}
+
+/// A file, or a folder with all that is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostTree {
+    /// Absolute, without `.` and `..`; it may be a pattern.
+    pub path: String,
+    /// Whether all of it goes; else only what a search finds in it.
+    pub whole: bool,
+}
+
+/// How a path, which may be a pattern, lies to a real one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lies {
+    /// It is the place, or a folder above it.
+    Above,
+    /// It is everything in the place.
+    Inside,
+    Elsewhere,
+}
+
+fn lies(path: &str, real: &Path) -> Lies {
+    let wanted = real.to_string_lossy();
+    let (pattern, real) = (parts(path), parts(&wanted));
+    let same =
+        |count: usize| pattern.iter().zip(&real).take(count).all(|(pattern, name)| fits(pattern, name));
+    if real.is_empty() {
+        return if pattern.is_empty() { Lies::Above } else { Lies::Elsewhere };
+    }
+    match pattern.len() {
+        count if count <= real.len() && same(count) => Lies::Above,
+        count
+            if count == real.len() + 1
+                && same(real.len())
+                && pattern.last().is_some_and(|last| is_all(last)) =>
+        {
+            Lies::Inside
+        }
+        _ => Lies::Elsewhere,
+    }
+}
+
+/// Whether a part of a path, which may be a pattern, means this name. A pattern does not mean hidden names by itself.
+fn fits(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?', '[']) {
+        return pattern == name;
+    }
+    (pattern.starts_with('.') || !name.starts_with('.')) && glob(&guard::simple(pattern), name)
+}
+
+impl Gate {
+    /// What a spelling of a path may really be. `from` are the folders the line may be in.
+    fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
+        let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
+        if spelling.contains(UNKNOWN) {
+            return Vec::new();
+        }
+        let one = |spelling: &str| -> Option<String> {
+            let (begin, rest) = match spelling.chars().next()? {
+                '/' => (String::new(), spelling),
+                '~' => {
+                    let end = spelling.find('/').unwrap_or(spelling.len());
+                    // Another user's folder is none of ours.
+                    let own = spelling.get(..end) == Some("~");
+                    (self.user_home.as_ref().filter(|_| own)?.display().to_string(), spelling.get(end..)?)
+                }
+                _ if spelling.starts_with(HERE) => {
+                    (self.here.as_ref()?.display().to_string(), spelling.get(HERE.len()..)?)
+                }
+                _ => return None,
+            };
+            Some(format!("/{}", parts(&format!("/{begin}/{rest}")).join("/")))
+        };
+        match one(spelling) {
+            Some(path) => vec![path],
+            None if spelling.starts_with(['/', '~']) || spelling.starts_with(HERE) => Vec::new(),
+            None => from.iter().filter_map(|from| one(&format!("{from}/{spelling}"))).collect(),
+        }
+    }
+
+    /// Why the deletion of this path is never allowed. `relative` names may mean everything in the workspace, which can be
+    /// brought back; by an absolute name nobody means it.
+    fn never_deleted(&self, path: &str, relative: bool, dots: bool) -> Option<Decision> {
+        let deny = |rule: &str, reason: &str| Some(decision(Verdict::Deny, rule, reason));
+        let parts = parts(path);
+        let git = |part: &&str| fits(&part.to_lowercase(), ".git") || (dots && is_all(part));
+        if let Some(at) = parts.iter().position(|part| git(&part))
+            && !parts.last().is_some_and(|last| at + 1 < parts.len() && last.ends_with(".lock"))
+        {
+            return deny("guard.git", "it deletes the history in .git");
+        }
+        if path_in(path, &self.home) || lies(path, &self.home) == Lies::Above {
+            return deny("guard.home", "this is Lathe's own folder; nothing but Lathe deletes there");
+        }
+        if self.root.parent().is_some() {
+            match lies(path, &self.root) {
+                Lies::Above => return deny("guard.workspace", "it takes the whole workspace away"),
+                Lies::Inside if !relative => {
+                    return deny("guard.workspace", "it takes the whole workspace away");
+                }
+                Lies::Inside | Lies::Elsewhere => {}
+            }
+        }
+        match self.user_home.as_deref().map(|home| lies(path, home)) {
+            Some(Lies::Above | Lies::Inside) => deny("guard.destroy", "it deletes a home folder"),
+            Some(Lies::Elsewhere) | None => None,
+        }
+    }
+
+    /// What no mode switches off, by the real names of what a command deletes or moves away.
+    pub(crate) fn guard_losses(
+        &self,
+        command: &Spelled<'_>,
+        from: &[String],
+        dots: bool,
+    ) -> Option<Decision> {
+        let deleted = deleted(command, from);
+        let absolute = |spelling: &str| spelling.starts_with(['/', '~']) || spelling.starts_with(HERE);
+        deleted.iter().find_map(|(spelling, whole)| {
+            // Where not all of it goes, only a file of git's is lost for good.
+            let denied = |path: &String| {
+                self.never_deleted(path, !absolute(spelling), dots && *whole)
+                    .filter(|denied| *whole || denied.rule == "guard.git")
+            };
+            self.resolve(spelling, from).iter().find_map(denied)
+        })
+    }
+
+    /// What no mode switches off, by the path something really has on the disk.
+    pub fn guard_path(&self, path: &Path) -> Option<Decision> {
+        let path = path.to_string_lossy();
+        crate::places::place(&path, &[])
+            .map(|_| decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder"))
+            .or_else(|| self.never_deleted(&path, true, false))
+    }
+
+    /// What a line would take away.
+    pub fn losses(&self, line: &str) -> Losses {
+        let script = lathe_bash::read(line);
+        let values = Values { assigned: &script.values, empty: false };
+        let from = guard::folders(self.here.as_deref(), &script, &values);
+        let mut losses = Losses::default();
+        for command in &script.commands {
+            let spellings = guard::Spellings::of(command, &values);
+            for spelled in spellings.each() {
+                for (spelling, whole) in deleted(&spelled, &from) {
+                    losses.trees.extend(
+                        self.resolve(&spelling, &from).into_iter().map(|path| LostTree { path, whole }),
+                    );
+                }
+                if spelled.name == "git" {
+                    self.git_losses(&spelled, &from, &mut losses);
+                }
+            }
+        }
+        losses.trees.dedup();
+        losses
+    }
+
+    fn git_losses(&self, command: &Spelled<'_>, from: &[String], losses: &mut Losses) {
+        let all: Vec<lathe_bash::Word> =
+            ["git"].into_iter().chain(command.words.iter().copied()).map(lathe_bash::Word::text).collect();
+        let normal = normal_words(&all);
+        let words: Vec<&str> = normal.iter().skip(1).map(String::as_str).collect();
+        let Some((sub, rest)) = words.split_first() else { return };
+        let has = |options: &[&str]| {
+            rest.iter().any(|word| {
+                options.iter().any(|option| {
+                    word == option
+                        || (option.len() == 2
+                            && word.starts_with('-')
+                            && !word.starts_with("--")
+                            && option.chars().nth(1).is_some_and(|letter| word.contains(letter)))
+                        || (option.starts_with("--") && word.starts_with(option))
+                })
+            })
+        };
+        let (work, refs) = match *sub {
+            "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
+            "reset" => (has(&["--hard", "--merge", "--keep"]), true),
+            "checkout" | "switch" => (true, has(&["-B", "-C", "-f"])),
+            "restore" | "rm" | "mv" | "apply" | "am" | "read-tree" | "checkout-index" | "sparse-checkout" => {
+                (true, false)
+            }
+            "stash" => (true, true),
+            "rebase" | "merge" | "pull" | "cherry-pick" | "revert" | "filter-branch" | "filter-repo" => {
+                (true, true)
+            }
+            "branch" => (false, has(&["-D", "-d", "-f", "-M", "-m", "--delete", "--force", "--move"])),
+            "push" => (
+                false,
+                has(&["-f", "--force", "-d", "--delete", "--mirror", "--prune"])
+                    || rest.iter().any(|word| word.starts_with(['+', ':'])),
+            ),
+            "update-ref" | "reflog" | "gc" | "prune" | "commit" | "tag" | "fetch" | "symbolic-ref" => (
+                false,
+                !matches!(*sub, "commit" | "fetch") || has(&["--amend", "--prune", "-p", "-f", "--force"]),
+            ),
+            "worktree" | "submodule" => (has(&["-f", "--force"]), false),
+            _ => (false, false),
+        };
+        losses.work |= work;
+        losses.refs |= refs;
+        // In another folder than the line's own.
+        if work {
+            let elsewhere = command.words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree"));
+            for pair in elsewhere {
+                let paths = self.resolve(pair[1], from).into_iter();
+                losses.trees.extend(paths.map(|path| LostTree { path, whole: false }));
+            }
+        }
+    }
+}
+
+/// What a command deletes: each path as it is spelled, and whether all of it goes.
+fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
+    let words = command.words.as_slice();
+    let operands = operands(words);
+    let all = |paths: &[&str]| paths.iter().map(|path| ((*path).to_owned(), true)).collect();
+    match command.name {
+        "rm" | "srm" | "trash" | "unlink" | "rmdir" => {
+            let folders = recursive(words) || command.name == "trash";
+            operands.iter().map(|path| ((*path).to_owned(), folders)).collect()
+        }
+        "mv" if operands.len() > 1 => {
+            let into = words.iter().any(|word| word.starts_with("-t") || word.starts_with("--target"));
+            all(operands.get(..operands.len() - usize::from(!into)).unwrap_or(&[]))
+        }
+        "find" => {
+            let found = guard::find_parts(words);
+            if !found.deletes {
+                return Vec::new();
+            }
+            let starts = if found.starts.is_empty() && !from.is_empty() { vec!["."] } else { found.starts };
+            starts.iter().map(|start| ((*start).to_owned(), !found.narrow)).collect()
+        }
+        "rsync" if words.iter().any(|word| word.starts_with("--delete") || word.starts_with("--remove")) => {
+            operands.iter().map(|path| ((*path).to_owned(), false)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn path_in(path: &str, folder: &Path) -> bool {
+    folder.parent().is_some() && Path::new(path).starts_with(folder)
+}
+
+/// Whether `*` means hidden names too.
+pub(crate) fn dots(script: &Script) -> bool {
+    let sets = |command: &Command| {
+        command.words.iter().filter_map(lathe_bash::Word::literal).any(|word| word == "dotglob")
+            && matches!(command.program_name(), Some("shopt" | "bash"))
+    };
+    script.commands.iter().any(sets)
+}
+
+/// The folder as text, for the list of folders a line may be in.
+pub(crate) fn text_of(folder: Option<&Path>) -> Vec<String> {
+    folder.map(PathBuf::from).map(|folder| folder.display().to_string()).into_iter().collect()
+}

@@ -1,0 +1,115 @@
+//! What destroys the workspace, the home folder or `.git` is denied by whatever name it goes, in every mode and for
+//! everybody; what only takes files away is told, so that it can be secured.
+
+use lathe_policy::{Gate, LostTree, Rulebook};
+use lathe_protocol::{Actor, Mode, Verdict};
+
+fn gate() -> Gate {
+    Gate {
+        home: "/home/me/.local/share/lathe".into(),
+        root: "/srv/work/repo".into(),
+        user_home: Some("/home/me".into()),
+        here: Some("/srv/work/repo".into()),
+        headless: false,
+    }
+}
+
+/// Lines that nobody may run in `/srv/work/repo`. None of them is ever run here either: they are only read.
+const DENIED: &str = include_str!("../corpus/destroying.txt");
+
+/// Lines that lose something that can be brought back, or nothing.
+const HARMLESS: [&str; 22] = [
+    "rm -rf *",
+    "rm -rf ./*",
+    "rm -rf target",
+    "rm -rf sub/../target",
+    "rm -rf ../other",
+    "rm -rf /srv/work/other",
+    "rm -rf ~/x",
+    "rm -rf node_modules",
+    "find . -name '*.pyc' -delete",
+    "find sub -delete",
+    "find ./* -delete",
+    "find . -empty -delete",
+    "git clean -fdx",
+    "git checkout -- .",
+    "git reset --hard",
+    "rm -f .git/index.lock",
+    "rm -rf .github",
+    "rm .gitignore",
+    "mv a b",
+    "cd sub && rm -rf *",
+    "python3 -c 'import shutil; shutil.rmtree(\"build\")'",
+    "echo 'rm -rf /'",
+];
+
+fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.replace("\\n", "\n"))
+}
+
+#[test]
+fn the_workspace_the_home_and_git_are_destroyed_by_no_name() {
+    let rules = Rulebook::builtin();
+    let mut missed = Vec::new();
+    let mut count = 0;
+    for line in lines(DENIED) {
+        count += 1;
+        for mode in Mode::ALL {
+            for actor in [Actor::Model, Actor::Person] {
+                let decided = gate().decide_line(&rules, actor, mode, &line).decision;
+                if decided.verdict != Verdict::Deny || !decided.rule.starts_with("guard.") {
+                    missed.push(format!("{mode:?} {actor:?} {line}: {} {}", decided.rule, decided.reason));
+                }
+            }
+        }
+    }
+    assert!(count >= 90, "{count}");
+    missed.sort();
+    assert_eq!(missed, Vec::<String>::new());
+}
+
+#[test]
+fn what_can_be_brought_back_is_not_the_guards_business() {
+    for line in HARMLESS {
+        let decided = gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::FullAuto, line).decision;
+        assert_eq!(decided.verdict, Verdict::Allow, "{line}: {} {}", decided.rule, decided.reason);
+    }
+}
+
+#[test]
+fn where_the_folder_is_not_known_a_relative_name_means_no_place() {
+    let gate = Gate { here: None, ..gate() };
+    for line in ["rm -rf .", "find . -delete", "rm -rf ../repo"] {
+        let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).decision;
+        assert_eq!(decided.verdict, Verdict::Ask, "{line}: {}", decided.rule);
+    }
+}
+
+#[test]
+fn what_a_line_takes_away_is_told() {
+    let tree = |path: &str, whole: bool| LostTree { path: path.to_owned(), whole };
+    for (line, trees, work, refs) in [
+        ("ls; cat a", vec![], false, false),
+        ("rm -rf *", vec![tree("/srv/work/repo/*", true)], false, false),
+        ("rm a ../b", vec![tree("/srv/work/repo/a", false), tree("/srv/work/b", false)], false, false),
+        ("rm -r ~/x", vec![tree("/home/me/x", true)], false, false),
+        ("find /tmp/x -name '*.o' -delete", vec![tree("/tmp/x", false)], false, false),
+        ("git reset --hard HEAD~1", vec![], true, true),
+        ("git clean -fdx", vec![], true, false),
+        ("git checkout -- .", vec![], true, false),
+        ("git restore .", vec![], true, false),
+        ("git stash drop", vec![], true, true),
+        ("git branch -D x", vec![], false, true),
+        ("git branch", vec![], false, false),
+        ("git push --force", vec![], false, true),
+        ("git push origin +main", vec![], false, true),
+        ("git push", vec![], false, false),
+        ("git status && git log -p && git diff", vec![], false, false),
+        ("git -C ../other clean -fdx", vec![tree("/srv/work/other", false)], true, false),
+    ] {
+        let losses = gate().losses(line);
+        assert_eq!((losses.trees, losses.work, losses.refs), (trees, work, refs), "{line}");
+    }
+}
