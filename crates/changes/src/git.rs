@@ -79,13 +79,17 @@ fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-struct Git {
+pub(crate) struct Git {
     root: PathBuf,
     /// The keys of the filters that the repository defines, to be switched off.
     filters: Vec<u8>,
 }
 
 impl Git {
+    pub(crate) fn at(root: &Path) -> Self {
+        Self { root: root.to_owned(), filters: Vec::new() }
+    }
+
     /// Files whose content may differ from their object although they are clean.
     fn conversions<'a>(&self, files: &'a [u8]) -> Option<HashSet<&'a [u8]>> {
         let mut paths = Vec::with_capacity(files.len());
@@ -147,7 +151,7 @@ impl Git {
     }
 
     /// What it prints, if it ends well.
-    fn run(&self, config: GitConfig, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    pub(crate) fn run(&self, config: GitConfig, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
         let mut command = self.command(config);
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });

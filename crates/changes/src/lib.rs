@@ -9,7 +9,7 @@
 //! - Nothing changes unseen: the watcher only narrows the look, and whenever it may have missed something the whole
 //!   tree is looked at. A file whose time stamps cannot prove that it was not touched is read.
 //! - What cannot be brought back is told, with the reason, never left out.
-//! - Nothing of git's own is read, written or removed, except objects, by git.
+//! - Nothing of git's own is read, written or removed, except objects, and names of ours for commits, by git.
 //! - No link is followed on the way to a file, neither to read nor to write.
 //! - Memory holds the list of paths and one file at a time, not the content of the tree.
 //!
@@ -24,6 +24,8 @@ mod examine;
 mod git;
 mod manifest;
 mod pack;
+mod quarantine;
+mod refs;
 pub mod restore;
 mod stat;
 mod tracker;
@@ -32,4 +34,6 @@ mod watch;
 
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
+pub use quarantine::{Keeping, Kept, NotKept, Note, PutBack, Quarantine};
+pub use refs::KeptRef;
 pub use tracker::{Compared, Limits, Secured, Tracker, TrackerOptions, Watch};

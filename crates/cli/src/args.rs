@@ -123,6 +123,9 @@ pub(crate) enum Command {
         after_help = "Examples:\n  lathe trust list\n  lathe trust add\n  lathe trust remove ~/src/theirs"
     )]
     Trust(crate::trust::TrustArgs),
+    /// What lines took away, and the way back
+    #[command(after_help = "Examples:\n  lathe quarantine list\n  lathe quarantine restore")]
+    Quarantine(crate::quarantine::QuarantineArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
     Cost(crate::upkeep::CostArgs),

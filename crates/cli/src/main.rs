@@ -11,6 +11,7 @@ mod interactive;
 mod models;
 mod output;
 mod policy;
+mod quarantine;
 mod question;
 mod rewind;
 mod run;

@@ -109,7 +109,15 @@ async fn one(shell: &mut PersonShell, line: &str, at: At) -> Exit {
         term::out("\n");
     }
     match ran {
-        Ok(ShellLine::Ended { code }) => Exit::Line(u8::try_from(code).unwrap_or(1)),
+        Ok(ShellLine::Ended { code, kept, lost }) => {
+            if let Some(id) = kept {
+                term::err(&format!("kept: `lathe quarantine restore {id}` brings back what it took away\n"));
+            }
+            for lost in lost.iter().take(10) {
+                term::err(&format!("not kept: {}\n", term::clean(lost)));
+            }
+            Exit::Line(u8::try_from(code).unwrap_or(1))
+        }
         Ok(ShellLine::Denied(reason)) => {
             term::err(&format!("denied: {}\n", term::clean(&reason)));
             Exit::Line(126)

@@ -20,6 +20,7 @@ mod patch;
 mod policy;
 mod probe;
 mod providers;
+mod quarantine;
 mod report;
 mod reports;
 mod rewind;
@@ -52,6 +53,7 @@ pub use travel::{Difference, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
 
 pub use lathe_agent::{Divergence, Verified};
+pub use lathe_changes::{Kept, PutBack};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};

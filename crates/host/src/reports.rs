@@ -61,7 +61,7 @@ impl Host {
         Ok(session_ids(&self.home().sessions())?)
     }
 
-    /// Removes sessions that nobody touched for `older`, code graphs that nobody asked for a month, and then every blob,
+    /// Removes sessions and entries of the quarantine that nobody touched for `older`, code graphs that nobody asked for a month, and then every blob,
     /// baseline and leftover that no session needs. With `really` false it only says what it would do.
     pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
         let sessions = self.home().sessions();
@@ -87,6 +87,10 @@ impl Host {
                 needed.extend(named.iter().chain(&reader.body_blobs()?).map(Digest::to_string));
             }
         }
+        let (kept, bytes) = self.quarantine().collect(older, really);
+        garbage.other += kept;
+        garbage.bytes += bytes;
+        needed.extend(self.kept_blobs().iter().map(Digest::to_string));
         self.collect_blobs(&needed, limit, really, &mut garbage);
         self.collect_baselines(really, &mut garbage);
         for graph in self.old_graphs(older) {

@@ -104,6 +104,8 @@ impl Host {
         if what.files() {
             let changes = changes_after(&story.all, end);
             let done = self.put_back(&story, &changes, really, &mut undone)?;
+            let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
+            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
             if let (Some(journal), Some(changes)) = (&mut held, done) {
                 let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
                 let restored = FilesRestored { to: Some(to), undoes: None, changes, conflicts };
@@ -130,11 +132,14 @@ impl Host {
             Really::Preview => None,
         };
         let story = self.story(id)?;
-        let Some(act) = newest_act(&story.all) else {
+        let kept: Vec<String> =
+            self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
+        let Some(act) = newest_act(&story.all, &kept) else {
             return Err(HostError::NothingToUndo);
         };
         let mut undone = story.undone(id, act.about.clone());
         let done = self.put_back(&story, &act.changes, really, &mut undone)?;
+        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
         if let Some(journal) = &mut held {
             // First the branch is what it was, then the files are: the restoring belongs to that branch.
             if let Some(rewind) = act.rewind {
@@ -261,9 +266,18 @@ struct Act {
     changes: Vec<TreeChange>,
     /// The rewind of the conversation that went with it.
     rewind: Option<Seq>,
+    /// The calls whose doing it was.
+    calls: Vec<String>,
 }
 
-fn newest_act(events: &[Event]) -> Option<Act> {
+/// The calls that ended in these events.
+fn calls_of<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<String> {
+    let ended = events.filter(|event| matches!(event.fact, Fact::CallFinished(_)));
+    ended.filter_map(|event| Some(event.place.call.as_ref()?.as_str().to_owned())).collect()
+}
+
+/// `kept` are the calls of which the quarantine holds something.
+fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
     let undone: Vec<Seq> = events
         .iter()
         .filter_map(|event| match &event.fact {
@@ -291,6 +305,7 @@ fn newest_act(events: &[Event]) -> Option<Act> {
                     about: format!("the rewind to step {}", rewound.to),
                     changes: changes.unwrap_or_default(),
                     rewind: Some(event.seq),
+                    calls: Vec::new(),
                 });
             }
             Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
@@ -300,9 +315,17 @@ fn newest_act(events: &[Event]) -> Option<Act> {
                     about: format!("the rewind of files to step {to}"),
                     changes: restored.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
+                    calls: Vec::new(),
                 });
             }
-            Fact::CallFinished(finished) if !finished.changes.is_empty() => {
+            Fact::CallFinished(finished)
+                if !finished.changes.is_empty()
+                    || event
+                        .place
+                        .call
+                        .as_ref()
+                        .is_some_and(|call| kept.iter().any(|kept| kept == call.as_str())) =>
+            {
                 // All calls of the step that are still as they were made.
                 let same = |other: &&Event| {
                     other.place.step == event.place.step
@@ -319,6 +342,7 @@ fn newest_act(events: &[Event]) -> Option<Act> {
                     about: format!("what step {step} changed"),
                     changes: changes.map(TreeChange::from).collect(),
                     rewind: None,
+                    calls: calls_of(events.iter().filter(same)),
                 });
             }
             _ => {}

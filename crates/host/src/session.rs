@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, LocalHandle, OpenReader, Setup, system_prompt};
-use lathe_changes::{TrackerOptions, Watch};
+use lathe_changes::{Quarantine, TrackerOptions, Watch};
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
     Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
@@ -19,7 +19,7 @@ use lathe_protocol::{
     Toolset,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{OutsideTool, Services, ShellPlan, Toolbox, Tracking};
+use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses, absolute_path};
 use tokio::task::JoinHandle;
 
@@ -270,7 +270,8 @@ impl Host {
         let redactor = Arc::new(secrets(ready.key));
         let services = self
             .services(root, Arc::clone(&redactor))?
-            .tracked(self.tracking(&id, root)?)
+            .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
+            .keeping(self.keeper(Some(&id)))
             .checked(extras.checks()?);
         // The tree is secured beside the first request.
         services.tracking.begin();
@@ -319,11 +320,11 @@ impl Host {
     }
 
     /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
-    pub(crate) fn tracking(&self, id: &SessionId, root: &Path) -> Result<Tracking, HostError> {
+    pub(crate) fn tracking(&self, id: &SessionId, root: &Path) -> Result<Option<TrackerOptions>, HostError> {
         if root.parent().is_none() {
-            return Ok(Tracking::off());
+            return Ok(None);
         }
-        Ok(Tracking::new(TrackerOptions {
+        Ok(Some(TrackerOptions {
             root: root.to_owned(),
             blobs: self.home.blobs()?,
             scratch: self.home.path().join("baselines").join(id.as_str()),
@@ -331,6 +332,22 @@ impl Host {
             exclude: vec![self.home.path().to_owned()],
             watch: Watch::On,
         }))
+    }
+
+    /// Keeps what lines take away and no copy can be kept of.
+    pub(crate) fn keeper(&self, session: Option<&SessionId>) -> Keeper {
+        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string) }
+    }
+
+    pub(crate) fn quarantine(&self) -> Quarantine {
+        Quarantine::new(self.home.path().join("quarantine"))
+    }
+
+    /// The services of a person's own line or call: what takes something away is secured, and kept in the quarantine.
+    pub(crate) fn person_services(&self, root: &Path, extras: &Extras) -> Result<Services, HostError> {
+        let services = self.services(root, Arc::new(Redactor::new([])))?.checked(extras.checks()?);
+        let tracking = self.tracking(&new_id(), root)?.map_or_else(Tracking::off, Tracking::sparing);
+        Ok(services.tracked(tracking).keeping(self.keeper(None)))
     }
 
     /// The gate of a place where nobody can be asked.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
-use lathe_redact::Redactor;
-use lathe_shell::{LineEnd, LineLimits, LiveChunk, Stream};
-use lathe_tools::{Judge, Ledger, Notebook, RunContext, Services, Toolbox, run_line};
+use lathe_shell::{LineLimits, LiveChunk, Stream};
+use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, run_line};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +42,10 @@ pub struct PersonShell {
 pub enum ShellLine {
     Ended {
         code: i32,
+        /// The entry of the quarantine that holds what the line took away.
+        kept: Option<String>,
+        /// What it may have taken away for good.
+        lost: Vec<String>,
     },
     /// The gate said no, and why.
     Denied(String),
@@ -53,8 +56,7 @@ impl Host {
         let root = working_folder(&run.folder)?;
         self.home().make()?;
         let outside = run.extras.outside(&root, self.home().path()).await?;
-        let services = self.services(&root, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
-        let services = Arc::new(services);
+        let services = Arc::new(self.person_services(&root, &run.extras)?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
         let judge = self.judge(&root, run.mode, toolbox.commands())?;
         Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root })
@@ -79,7 +81,11 @@ impl PersonShell {
         cancel: &CancellationToken,
         mut show: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ShellLine, HostError> {
-        let judged = self.judge.line(&lathe_tools::ShellLine { text: line.to_owned(), folder: None });
+        let judged = self
+            .judge
+            .clone()
+            .at(self.services.cwd())
+            .line(&lathe_tools::ShellLine { text: line.to_owned(), folder: None });
         let decision = judged.decision;
         if decision.verdict != Verdict::Allow {
             return Ok(ShellLine::Denied(decision.reason));
@@ -118,7 +124,10 @@ impl PersonShell {
             }
         };
         let (ended, ()) = tokio::join!(running, showing);
-        let end: LineEnd = ended.map_err(|error| HostError::Shell(error.to_string()))?;
+        let (end, kept, lost) = match ended.map_err(|error| HostError::Shell(error.to_string()))? {
+            PersonLine::Ended { end, kept, lost } => (end, kept, lost),
+            PersonLine::Denied(reason) => return Ok(ShellLine::Denied(reason)),
+        };
         for (spool, at, stream) in
             [(&end.stdout, shown[0], OutputStream::Stdout), (&end.stderr, shown[1], OutputStream::Stderr)]
         {
@@ -129,7 +138,7 @@ impl PersonShell {
             }
         }
         self.cwd = end.cwd;
-        Ok(ShellLine::Ended { code: end.exit.code() })
+        Ok(ShellLine::Ended { code: end.exit.code(), kept: kept.map(|kept| kept.id), lost })
     }
 
     /// Ends the shell and everything it started.

@@ -8,7 +8,6 @@ use lathe_protocol::{
     Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
     ToolErrorKind, Toolset, Verdict,
 };
-use lathe_redact::Redactor;
 use lathe_tools::{Judge, Notebook, Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
 
@@ -100,8 +99,7 @@ impl Host {
         } else {
             run.extras.outside(&folder, home).await?
         };
-        let services = self.services(&folder, Arc::new(Redactor::new([])))?.checked(run.extras.checks()?);
-        let services = Arc::new(services);
+        let services = Arc::new(self.person_services(&folder, &run.extras)?);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
             let known = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();

@@ -20,7 +20,8 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, files, unrecorded, not_undoable, seen, memory, attached } = outcome;
+    let Outcome { mut data, changes, files, unrecorded, not_undoable, kept, seen, memory, attached } =
+        outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -54,6 +55,10 @@ pub(crate) async fn finish(
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
     finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
     finished.text += &syntax::told(services, &files).await;
+    if let Some(id) = kept.filter(|_| services.tracking.is_sparing()) {
+        finished.text +=
+            &format!("\n[What it took away is kept: `lathe quarantine restore {id}` brings it back.]");
+    }
     if let Some(error) = unrecorded {
         not_recorded(&mut finished, &error);
     }

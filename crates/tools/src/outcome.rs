@@ -25,6 +25,8 @@ pub(crate) struct Outcome {
     /// Why a change that was made is not among them.
     pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
+    /// The entry of the quarantine that holds what the line took away.
+    pub(crate) kept: Option<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
     pub(crate) attached: Vec<Attached>,
@@ -45,6 +47,7 @@ impl From<Result<Data, Problem>> for Outcome {
             files: Vec::new(),
             unrecorded: None,
             not_undoable: Vec::new(),
+            kept: None,
             seen: Vec::new(),
             memory: None,
             attached: Vec::new(),

@@ -15,6 +15,7 @@ use lathe_workspace::{Files, Processes};
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
 use crate::known::Known;
+use crate::secure::Keeper;
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -40,6 +41,8 @@ pub struct Services {
     pub plan: ShellPlan,
     /// What shell lines change.
     pub tracking: Tracking,
+    /// Where things are kept that a line takes away; none where nothing is.
+    pub keeper: Option<Keeper>,
     /// What looks at files after they were changed.
     pub checks: Checks,
     /// What was written last.
@@ -77,6 +80,7 @@ impl Services {
             redactor,
             plan,
             tracking: Tracking::off(),
+            keeper: None,
             checks: Checks::default(),
             known: Known::default(),
             syntax: Arc::default(),
@@ -93,6 +97,17 @@ impl Services {
     /// Lets changes of shell lines be known and taken back.
     pub fn tracked(self, tracking: Tracking) -> Self {
         Self { tracking, ..self }
+    }
+
+    /// Lets things be kept that lines take away.
+    pub fn keeping(self, keeper: Keeper) -> Self {
+        Self { keeper: Some(keeper), ..self }
+    }
+
+    /// The folder the next line runs in, as far as that is known.
+    pub fn cwd(&self) -> PathBuf {
+        let held = self.shell.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map_or_else(|| self.root.clone(), |shell| shell.cwd().to_owned())
     }
 
     /// Lets files be looked at after they were changed.

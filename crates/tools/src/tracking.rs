@@ -3,9 +3,10 @@
 //! Securing the tree begins when the session opens and goes on beside the first request to the model; a line waits for it.
 //! Where it cannot be done, lines run all the same, and their results say that they cannot be taken back.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use lathe_changes::{Compared, Tracker, TrackerOptions};
+use lathe_changes::{Compared, Tracker, TrackerOptions, Why};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
@@ -14,6 +15,8 @@ pub struct Tracking {
     state: AsyncMutex<State>,
     /// Set while the tree is being secured beside something else.
     securing: Mutex<Option<JoinHandle<State>>>,
+    /// Only lines that take something away are looked at.
+    sparing: bool,
 }
 
 enum State {
@@ -27,11 +30,31 @@ enum State {
 
 impl Tracking {
     pub fn off() -> Self {
-        Self { state: AsyncMutex::new(State::Off), securing: Mutex::default() }
+        Self { state: AsyncMutex::new(State::Off), securing: Mutex::default(), sparing: false }
     }
 
     pub fn new(options: TrackerOptions) -> Self {
-        Self { state: AsyncMutex::new(State::Waiting(options)), securing: Mutex::default() }
+        Self { state: AsyncMutex::new(State::Waiting(options)), securing: Mutex::default(), sparing: false }
+    }
+
+    /// For a person's lines: the tree is secured only before one that takes something away.
+    pub fn sparing(options: TrackerOptions) -> Self {
+        Self { sparing: true, ..Self::new(options) }
+    }
+
+    /// Whether there is no session that writes the changes down.
+    pub(crate) fn is_sparing(&self) -> bool {
+        self.sparing
+    }
+
+    /// What is too much for it, but could be kept otherwise. What others can make again is not among it.
+    pub(crate) async fn beyond(&self) -> Vec<PathBuf> {
+        let state = self.state.lock().await;
+        let State::Ready(tracker) = &*state else { return Vec::new() };
+        let beyond = |why: Why| {
+            matches!(why, Why::TooLarge | Why::OverTotal | Why::TooMany | Why::Unreadable | Why::CopyGone)
+        };
+        tracker.not_undoable().into_iter().filter(|lost| beyond(lost.why)).map(|lost| lost.path).collect()
     }
 
     /// Begins to secure the tree, beside whatever else is going on.

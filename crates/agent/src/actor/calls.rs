@@ -91,6 +91,7 @@ impl Actor {
             actor: Who::Model,
             mode: self.state.options.mode,
         }
+        .at(self.setup.toolbox.services().cwd())
     }
 
     /// What is known of these files, and what a tool asked to be given again.

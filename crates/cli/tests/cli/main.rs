@@ -19,6 +19,7 @@ mod keys;
 mod kills;
 mod layers;
 mod limits;
+mod lost;
 mod page;
 mod policy;
 mod proposals;

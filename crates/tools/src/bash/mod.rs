@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use lathe_changes::TreeChange;
+use lathe_changes::{Compared, TreeChange};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, ToolErrorKind};
 use lathe_shell::{
     CommandCall, CommandHost as _, CommandIo, Deadline, Input, LineClock, LineEnd, LineExit, LineLimits,
     LiveChunk, Output, Said, Shell, ShellError,
@@ -28,10 +28,11 @@ use crate::commands::{AgentCommands, LineContext};
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::preview::Preview;
 use crate::problem::Problem;
+use crate::secure;
 use crate::tool::{Invocation, RunContext, ShellLine, Tool, arguments};
 
 pub(crate) use one::{ONE, category, not_json, unknown_tool};
-pub use person::run_line;
+pub use person::{PersonLine, run_line};
 pub(crate) use printed::{Printed, shares};
 
 pub(crate) const ID: &str = "bash";
@@ -150,6 +151,12 @@ impl Invocation for Line {
     }
 }
 
+/// The guard's word, as the model hears it.
+fn denied(reason: &str) -> Result<Data, Problem> {
+    let message = format!("Tool execution denied by policy. {reason}");
+    Err(Problem::Foreign { kind: ToolErrorKind::PolicyViolation, message })
+}
+
 /// Paths of one line that are named as not undoable.
 const NAMED: usize = 20;
 
@@ -157,13 +164,28 @@ impl Line {
     /// The line, with what it changed in the tree.
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
-        tracking.before().await;
+        let cwd = context.services.cwd();
+        let cwd = self.folder.as_ref().map_or_else(|| cwd.clone(), |folder| cwd.join(folder));
+        if !tracking.is_sparing() {
+            tracking.before().await;
+        }
+        let secured = match secure::before(context, &self.command, &cwd).await {
+            Ok(secured) => secured,
+            Err(reason) => return denied(&reason).into(),
+        };
+        let tracked = !tracking.is_sparing() || secured.needs_tracking();
         let data =
             self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
         let own = line.take_changes();
         outcome.seen = line.take_seen();
-        match tracking.after().await {
+        let not_kept = secured.not_kept.clone();
+        let compared = if tracked { tracking.after().await } else { Ok(Compared::default()) };
+        // A session writes changes down by itself.
+        let unknown =
+            compared.as_ref().ok().filter(|_| tracking.is_sparing()).map(|found| found.changes.clone());
+        let kept = secure::after(secured, context, unknown.unwrap_or_default()).await;
+        match compared {
             Ok(mut compared) => {
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
                 let known =
@@ -177,7 +199,10 @@ impl Line {
                 compared.not_undoable.retain(|lost| added.iter().all(|change| change.path != lost.path));
                 outcome.changes = compared.changes;
                 outcome.changes.extend(added);
-                let lost = compared.not_undoable;
+                let mut lost = compared.not_undoable;
+                if let Some(kept) = &kept {
+                    lost.retain(|lost| !kept.trees.iter().any(|tree| lost.path.starts_with(tree)));
+                }
                 let named =
                     lost.iter().take(NAMED).map(|lost| format!("{}: {}", lost.path.display(), lost.why));
                 outcome.not_undoable = named.collect();
@@ -190,6 +215,8 @@ impl Line {
                 outcome.not_undoable.push(reason);
             }
         }
+        outcome.not_undoable.extend(not_kept);
+        outcome.kept = kept.map(|kept| kept.id);
         outcome
     }
 

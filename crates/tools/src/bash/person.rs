@@ -2,25 +2,64 @@
 
 use std::sync::Arc;
 
+use lathe_changes::Kept;
 use lathe_protocol::Effects;
 use lathe_shell::{LineEnd, LineLimits, LiveChunk, ShellError};
 use tokio::sync::mpsc;
 
 use crate::commands::LineContext;
+use crate::secure;
 use crate::tool::RunContext;
 
-/// Runs a line that was allowed.
+/// What became of a person's line.
+pub enum PersonLine {
+    Ended {
+        end: LineEnd,
+        /// What the line took away, and can be put back.
+        kept: Option<Kept>,
+        /// What it may have taken away for good.
+        lost: Vec<String>,
+    },
+    /// From where the shell is, the guard says no.
+    Denied(String),
+}
+
+/// Runs a line that was allowed. What it takes away is secured first.
 pub async fn run_line(
     context: &RunContext,
     line: &str,
     granted: Effects,
     limits: LineLimits,
     live: &mpsc::Sender<LiveChunk>,
-) -> Result<LineEnd, ShellError> {
+) -> Result<PersonLine, ShellError> {
     let services = &context.services;
+    let secured = match secure::before(context, line, &services.cwd()).await {
+        Ok(secured) => secured,
+        Err(reason) => return Ok(PersonLine::Denied(reason)),
+    };
+    let tracked = secured.needs_tracking();
     services.begin_line(Arc::new(LineContext::new(context.clone(), granted)));
     let mut shell = services.take_shell().await?;
     let ended = shell.run(line.as_bytes(), limits, Some(live), &context.cancel).await;
     services.put_shell(shell);
-    ended
+    let mut lost = secured.not_kept.clone();
+    let mut changes = Vec::new();
+    if tracked {
+        match services.tracking.after().await {
+            Ok(compared) => {
+                lost.extend(
+                    compared.not_undoable.iter().map(|one| format!("{}: {}", one.path.display(), one.why)),
+                );
+                changes = compared.changes;
+            }
+            Err(reason) => lost.push(reason),
+        }
+    }
+    let kept = secure::after(secured, context, changes).await;
+    if let Some(kept) = &kept {
+        let is_kept =
+            |words: &String| kept.trees.iter().any(|tree| words.starts_with(&tree.display().to_string()));
+        lost.retain(|words| !is_kept(words));
+    }
+    Ok(PersonLine::Ended { end: ended?, kept, lost })
 }

@@ -41,6 +41,11 @@ const KEPT: usize = 100;
 
 impl Judge {
     /// A call: a shell line by its commands, anything else by its effects.
+    /// The same judge for a shell that is in another folder now.
+    pub fn at(self, folder: std::path::PathBuf) -> Self {
+        Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
+    }
+
     pub fn call(&self, prepared: &Prepared) -> Judged {
         if let Some(line) = &prepared.line {
             return self.line(line);

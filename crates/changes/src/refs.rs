@@ -1,0 +1,143 @@
+//! What git names: branches, remote branches, stashes and HEAD. Files come back by copies of them; a commit comes back by a
+//! name, so before a line that may drop names each commit gets one under `refs/lathe/kept`, which is dropped again when
+//! nothing was lost.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lathe_workspace::GitConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::git::Git;
+
+/// More names than this are not kept: a repository of that many is no work of one person.
+const MOST: usize = 2_000;
+
+/// A name and the commit it had before a line, and has after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRef {
+    pub name: String,
+    pub before: String,
+    /// None: the name is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// The names of a repository as they were.
+#[derive(Debug, Default)]
+pub(crate) struct Names(BTreeMap<String, String>);
+
+/// What a stash is called here, as it has only a number, which changes.
+const STASH: &str = "stash ";
+
+impl Names {
+    /// As they are now. None where there is no repository.
+    pub(crate) fn look(root: &Path) -> Option<Self> {
+        let git = Git::at(root);
+        let format = "--format=%(objectname) %(refname)";
+        let all = text(git.run(
+            GitConfig::Bare,
+            &["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"],
+            None,
+        )?);
+        let mut names = BTreeMap::new();
+        let mut add = |line: &str, prefix: &str| {
+            if let Some((oid, name)) = line.split_once(' ').filter(|_| names.len() < MOST) {
+                names.insert(format!("{prefix}{name}"), oid.to_owned());
+            }
+        };
+        all.lines().for_each(|line| add(line, ""));
+        let stashes = git.run(
+            GitConfig::Bare,
+            &["log", "-g", "--no-show-signature", "--format=%H %H %gs", "refs/stash", "--"],
+            None,
+        );
+        text(stashes.unwrap_or_default()).lines().for_each(|line| add(line, STASH));
+        if let Some(head) = git.run(GitConfig::Bare, &["rev-parse", "--verify", "-q", "HEAD"], None) {
+            add(&format!("{} HEAD", text(head).trim()), "");
+        }
+        Some(Self(names))
+    }
+
+    /// Gives every commit a name of ours.
+    pub(crate) fn pin(&self, root: &Path, id: &str) -> bool {
+        let mut oids: Vec<&String> = self.0.values().collect();
+        oids.sort();
+        oids.dedup();
+        let lines: Vec<String> =
+            oids.iter().enumerate().map(|(at, oid)| format!("create {}/{at} {oid}\n", ours(id))).collect();
+        Git::at(root)
+            .run(GitConfig::Bare, &["update-ref", "--stdin"], Some(lines.concat().into_bytes()))
+            .is_some()
+    }
+
+    /// What is another now.
+    pub(crate) fn lost(&self, now: &Self) -> Vec<KeptRef> {
+        let changed = self.0.iter().filter(|(name, oid)| now.0.get(*name) != Some(oid));
+        changed
+            .map(|(name, before)| KeptRef {
+                name: name.clone(),
+                before: before.clone(),
+                after: now.0.get(name).cloned(),
+            })
+            .collect()
+    }
+}
+
+fn ours(id: &str) -> String {
+    format!("refs/lathe/kept/{id}")
+}
+
+/// Drops the names of ours.
+pub(crate) fn unpin(root: &Path, id: &str) {
+    let git = Git::at(root);
+    let found = git.run(GitConfig::Bare, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
+    if let Some(lines) = found.filter(|lines| !lines.is_empty()) {
+        git.run(GitConfig::Bare, &["update-ref", "--stdin"], Some(lines));
+    }
+}
+
+/// Puts names back that are as the line left them. Gives what was put back, and what was not with the reason.
+pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(String, String)>) {
+    let git = Git::at(root);
+    let Some(now) = Names::look(root) else { return (Vec::new(), Vec::new()) };
+    let (mut done, mut left) = (Vec::new(), Vec::new());
+    for kept in refs.iter().filter(|kept| kept.name != "HEAD") {
+        let at = now.0.get(&kept.name);
+        if at == Some(&kept.before) {
+            continue;
+        }
+        if at != kept.after.as_ref() {
+            left.push((kept.name.clone(), format!("somebody moved it meanwhile; it was {}", kept.before)));
+            continue;
+        }
+        let nothing = "0".repeat(kept.before.len());
+        let put = match kept.name.strip_prefix(STASH) {
+            Some(rest) => {
+                let about = rest.split_once(' ').map_or("kept by lathe", |(_, about)| about);
+                git.run(GitConfig::Bare, &["stash", "store", "-m", about, &kept.before], None)
+            }
+            None => {
+                let old = kept.after.as_deref().unwrap_or(&nothing);
+                git.run(
+                    GitConfig::Bare,
+                    &["update-ref", "-m", "lathe: undo", &kept.name, &kept.before, old],
+                    None,
+                )
+            }
+        };
+        match put {
+            Some(_) => done.push(kept.name.clone()),
+            None => left.push((kept.name.clone(), format!("git refused; it was {}", kept.before))),
+        }
+    }
+    // A branch that is checked out moved under the index, which then says the opposite of what was done.
+    if refs.iter().any(|kept| kept.name == "HEAD") && !done.is_empty() {
+        git.run(GitConfig::Bare, &["read-tree", "HEAD"], None);
+    }
+    (done, left)
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8_lossy(&bytes).into_owned()
+}

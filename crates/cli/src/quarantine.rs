@@ -1,0 +1,77 @@
+//! `quarantine`: what lines took away, and the way back.
+
+use clap::{Args, Subcommand};
+use lathe_host::{Host, Kept};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::term;
+
+#[derive(Args)]
+pub(crate) struct QuarantineArgs {
+    #[command(subcommand)]
+    command: QuarantineCommand,
+}
+
+#[derive(Subcommand)]
+enum QuarantineCommand {
+    /// What lines took away and is still kept
+    List {
+        /// A JSON array of objects
+        #[arg(long)]
+        json: bool,
+    },
+    /// Puts back what a line took away
+    #[command(
+        after_help = "Examples:\n  lathe quarantine list\n  lathe quarantine restore 1794\n\nWhat is somewhere in the way is left, and the entry with it."
+    )]
+    Restore {
+        /// The entry: its id or the beginning of it; the newest if left out
+        id: Option<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
+    match &args.command {
+        QuarantineCommand::List { json } => list(&host.kept(), *json),
+        QuarantineCommand::Restore { id, json } => restore(host, id.as_deref(), *json),
+    }
+}
+
+fn list(entries: &[Kept], as_json: bool) -> Exit {
+    if as_json {
+        term::out(&format!("{}\n", json!(entries)));
+        return Exit::Done;
+    }
+    if entries.is_empty() {
+        term::out("nothing is kept\n");
+    }
+    for kept in entries {
+        let what =
+            format!("{} files, {} changes, {} names of git", kept.files, kept.changes.len(), kept.refs.len());
+        let folder = kept.folder.display().to_string();
+        let line = lathe_host::visible(&kept.line);
+        term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id, term::clean(&folder), term::clean(&line)));
+    }
+    Exit::Done
+}
+
+fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
+    let (kept, back) = match host.restore_kept(id) {
+        Ok(restored) => restored,
+        Err(error) => return Exit::host(&error),
+    };
+    if as_json {
+        let left: Vec<_> = back.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
+        term::out(&format!("{}\n", json!({ "id": kept.id, "restored": back.done, "left": left })));
+    } else {
+        back.done.iter().for_each(|path| term::out(&format!("  {}  brought back\n", term::clean(path))));
+        for (path, why) in &back.left {
+            term::out(&format!("  {}  left: {}\n", term::clean(path), term::clean(why)));
+        }
+    }
+    if back.left.is_empty() { Exit::Done } else { Exit::Failed }
+}

@@ -1,0 +1,80 @@
+//! What lines took away and the quarantine keeps: listed, put back, thrown away after some days.
+
+use lathe_changes::{Kept, PutBack};
+use lathe_protocol::{Digest, SessionId};
+
+use crate::error::HostError;
+use crate::rewind::{PathAct, Really, Undone};
+use crate::session::Host;
+
+impl Host {
+    /// What is kept, the oldest first.
+    pub fn kept(&self) -> Vec<Kept> {
+        self.quarantine().entries()
+    }
+
+    /// Puts back what an entry holds; the newest one where none is named. The beginning of its id will do.
+    pub fn restore_kept(&self, id: Option<&str>) -> Result<(Kept, PutBack), HostError> {
+        let entries = self.kept();
+        let mut found = entries.iter().filter(|kept| id.is_none_or(|id| kept.id.starts_with(id)));
+        let kept = match (found.next_back(), found.next_back()) {
+            (Some(kept), None) => kept,
+            (Some(kept), Some(_)) if id.is_none_or(|id| id == kept.id) => kept,
+            (Some(_), Some(_)) => {
+                return Err(HostError::Rewind("several entries begin like this; name more of it".to_owned()));
+            }
+            (None, _) => {
+                return Err(HostError::Rewind(
+                    "there is no such entry; `lathe quarantine list` shows them".to_owned(),
+                ));
+            }
+        };
+        let back = self
+            .quarantine()
+            .restore(kept, &self.home().blobs()?)
+            .map_err(|error| HostError::Rewind(error.to_string()))?;
+        Ok((kept.clone(), back))
+    }
+
+    /// Blobs that entries need.
+    pub(crate) fn kept_blobs(&self) -> Vec<Digest> {
+        let changes = self.kept().into_iter().flat_map(|kept| kept.changes);
+        changes.flat_map(|change| [change.before, change.after]).flatten().collect()
+    }
+
+    /// Entries of a session's calls.
+    pub(crate) fn kept_of(&self, session: &SessionId, calls: &[String]) -> Vec<Kept> {
+        let ours =
+            |kept: &Kept| kept.session.as_deref() == Some(session.as_str()) && calls.contains(&kept.call);
+        self.kept().into_iter().filter(ours).collect()
+    }
+
+    /// Puts entries back, newest first, beside what the journal brings back.
+    pub(crate) fn put_back_kept(
+        &self,
+        entries: &[Kept],
+        really: Really,
+        undone: &mut Undone,
+    ) -> Result<(), HostError> {
+        let act = |path: &String, act: &str| PathAct { path: path.clone(), act: act.to_owned() };
+        for kept in entries.iter().rev() {
+            if really == Really::Preview {
+                let trees = kept.trees.iter().map(|path| path.display().to_string());
+                let names = kept.refs.iter().map(|kept| kept.name.clone());
+                undone
+                    .restored
+                    .extend(trees.chain(names).map(|path| act(&path, "brought back from the quarantine")));
+                continue;
+            }
+            let back = self
+                .quarantine()
+                .restore(kept, &self.home().blobs()?)
+                .map_err(|error| HostError::Rewind(error.to_string()))?;
+            undone
+                .restored
+                .extend(back.done.iter().map(|path| act(path, "brought back from the quarantine")));
+            undone.conflicts.extend(back.left.iter().map(|(path, why)| act(path, why)));
+        }
+        Ok(())
+    }
+}

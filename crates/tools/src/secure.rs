@@ -1,0 +1,182 @@
+//! Before a line that takes something away: the guard's word again, from where the shell really is and by the names things
+//! really have on the disk; then whatever the tracker of the workspace cannot bring back is kept in the quarantine.
+
+use std::path::{Path, PathBuf};
+
+use lathe_changes::{Keeping, Kept, Note, Quarantine, TreeChange};
+use lathe_policy::{Gate, Losses};
+use lathe_protocol::Actor;
+
+use crate::tool::RunContext;
+
+/// Where things are kept, and for which session.
+#[derive(Debug, Clone)]
+pub struct Keeper {
+    pub quarantine: Quarantine,
+    pub session: Option<String>,
+}
+
+/// Paths that one pattern may stand for.
+const MOST: usize = 50_000;
+
+/// What a line that may run now would take away.
+#[derive(Debug, Default)]
+pub(crate) struct Secured {
+    losses: Losses,
+    keeping: Option<Keeping>,
+    note: Option<Note>,
+    /// What could not be kept.
+    pub(crate) not_kept: Vec<String>,
+}
+
+impl Secured {
+    /// Whether files of the workspace may be lost, so that they have to be tracked.
+    pub(crate) fn needs_tracking(&self) -> bool {
+        !self.losses.trees.is_empty() || self.losses.work
+    }
+}
+
+/// Looks at a line that is about to run in `cwd`. The error is why it may not.
+pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Result<Secured, String> {
+    let judge = &context.judge;
+    let gate = Gate { here: Some(cwd.to_owned()), ..judge.gate.clone() };
+    let decided = gate.decide_line(&judge.rules, judge.actor, judge.mode, line).decision;
+    if decided.rule.starts_with("guard.") {
+        return Err(decided.reason);
+    }
+    let losses = gate.losses(line);
+    let Some(keeper) = context.services.keeper.clone().filter(|_| !losses.is_empty()) else {
+        return Ok(Secured { losses, ..Secured::default() });
+    };
+    let note = Note {
+        line: context.services.redactor.text(line).into_owned(),
+        folder: gate.root.clone(),
+        session: keeper.session.clone(),
+        call: context.call.as_str().to_owned(),
+    };
+    let (root, actor) = (gate.root.clone(), judge.actor);
+    let tracking = &context.services.tracking;
+    if tracking.is_sparing() && (losses.work || !losses.trees.is_empty()) {
+        tracking.before().await;
+    }
+    // What the tracker says it cannot bring back.
+    let beyond = tracking.beyond().await;
+    let keep = move || keep(&gate, &keeper.quarantine, losses, &root, &beyond, actor);
+    let mut secured = tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string())??;
+    secured.note = Some(note);
+    Ok(secured)
+}
+
+/// After the line, with the changes that no session knows. Gives what is kept for good.
+pub(crate) async fn after(secured: Secured, context: &RunContext, changes: Vec<TreeChange>) -> Option<Kept> {
+    let (Some(keeping), Some(note)) = (secured.keeping, secured.note) else { return None };
+    let call = context.call.clone();
+    let finish = move || {
+        let changes = changes.into_iter().map(|change| change.into_change(call.clone())).collect();
+        keeping.finish(note, changes).ok().flatten()
+    };
+    tokio::task::spawn_blocking(finish).await.ok().flatten()
+}
+
+fn keep(
+    gate: &Gate,
+    quarantine: &Quarantine,
+    losses: Losses,
+    root: &Path,
+    beyond: &[PathBuf],
+    actor: Actor,
+) -> Result<Secured, String> {
+    let (mut paths, mut whole) = (Vec::new(), Vec::new());
+    for lost in &losses.trees {
+        let real = real_pattern(&lost.path);
+        if let Some(denied) = gate.guard_path(&real).filter(|_| lost.whole) {
+            return Err(denied.reason);
+        }
+        for path in expand(&real) {
+            if let Some(denied) = gate.guard_path(&path).filter(|_| lost.whole) {
+                return Err(format!("{}: {}", path.display(), denied.reason));
+            }
+            // The tracker has what is in the workspace, as far as it can.
+            if path.starts_with(root) {
+                let inside =
+                    beyond.iter().filter(|beyond| beyond.starts_with(&path) || path.starts_with(beyond));
+                let inside = inside.map(|beyond| if beyond.starts_with(&path) { beyond } else { &path });
+                paths.extend(inside.cloned());
+            } else {
+                if lost.whole {
+                    whole.push(path.clone());
+                }
+                paths.push(path);
+            }
+        }
+    }
+    if losses.work {
+        paths.extend(beyond.iter().cloned());
+    }
+    paths.sort();
+    paths.dedup();
+    // What is in a folder that is kept is kept with it.
+    let mut tops: Vec<PathBuf> = Vec::new();
+    for path in paths {
+        if !tops.last().is_some_and(|top| path.starts_with(top)) {
+            tops.push(path);
+        }
+    }
+    let mut keeping = quarantine.begin().map_err(|error| {
+        format!("what it takes away cannot be secured first: the quarantine cannot be used: {error}")
+    })?;
+    let mut not_kept = Vec::new();
+    for path in &tops {
+        if let Err(not) = keeping.keep(path) {
+            let words = format!("{}: {}", not.path.display(), not.why);
+            if actor != Actor::Person && whole.contains(path) {
+                keeping.forget();
+                return Err(format!("it deletes what cannot be secured first: {words}"));
+            }
+            not_kept.push(words);
+        }
+    }
+    if losses.refs {
+        keeping.keep_names(root);
+    }
+    Ok(Secured { losses, keeping: Some(keeping), note: None, not_kept })
+}
+
+/// The path with the links resolved that lead to it, as far as it is no pattern.
+fn real_pattern(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    let is_pattern = |part: &std::ffi::OsStr| part.to_string_lossy().contains(['*', '?', '[']);
+    let (mut fixed, mut rest) = (PathBuf::new(), PathBuf::new());
+    let count = path.components().count();
+    for (at, part) in path.components().enumerate() {
+        // The last name itself is what goes, not what it leads to.
+        if rest.as_os_str().is_empty() && !is_pattern(part.as_os_str()) && at + 1 < count {
+            fixed.push(part);
+        } else {
+            rest.push(part);
+        }
+    }
+    fixed.canonicalize().unwrap_or(fixed).join(rest)
+}
+
+/// The paths that a pattern stands for.
+fn expand(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.components() {
+        let name = part.as_os_str().to_string_lossy();
+        if !name.contains(['*', '?', '[']) {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        }
+        let Ok(glob) = globset::Glob::new(&name) else { return Vec::new() };
+        let matcher = glob.compile_matcher();
+        let fits = |entry: &std::fs::DirEntry| {
+            let hidden = entry.file_name().to_string_lossy().starts_with('.');
+            (!hidden || name.starts_with('.')) && matcher.is_match(entry.file_name())
+        };
+        let entries = found.iter().flat_map(|path| std::fs::read_dir(path).into_iter().flatten().flatten());
+        found = entries.filter(fits).map(|entry| entry.path()).take(MOST).collect();
+    }
+    found.retain(|path| path.symlink_metadata().is_ok());
+    found
+}
