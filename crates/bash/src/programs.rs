@@ -362,7 +362,7 @@ fn options(
                 effects.programs.push(text.to_owned());
             }
             let Some(entry) = entry else { continue };
-            let operand = index >= end && (ended || !text.starts_with(['-', '+']));
+            let operand = index >= end && (ended || text == "-" || !text.starts_with(['-', '+']));
             operands += usize::from(operand);
             let written = operand && (entry.few || (entry.one && operands > 1));
             let option = entry.danger(text, index == 1).filter(|_| !ended);
@@ -389,11 +389,28 @@ fn options(
 fn special(program: &str, text: &str) -> Option<Nature> {
     let runs = match program {
         // In a format it makes git run gpg to check signatures.
-        "git" => text.contains("%G"),
+        "git" => {
+            let sorts = text.starts_with("--sort") && text.contains("signature");
+            text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
+        }
         // A target of one's own names its linker.
         "cargo" | "rustc" => text.ends_with(".json"),
         // Variables of the command line go before those of the file: `make SHELL=x`.
         "make" | "gmake" | "ninja" | "cmake" => text.contains('='),
+        // Tests that are somewhere else are not the project's, and a file of options may hold any.
+        "pytest" | "py.test" => {
+            text.starts_with(['/', '~', '@']) || text.starts_with("..") || text.contains("/../")
+        }
+        // Its options are found in any case and behind one dash too; a switch takes `false`.
+        "tsc" => {
+            let bare = text.trim_start_matches('-').to_ascii_lowercase();
+            let known =
+                ["noemit", "pretty", "strict", "skiplibcheck", "version", "help", "listfiles", "diagnostics"];
+            text.starts_with('@')
+                || bare == "false"
+                || (text.starts_with('-') && !known.contains(&bare.as_str()))
+        }
+        "mypy" | "javac" | "gcc" | "clang" => text.starts_with('@'),
         _ => false,
     };
     runs.then_some(Nature::Run)

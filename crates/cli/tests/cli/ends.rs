@@ -142,10 +142,11 @@ fn a_folder_that_is_not_there_is_an_error_of_usage() {
 
 #[test]
 fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_stays() {
-    let outer = TempRepo::new(&[("work/a.txt", "one\n")]);
+    // In a script, because the guard sees it in a line.
+    let outer = TempRepo::new(&[("work/a.txt", "one\n"), ("move.sh", "mv ../work ../gone\n")]);
     let folder = outer.join("work");
     let script = Script::new()
-        .answer(call("c1", "bash", json!({ "command": "mv ../work ../gone; echo gone" })))
+        .answer(call("c1", "bash", json!({ "command": "bash ../move.sh; echo gone" })))
         .answer(call("c2", "view", json!({ "path": "a.txt" })).call(
             "c3",
             "bash",

@@ -12,11 +12,10 @@ pub(crate) fn rules() -> Rulebook {
     Rulebook::empty().with(Tier::User, "rules.toml", include_str!("../corpus/rules.toml")).unwrap()
 }
 
-#[test]
-fn no_line_of_the_corpus_is_decided_weaker_and_few_are_stricter() {
+/// How a list of lines is decided: what is weaker than right, what is stricter, and how many there are.
+fn compare(rules: &Rulebook, corpus: &str) -> (Vec<String>, Vec<String>, usize) {
     let (mut weaker, mut stricter, mut all) = (Vec::new(), Vec::new(), 0);
-    let rules = rules();
-    for entry in include_str!("../corpus/lines.jsonl").lines() {
+    for entry in corpus.lines() {
         let entry: Value = serde_json::from_str(entry).unwrap();
         let right = match entry["decision"].as_str().unwrap() {
             "allow" => Verdict::Allow,
@@ -24,7 +23,7 @@ fn no_line_of_the_corpus_is_decided_weaker_and_few_are_stricter() {
             _ => Verdict::Deny,
         };
         let line = entry["command"].as_str().unwrap();
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::Default, line).decision;
+        let decided = gate().decide_line(rules, Actor::Model, Mode::Default, line).decision;
         let told = format!(
             "{:?} instead of {right:?} by {} ({}): {line:?}",
             decided.verdict, decided.rule, decided.reason
@@ -36,6 +35,21 @@ fn no_line_of_the_corpus_is_decided_weaker_and_few_are_stricter() {
             std::cmp::Ordering::Equal => {}
         }
     }
+    (weaker, stricter, all)
+}
+
+/// Found by attacking the built-in rules: options that write or run, by program, and the oddities of bash's syntax.
+#[test]
+fn no_attack_on_the_built_in_rules_is_decided_weaker() {
+    let (weaker, stricter, all) = compare(&Rulebook::builtin(), include_str!("../corpus/builtin.jsonl"));
+    assert!(all >= 900, "{all}");
+    assert_eq!(weaker, Vec::<String>::new());
+    assert!(stricter.len() * 50 <= all, "{} of {all} are stricter: {stricter:#?}", stricter.len());
+}
+
+#[test]
+fn no_line_of_the_corpus_is_decided_weaker_and_few_are_stricter() {
+    let (weaker, stricter, all) = compare(&rules(), include_str!("../corpus/lines.jsonl"));
     assert!(all >= 450, "{all}");
     assert_eq!(weaker, Vec::<String>::new());
     assert!(stricter.len() * 50 <= all, "{} of {all} are stricter: {stricter:#?}", stricter.len());
