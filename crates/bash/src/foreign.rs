@@ -56,6 +56,11 @@ const HOMES: [&str; 7] =
 /// Programs whose name alone among the texts makes the rest their words.
 const PROGRAMS: [&str; 10] = ["rm", "find", "mv", "dd", "chmod", "chown", "shred", "wipefs", "mkfs", "kill"];
 
+/// Names that are looked at here.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    INTERPRETERS.into_iter().map(|(name, _)| name).chain(HOLDERS)
+}
+
 /// What a program in another language seems to run.
 pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');

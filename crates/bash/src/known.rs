@@ -1,5 +1,6 @@
 //! What a text would print or bind, as far as that can be known without running it. For denials only.
 
+use crate::names;
 use crate::script::{Command, Piece, RedirectKind, Script, Word};
 
 /// The words that a substitution with this text gives; none where that cannot be known.
@@ -8,7 +9,7 @@ pub fn prints(text: &str) -> Vec<Word> {
     let [command] = script.commands.as_slice() else { return Vec::new() };
     let operands = || command.words.iter().skip(1);
     let last = || operands().next_back().cloned().into_iter().collect();
-    let here = || vec![Word { pieces: vec![Piece::Variable { name: "PWD".to_owned(), quoted: true }] }];
+    let here = || vec![Word::of(Piece::Variable { name: "PWD".to_owned(), quoted: true })];
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     match command.program_name() {
         Some("echo") => operands().skip_while(options).cloned().collect(),
@@ -70,11 +71,12 @@ fn is_echo_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word.chars().skip(1).all(|c| "neE".contains(c))
 }
 
-/// The variables that a command sets by its words: `set -- x`, `read x <<< y`, `printf -v x y`, and the words of a
-/// function or of `bash -c text name words`.
-pub(crate) fn bound(command: &Command, functions: &dyn Fn(&str) -> bool) -> Vec<(String, Word)> {
+/// The variables that a command sets by its words: `set -- x`, `read x <<< y`, `printf -v x y`.
+pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
     let words = command.words.as_slice();
-    let Some(name) = command.program_name() else { return Vec::new() };
+    let Some(name) = command.program_name().filter(|name| names::meaning(name).binds) else {
+        return Vec::new();
+    };
     let operands = words.get(1..).unwrap_or(&[]);
     let literal = |word: &Word| word.literal().map(str::to_owned);
     match name {
@@ -95,7 +97,6 @@ pub(crate) fn bound(command: &Command, functions: &dyn Fn(&str) -> bool) -> Vec<
             }
             _ => Vec::new(),
         },
-        name if functions(name) => positional(operands),
         _ => Vec::new(),
     }
 }

@@ -13,6 +13,8 @@ mod checks;
 mod foreign;
 mod known;
 mod loose;
+mod names;
+mod pieces;
 mod programs;
 mod read;
 mod script;
@@ -23,6 +25,7 @@ mod wrap;
 
 pub use characters::visible;
 pub use known::prints;
+pub use pieces::Pieces;
 pub use programs::normal_words;
 pub use read::read;
 pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};

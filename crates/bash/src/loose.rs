@@ -47,7 +47,7 @@ fn take(text: &str, begin: &mut Option<usize>, end: usize, command: &mut Vec<Wor
     match words::words(raw, 0, raw.len(), &plain_names(raw)) {
         // A brace or a keyword in front of a command is no part of it.
         Ok(words) => command.extend(words.into_iter().filter(|word| !command_begins(word))),
-        Err(_) => command.push(Word { pieces: vec![Piece::Substitution(None)] }),
+        Err(_) => command.push(Word::of(Piece::Substitution(None))),
     }
 }
 

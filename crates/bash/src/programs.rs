@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use lathe_protocol::Effects;
 
-use crate::awk;
 use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
+use crate::{awk, names};
 
 /// What a program does by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Nature {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Entry {
     nature: Option<Nature>,
     safe: bool,
@@ -55,11 +55,18 @@ struct Entry {
     glued: &'static str,
     fine: Vec<&'static str>,
     global: Vec<&'static str>,
-    /// Whether there are entries for its subcommands.
-    subs: bool,
+    /// Entries for its subcommands, by the words that follow.
+    subs: HashMap<&'static str, Sub>,
 }
 
-type Table = HashMap<&'static str, std::sync::Arc<Entry>>;
+/// A subcommand: its own entry, and those of its subcommands.
+#[derive(Debug, Clone, Default)]
+struct Sub {
+    entry: Option<std::sync::Arc<Entry>>,
+    next: HashMap<&'static str, std::sync::Arc<Entry>>,
+}
+
+type Table = HashMap<&'static str, Entry>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| parse(include_str!("../data/programs.txt")).0);
 
@@ -103,21 +110,43 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
             _ => wrong.push(line),
         }
     }
-    let mut table = Table::new();
-    let parents: Vec<&str> = entries
-        .iter()
-        .flat_map(|(names, _)| names)
-        .filter_map(|name| name.split_once(' ').map(|(program, _)| program))
-        .collect();
-    for (names, mut entry) in entries {
-        entry.subs = names.iter().any(|name| parents.contains(name));
+    let (mut table, mut subs) = (Table::new(), HashMap::<&str, HashMap<&str, Sub>>::new());
+    let mut programs = Vec::new();
+    for (names, entry) in entries {
         let entry = std::sync::Arc::new(entry);
         for name in names {
-            if table.insert(name, entry.clone()).is_some() {
+            let words: Vec<&'static str> = name.split(' ').collect();
+            let taken = match words.as_slice() {
+                [program, sub] => subs
+                    .entry(program)
+                    .or_default()
+                    .entry(sub)
+                    .or_default()
+                    .entry
+                    .replace(entry.clone())
+                    .is_some(),
+                [program, sub, next] => {
+                    let sub = subs.entry(program).or_default().entry(sub).or_default();
+                    sub.next.insert(next, entry.clone()).is_some()
+                }
+                _ => {
+                    programs.push((name, entry.clone()));
+                    false
+                }
+            };
+            if taken {
                 wrong.push(name);
             }
         }
     }
+    for (name, entry) in programs {
+        let mut entry = Entry::clone(&entry);
+        entry.subs = subs.remove(name).unwrap_or_default();
+        if table.insert(name, entry).is_some() {
+            wrong.push(name);
+        }
+    }
+    wrong.extend(subs.into_keys());
     (table, wrong)
 }
 
@@ -177,8 +206,8 @@ fn look_up(words: &[Word]) -> (Option<&'static Entry>, Option<&'static Entry>, u
     let Some(program) = words.first().and_then(Word::literal).map(base_name) else {
         return (None, None, 1);
     };
-    let entry: Option<&'static Entry> = TABLE.get(program).map(|entry| &**entry);
-    let Some(main) = entry.filter(|entry| entry.subs) else {
+    let entry: Option<&'static Entry> = TABLE.get(program);
+    let Some(main) = entry.filter(|entry| !entry.subs.is_empty()) else {
         return (entry, None, 1);
     };
     let mut at = 1;
@@ -188,11 +217,12 @@ fn look_up(words: &[Word]) -> (Option<&'static Entry>, Option<&'static Entry>, u
     let Some(sub) = words.get(at).and_then(Word::literal) else {
         return (entry, None, at.min(words.len()));
     };
-    let next = words.get(at + 1).and_then(Word::literal).unwrap_or("");
-    if let Some(entry) = TABLE.get(format!("{program} {sub} {next}").as_str()) {
-        return (Some(main), Some(entry), at + 2);
+    let Some(sub) = main.subs.get(sub) else { return (Some(main), None, at + 1) };
+    let next = words.get(at + 1).and_then(Word::literal).and_then(|next| sub.next.get(next));
+    match next {
+        Some(entry) => (Some(main), Some(entry), at + 2),
+        None => (Some(main), sub.entry.as_deref(), at + 1),
     }
-    (Some(main), TABLE.get(format!("{program} {sub}").as_str()).map(|entry| &**entry), at + 1)
 }
 
 /// The words without the folder of the program and without options before a subcommand: what a denial is compared with.
@@ -202,7 +232,7 @@ pub fn normal_words(words: &[Word]) -> Vec<String> {
     if let Some(program) = normal.first_mut() {
         *program = base_name(program).to_owned();
     }
-    if main.is_some_and(|main| main.subs) && end >= 2 && end <= normal.len() {
+    if main.is_some_and(|main| !main.subs.is_empty()) && end >= 2 && end <= normal.len() {
         let begin = (1..end).find(|index| {
             words.get(*index).and_then(Word::literal).is_some_and(|word| !word.starts_with(['-', '+']))
                 && !words.get(index - 1).and_then(Word::literal).is_some_and(|before| {
@@ -221,7 +251,7 @@ fn nature_of(main: Option<&Entry>, sub: Option<&Entry>) -> Nature {
     sub.or(main).and_then(|entry| entry.nature).unwrap_or(Nature::Run)
 }
 
-const STATE: [&str; 38] = [
+pub(crate) const STATE: [&str; 38] = [
     "cd",
     "pushd",
     "popd",
@@ -296,12 +326,12 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
         floors.push(Floor::at(FloorRule::Program, format!("{name} is a path, not a name"), 0));
     }
     let (main, sub, end) = look_up(&command.words);
-    if STATE.contains(&name) {
+    if names::meaning(name).state {
         floors.push(Floor::at(FloorRule::State, format!("{name} changes the state of the shell"), 0));
         effects.environment.push(name.to_owned());
     }
     options(command, (main, sub, end), floors, effects);
-    let entry = if main.is_some_and(|main| main.subs) { sub } else { main };
+    let entry = if main.is_some_and(|main| !main.subs.is_empty()) { sub } else { main };
     let operands = command
         .words
         .iter()
@@ -425,15 +455,13 @@ fn passed_on(text: &str) -> bool {
 
 /// Whether program, subcommand and its own subcommand were found.
 fn is_three(words: &[Word], end: usize) -> bool {
-    let name: Option<Vec<&str>> = [words.first(), words.get(end - 2), words.get(end - 1)]
-        .into_iter()
-        .map(|word| word.and_then(Word::literal))
-        .collect();
-    name.is_some_and(|name| TABLE.contains_key(name.join(" ").as_str()))
+    let literal = |index: usize| words.get(index).and_then(Word::literal);
+    let sub = literal(0).map(base_name).and_then(|name| TABLE.get(name)?.subs.get(literal(end - 2)?));
+    sub.is_some_and(|sub| literal(end - 1).is_some_and(|next| sub.next.contains_key(next)))
 }
 
 fn dynamic(word: &Word, index: usize, safe: bool, ended: bool) -> Option<Floor> {
-    for piece in &word.pieces {
+    for piece in word.pieces.iter() {
         let why = match piece {
             Piece::Operator { name, .. } => format!("${{{name}…}} is more than a plain variable"),
             Piece::Arithmetic { constant: false } => "arithmetic on variables can run commands".to_owned(),
@@ -463,7 +491,8 @@ mod tests {
     fn every_line_of_the_table_is_read() {
         let (table, wrong) = parse(include_str!("../data/programs.txt"));
         assert_eq!(wrong, Vec::<&str>::new());
-        assert!(table.len() > 250, "{}", table.len());
+        let subs: usize = table.values().map(|entry| entry.subs.len()).sum();
+        assert!(table.len() + subs > 250, "{} {subs}", table.len());
     }
 
     fn asks(line: &str) -> bool {

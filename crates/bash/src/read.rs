@@ -20,18 +20,23 @@ const AGAIN_AT_LEAST: usize = 256 * 1024;
 /// Reads a text as bash would.
 pub fn read(text: &str) -> Script {
     let mut reader = Reader {
-        script: Script { floors: characters::odd(text), ..Script::default() },
+        script: Script {
+            floors: characters::odd(text),
+            // Growing moves all of them.
+            commands: Vec::with_capacity(text.len() / 20),
+            ..Script::default()
+        },
         queue: Vec::new(),
         budget: AGAIN_AT_LEAST + AGAIN * text.len(),
         pipes: 0,
         functions: HashMap::new(),
+        receivers: Vec::new(),
     };
     if text.contains('\0') {
         reader.floor(FloorRule::Character, "the text holds a NUL");
         return reader.script;
     }
     reader.queue.push(Job { text: text.to_owned(), around: Around::default(), lines: true });
-    let mut piped = 0;
     loop {
         while let Some(job) = reader.queue.pop() {
             if job.text.len() + 1 > reader.budget {
@@ -43,7 +48,7 @@ pub fn read(text: &str) -> Script {
             reader.job(&job);
         }
         // What a pipe carries is known only when both of its ends are.
-        if !reader.feed_pipes(&mut piped) {
+        if !reader.feed_pipes() {
             break;
         }
     }
@@ -76,6 +81,9 @@ pub(crate) struct Reader {
     pub(crate) pipes: usize,
     /// The functions that are defined, and what they call: how often, and whether in a pipe or the background.
     pub(crate) functions: HashMap<std::rc::Rc<str>, HashMap<String, (usize, bool)>>,
+    /// Commands to which what a pipe brings can become a command. Noted when they are met: going through all of them again
+    /// costs as much as reading them.
+    receivers: Vec<(usize, Stage)>,
 }
 
 /// One text on its way.
@@ -169,6 +177,12 @@ impl Reader {
             }
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
+            if let Some(stage) = stage.filter(|stage| stage.index > 0 && wrap::receives(&command)) {
+                self.receivers.push((index, stage));
+            }
+            for (name, value) in known::bound(&command) {
+                self.assign(&name, Some(value));
+            }
             self.script.commands.push(command);
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
                 match inner {
@@ -207,14 +221,8 @@ impl Reader {
     }
 
     /// Literal text that `echo` or `printf` sends into a shell or into `xargs`. Says whether there was any.
-    fn feed_pipes(&mut self, from: &mut usize) -> bool {
-        let begin = std::mem::replace(from, self.script.commands.len());
-        let receives = |(index, command): (usize, &Command)| {
-            let stage = command.stage.filter(|stage| stage.index > 0)?;
-            wrap::receives(command).then_some((index, stage))
-        };
-        let receivers: Vec<(usize, Stage)> =
-            self.script.commands.iter().enumerate().skip(begin).filter_map(receives).collect();
+    fn feed_pipes(&mut self) -> bool {
+        let receivers = std::mem::take(&mut self.receivers);
         if receivers.is_empty() {
             return false;
         }
@@ -246,12 +254,15 @@ impl Reader {
     }
 
     fn finish(mut self) -> Script {
-        let is_function = |name: &str| self.functions.contains_key(name);
-        let sets = |command: &Command| known::bound(command, &is_function);
-        // Most texts set nothing, and looking costs.
-        let bound: Vec<(String, Word)> = self.script.commands.iter().flat_map(sets).collect();
-        for (name, value) in bound {
-            self.assign(&name, Some(value));
+        if !self.functions.is_empty() {
+            let called =
+                |command: &&Command| command.program().is_some_and(|name| self.functions.contains_key(name));
+            let words =
+                self.script.commands.iter().filter(called).filter_map(|command| command.words.get(1..));
+            let bound: Vec<(String, Word)> = words.flat_map(known::positional).collect();
+            for (name, value) in bound {
+                self.assign(&name, Some(value));
+            }
         }
         self.script.bombs = self.bombs();
         self.script
@@ -511,7 +522,7 @@ impl<'t> Walk<'t, '_> {
             Ok(words) => into.extend(words),
             Err(why) => {
                 self.differs(why);
-                into.push(Word { pieces: vec![Piece::Substitution(None)] });
+                into.push(Word::of(Piece::Substitution(None)));
             }
         }
     }
@@ -550,7 +561,7 @@ impl<'t> Walk<'t, '_> {
 
     /// What is allowed in a word that is only data: anything but operators that can run something by themselves.
     pub(crate) fn data(&mut self, word: &Word) {
-        for piece in &word.pieces {
+        for piece in word.pieces.iter() {
             match piece {
                 Piece::Operator { name, .. } => {
                     self.reader

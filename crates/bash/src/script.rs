@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use lathe_protocol::Effects;
 
+use crate::pieces::Pieces;
+
 /// Everything that can run when bash is given a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
@@ -86,7 +88,7 @@ pub enum RedirectKind {
 /// One word as bash will see it: text whose quotes are gone, and parts only known when it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
-    pub pieces: Vec<Piece>,
+    pub pieces: Pieces,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,12 +121,17 @@ pub enum Piece {
 
 impl Word {
     pub fn text(text: impl Into<String>) -> Self {
-        Self { pieces: vec![Piece::Text(text.into())] }
+        Self::of(Piece::Text(text.into()))
+    }
+
+    /// A word of one piece.
+    pub(crate) fn of(piece: Piece) -> Self {
+        Self { pieces: piece.into() }
     }
 
     /// The text, if it is known before it runs.
     pub fn literal(&self) -> Option<&str> {
-        match self.pieces.as_slice() {
+        match &*self.pieces {
             [] => Some(""),
             [Piece::Text(text)] => Some(text),
             _ => None,
@@ -149,7 +156,7 @@ impl Word {
     /// For people and rules: the text, with what is not known in its usual spelling.
     pub fn show(&self) -> String {
         let mut out = String::new();
-        for piece in &self.pieces {
+        for piece in self.pieces.iter() {
             match piece {
                 Piece::Text(text) => out.push_str(text),
                 Piece::Variable { name, .. } => out.push_str(&format!("${name}")),

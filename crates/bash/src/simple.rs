@@ -255,7 +255,7 @@ impl<'t> Walk<'t, '_> {
             let spans = body.map(|body| self.spans(body, around)).unwrap_or_default();
             words::body(self.text, from, to, &spans).unwrap_or_else(|why| {
                 self.differs(why);
-                Word { pieces: vec![Piece::Substitution(None)] }
+                Word::of(Piece::Substitution(None))
             })
         };
         parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
@@ -357,7 +357,7 @@ impl<'t> Walk<'t, '_> {
         }
         if !self.children(node).iter().any(|child| kind(*child) == "in") {
             let all = Piece::Variable { name: "@".to_owned(), quoted: true };
-            self.reader.assign(name, Some(Word { pieces: vec![all] }));
+            self.reader.assign(name, Some(Word::of(all)));
         }
         // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
         let plain =
@@ -418,7 +418,7 @@ impl<'t> Walk<'t, '_> {
                 _ if ["[[", "]]"].contains(&part) => words.push(Word::text(part)),
                 Ok(found) => words.extend(found),
                 Err(_) if double && ["&&", "||", "<", ">", "(", ")"].contains(&part) => {}
-                Err(_) => words.push(Word { pieces: vec![Piece::Substitution(None)] }),
+                Err(_) => words.push(Word::of(Piece::Substitution(None))),
             }
         }
         let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };
@@ -481,7 +481,7 @@ fn doubt(redirect: &Redirect) -> Option<String> {
         (RedirectKind::Read, Some(path)) => Some(format!("{path} is a connection")),
         (RedirectKind::Write, Some(path)) => Some(format!("it writes {path}")),
         // `< <(…)`: what is read is what a command prints, and that command is in the list.
-        (RedirectKind::Read, None) if matches!(redirect.word.pieces.as_slice(), [Piece::Process]) => None,
+        (RedirectKind::Read, None) if matches!(&*redirect.word.pieces, [Piece::Process]) => None,
         (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
         (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
     }

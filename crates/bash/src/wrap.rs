@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, RedirectKind, Word};
-use crate::{foreign, known};
+use crate::{foreign, known, names};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -53,17 +53,26 @@ fn parse(text: &'static str) -> HashMap<&'static str, Entry> {
         .collect()
 }
 
-const SHELLS: [&str; 14] = [
+pub(crate) const SHELLS: [&str; 14] = [
     "bash", "sh", "zsh", "dash", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash",
     "hush",
 ];
+
+/// Names that are looked at here, beside shells.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.keys().copied().chain(["find", "fd", "fdfind", "source", ".", "alias"])
+}
 
 /// What runs behind the command, if it is a wrapper.
 pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
     let name = command.program_name()?;
     let words = command.words.as_slice();
-    if SHELLS.contains(&name) {
+    let meaning = names::meaning(name);
+    if meaning.shell {
         return Some(shell(name, command));
+    }
+    if !meaning.wraps && !meaning.foreign {
+        return None;
     }
     let found = match name {
         "find" | "fd" | "fdfind" => return find(name, words),
@@ -235,6 +244,9 @@ fn shell(name: &str, command: &Command) -> Wrapped {
 /// Whether the command is a shell that reads its commands from the standard input.
 pub(crate) fn reads_commands(command: &Command) -> bool {
     let Some(name) = command.program_name() else { return false };
+    if !names::meaning(name).shell && name != "source" && name != "." {
+        return false;
+    }
     let mut operands = command.words.iter().skip(1).filter_map(Word::literal);
     match name {
         "source" | "." => operands.any(|word| word == "/dev/stdin"),

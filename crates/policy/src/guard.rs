@@ -28,7 +28,7 @@ pub(crate) fn script(script: &Script) -> Option<Decision> {
 /// `$0 | $0 &`, in the text that a shell is given.
 fn runs_itself(script: &Script) -> bool {
     let own = |command: &&Command| {
-        matches!(command.words.first().map(|word| word.pieces.as_slice()),
+        matches!(command.words.first().map(|word| &*word.pieces),
             Some([Piece::Variable { name, .. }]) if name == "0")
     };
     script.commands.iter().filter(own).count() >= 2

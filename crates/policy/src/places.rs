@@ -91,7 +91,7 @@ impl Values<'_> {
 
     fn alternatives(&self, word: &Word, depth: usize) -> Vec<(String, bool)> {
         let mut all = vec![(String::new(), false)];
-        for piece in &word.pieces {
+        for piece in word.pieces.iter() {
             let (texts, split) = self.piece(piece, depth);
             let mut next = Vec::new();
             for (begin, was_split) in &all {

@@ -1,0 +1,62 @@
+//! What a name means to us, by one look: most names mean nothing, and asking every table in turn costs more than reading.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::LazyLock;
+
+use crate::{foreign, programs, wrap};
+
+/// The tables a name is in.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Meaning {
+    pub(crate) shell: bool,
+    /// It runs another command.
+    pub(crate) wraps: bool,
+    /// It changes the state of the shell.
+    pub(crate) state: bool,
+    /// It may hold a program of another language.
+    pub(crate) foreign: bool,
+    /// It sets variables by its words.
+    pub(crate) binds: bool,
+}
+
+static NAMES: LazyLock<HashMap<&'static str, Meaning, BuildHasherDefault<Short>>> = LazyLock::new(|| {
+    let mut names: HashMap<&'static str, Meaning, _> = HashMap::default();
+    let mut add = |name: &'static str, set: fn(&mut Meaning)| set(names.entry(name).or_default());
+    wrap::SHELLS.into_iter().for_each(|name| add(name, |meaning| meaning.shell = true));
+    wrap::names().for_each(|name| add(name, |meaning| meaning.wraps = true));
+    programs::STATE.into_iter().for_each(|name| add(name, |meaning| meaning.state = true));
+    foreign::names().for_each(|name| add(name, |meaning| meaning.foreign = true));
+    let binding = ["set", "read", "mapfile", "readarray", "printf"];
+    binding.into_iter().for_each(|name| add(name, |meaning| meaning.binds = true));
+    names
+});
+
+/// What a name means. A version at its end makes no other interpreter of it.
+pub(crate) fn meaning(name: &str) -> Meaning {
+    let found = NAMES.get(name).copied();
+    let bare = || {
+        let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        NAMES.get(bare).filter(|meaning| meaning.foreign && bare.len() < name.len()).copied()
+    };
+    found
+        .or_else(|| if name.ends_with(|c: char| c.is_ascii_digit()) { bare() } else { None })
+        .unwrap_or_default()
+}
+
+/// Names are short, ours are known, and nobody gains by making them collide.
+#[derive(Default)]
+struct Short(u64);
+
+impl Hasher for Short {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes.iter().take(16) {
+            self.0 = (self.0.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        self.0 ^= bytes.len() as u64;
+    }
+}
