@@ -11,6 +11,7 @@ fuzz_target!(|line: &str| {
         root: "/w".into(),
         user_home: Some("/home/me".into()),
         here: Some("/w".into()),
+        git_runs: None,
         headless: false,
     };
     let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line);

@@ -30,7 +30,7 @@ impl Host {
         Ok(match rules {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
-                gate: Gate { here: None, user_home: None, ..gate },
+                gate: Gate { here: None, user_home: None, git_runs: None, ..gate },
                 rules: with_file(Rulebook::empty(), file)?,
             },
             None => PolicyCheck { gate, rules: self.rulebook(&root)? },

@@ -357,6 +357,7 @@ impl Host {
             root: root.to_owned(),
             user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
             here: Some(root.to_owned()),
+            git_runs: lathe_tools::git_runs(root),
             headless: true,
         }
     }
@@ -528,10 +529,10 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),
         ("GIT_TERMINAL_PROMPT", "0"),
+        // A status must not write the index, which would run a hook.
+        ("GIT_OPTIONAL_LOCKS", "0"),
         ("GIT_EDITOR", "true"),
         ("TERM", "dumb"),
-        // A reading command writes no index, so it runs no hook for that.
-        ("GIT_OPTIONAL_LOCKS", "0"),
     ] {
         env.retain(|(known, _)| known != name);
         env.push((name.into(), value.into()));
@@ -540,7 +541,27 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
         *value = absolute_path(value);
     }
+    harden_git(&mut env);
     env
+}
+
+/// Settings that go before those of a repository: nothing that it names is run by what only reads, and a folder that looks
+/// like a repository is none. A driver or a filter cannot be switched off like this; the gate asks about those.
+fn harden_git(env: &mut Vec<(OsString, OsString)>) {
+    let count = |env: &[(OsString, OsString)]| {
+        let found = env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT")?;
+        found.1.to_str()?.parse::<usize>().ok()
+    };
+    let mut at = count(env).unwrap_or(0);
+    for (key, value) in
+        [("core.fsmonitor", "false"), ("core.pager", "cat"), ("safe.bareRepository", "explicit")]
+    {
+        env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+        env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
+        at += 1;
+    }
+    env.retain(|(name, _)| name != "GIT_CONFIG_COUNT");
+    env.push(("GIT_CONFIG_COUNT".into(), at.to_string().into()));
 }
 
 pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {

@@ -18,6 +18,8 @@ pub struct Gate {
     pub user_home: Option<PathBuf>,
     /// The folder a line runs in. Where nobody knows it, a relative name means no place in particular.
     pub here: Option<PathBuf>,
+    /// The setting of the repository's own configuration that makes git run a program when it only reads.
+    pub git_runs: Option<String>,
     /// Whether nobody can be asked.
     pub headless: bool,
 }
@@ -134,7 +136,14 @@ mod tests {
     use super::*;
 
     fn gate() -> Gate {
-        Gate { home: "/h/.lathe".into(), root: "/w".into(), user_home: None, here: None, headless: true }
+        Gate {
+            home: "/h/.lathe".into(),
+            root: "/w".into(),
+            user_home: None,
+            here: None,
+            git_runs: None,
+            headless: true,
+        }
     }
 
     #[test]

@@ -62,6 +62,13 @@ impl Rulebook {
             let decision = denied
                 .or_else(|| self.denied_as_spelled(command, &values, setting))
                 .unwrap_or_else(|| self.command(command, setting));
+            let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
+                Some(asks) => (asks, true),
+                None => (decision, false),
+            };
+            if git {
+                narrow = None;
+            }
             take(&decision);
             if decision.verdict == Verdict::Ask && command.behind.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
@@ -223,6 +230,42 @@ fn called(command: &Command) -> Command {
         |rule: FloorRule| matches!(rule, FloorRule::Option | FloorRule::Dynamic | FloorRule::Glob);
     command.floors.retain(|floor| !about_words(floor.rule));
     command
+}
+
+/// Subcommands of git that read nothing a driver or a filter could change.
+const GIT_PLAIN: [&str; 18] = [
+    "rev-parse",
+    "rev-list",
+    "branch",
+    "remote",
+    "config",
+    "version",
+    "for-each-ref",
+    "show-ref",
+    "merge-base",
+    "name-rev",
+    "count-objects",
+    "ls-tree",
+    "check-ignore",
+    "worktree",
+    "reflog",
+    "tag",
+    "shortlog",
+    "--version",
+];
+
+/// A repository whose own configuration makes git run a program: even what only reads is asked about.
+fn git_asks(gate: &Gate, command: &Command, decided: &Decision) -> Option<Decision> {
+    let setting = gate.git_runs.as_ref()?;
+    if decided.verdict != Verdict::Allow || command.program_name() != Some("git") {
+        return None;
+    }
+    let normal = lathe_bash::normal_words(&command.words);
+    if normal.get(1).is_some_and(|sub| GIT_PLAIN.contains(&sub.as_str())) {
+        return None;
+    }
+    let why = format!("the repository's own configuration makes git run a program ({setting})");
+    Some(decision(Verdict::Ask, FloorRule::Option.as_str(), &why))
 }
 
 fn by_floor(floor: &Floor) -> Decision {

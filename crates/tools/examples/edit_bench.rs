@@ -47,6 +47,7 @@ async fn main() -> Result<(), Failure> {
         root: "/".into(),
         user_home: None,
         here: None,
+        git_runs: None,
         headless: true,
     };
     let mut text: String =

@@ -14,6 +14,7 @@ mod graph;
 mod guide;
 mod hostile;
 mod hostile_table;
+mod hostile_git;
 mod house;
 mod keys;
 mod kills;

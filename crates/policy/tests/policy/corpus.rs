@@ -5,7 +5,14 @@ use lathe_protocol::{Actor, Mode, Verdict};
 use serde_json::Value;
 
 pub(crate) fn gate() -> Gate {
-    Gate { home: "/h/.lathe".into(), root: "/w".into(), user_home: None, here: None, headless: false }
+    Gate {
+        home: "/h/.lathe".into(),
+        root: "/w".into(),
+        user_home: None,
+        here: None,
+        git_runs: None,
+        headless: false,
+    }
 }
 
 pub(crate) fn rules() -> Rulebook {

@@ -10,6 +10,7 @@ fn gate() -> Gate {
         root: "/srv/work/repo".into(),
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/repo".into()),
+        git_runs: None,
         headless: false,
     }
 }

@@ -140,8 +140,14 @@ fn each_mode_has_the_last_word_on_a_question() {
         ("sort -o x y", Mode::Plan, false, Verdict::Deny),
         ("git config --get user.name", Mode::Plan, false, Verdict::Deny),
     ] {
-        let gate =
-            Gate { home: "/h/.lathe".into(), root: "/w".into(), user_home: None, here: None, headless };
+        let gate = Gate {
+            home: "/h/.lathe".into(),
+            root: "/w".into(),
+            user_home: None,
+            here: None,
+            git_runs: None,
+            headless,
+        };
         assert_eq!(
             gate.decide_line(&book, Actor::Model, mode, line).decision.verdict,
             verdict,

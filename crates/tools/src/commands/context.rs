@@ -43,7 +43,8 @@ impl Judge {
     /// A call: a shell line by its commands, anything else by its effects.
     /// The same judge for a shell that is in another folder now.
     pub fn at(self, folder: std::path::PathBuf) -> Self {
-        Self { gate: Gate { here: Some(folder), ..self.gate }, ..self }
+        let git_runs = crate::git_runs::git_runs(&folder);
+        Self { gate: Gate { here: Some(folder), git_runs, ..self.gate }, ..self }
     }
 
     pub fn call(&self, prepared: &Prepared) -> Judged {

@@ -143,7 +143,14 @@ impl Bench {
             live: Arc::default(),
             mode: Mode::FullAuto,
             ledger: Arc::default(),
-            gate: Gate { home, root: "/".into(), user_home: None, here: None, headless: true },
+            gate: Gate {
+                home,
+                root: "/".into(),
+                user_home: None,
+                here: None,
+                git_runs: None,
+                headless: true,
+            },
             _folder: folder,
         }
     }

@@ -292,6 +292,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             root: "/".into(),
             user_home: None,
             here: None,
+            git_runs: None,
             headless: true,
         };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);

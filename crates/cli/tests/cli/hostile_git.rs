@@ -1,0 +1,100 @@
+//! Issue 7, build point 2: what a repository's own configuration names is run by no line of git that was allowed without a
+//! person, whatever the toolset.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
+use serde_json::{Value, json};
+
+use crate::{bodies, lathe};
+
+/// Settings that make git run a program, each with what makes it do so; `%` is the program.
+const TRICKS: [(&str, &str, &str); 7] = [
+    ("core.fsmonitor", "%", ""),
+    ("diff.external", "%", ""),
+    ("diff.x.textconv", "%", "* diff=x\n"),
+    ("diff.x.command", "%", "* diff=x\n"),
+    ("filter.x.clean", "%", "* filter=x\n"),
+    ("filter.x.process", "%", "* filter=x\n"),
+    ("core.hooksPath", "hooks", ""),
+];
+
+const LINES: [&str; 9] = [
+    "git status",
+    "git status --short | head -5",
+    "git diff",
+    "git diff HEAD~1",
+    "git log -p -1",
+    "git show HEAD",
+    "git blame a.txt",
+    "git stash show -p",
+    "git ls-files -m",
+];
+
+/// Writes the index whatever it is told, and so runs a hook: asked about.
+const WRITES: &str = "git describe --always --dirty";
+
+/// A repository with a trick in it. Whoever falls for it leaves the file `fell`.
+fn hostile(setting: &str, value: &str, attributes: &str) -> TempRepo {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    repo.write("a.txt", "two\n");
+    repo.commit("second");
+    repo.write("a.txt", "stashed\n");
+    repo.git(&["stash", "-q"]);
+    let program = format!("#!/bin/sh\necho fell >> '{}'\ncat 2>/dev/null\n", repo.join("fell").display());
+    for name in ["evil.sh", "hooks/post-index-change", "hooks/post-checkout"] {
+        repo.write(name, &program);
+        std::fs::set_permissions(repo.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    repo.write(".gitattributes", attributes);
+    repo.write("a.txt", "changed\n");
+    repo.git(&["config", setting, &value.replace('%', &repo.join("evil.sh").display().to_string())]);
+    let _ = std::fs::remove_file(repo.join("fell"));
+    repo
+}
+
+#[test]
+fn nothing_that_a_repository_names_is_run_by_an_allowed_line_of_git() {
+    for (setting, value, attributes) in TRICKS {
+        // The trick works where nobody is careful, or the test would show nothing.
+        let repo = hostile(setting, value, attributes);
+        for words in [["status", "-s"], ["diff", "HEAD"]] {
+            let _ = std::process::Command::new("git").args(words).current_dir(repo.path()).output().unwrap();
+        }
+        assert!(repo.exists("fell"), "{setting} does nothing");
+
+        for (toolset, tool) in
+            [("lathe", "bash"), ("trae", "bash"), ("gemini", "run_shell_command"), ("bash", "Bash")]
+        {
+            let repo = hostile(setting, value, attributes);
+            let mut answer = call("c0", tool, json!({ "command": LINES[0] }));
+            for (at, line) in LINES.iter().enumerate().skip(1) {
+                answer = answer.call(&format!("c{at}"), tool, json!({ "command": line }));
+            }
+            answer = answer.call("writes", tool, json!({ "command": WRITES }));
+            let model = FakeModel::serving(Script::new().answer(answer).answer(done("ok")));
+            let words = ["run", "go", "--mode", "default", "--toolset", toolset, "--output", "stream-json"];
+            let events = lathe().in_dir(repo.path()).args(words).with_model(&model).run().events();
+            assert!(!repo.exists("fell"), "{setting} by {toolset}");
+            let decided = bodies(&events, "call_decided");
+            let verdict = |decided: &Value| decided["decision"]["verdict"].as_str().unwrap().to_owned();
+            let allowed = decided.iter().filter(|decided| verdict(decided) == "allow").count();
+            // What the environment switches off is no reason to ask.
+            let harmless = setting.starts_with("core.");
+            assert!((allowed >= LINES.len()) == harmless, "{setting} by {toolset}: {decided:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_looks_like_a_repository_is_none() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    repo.git(&["init", "-q", "--bare", "sub"]);
+    repo.write("evil.sh", format!("#!/bin/sh\necho fell >> '{}'\n", repo.join("fell").display()));
+    std::fs::set_permissions(repo.join("evil.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let evil = repo.join("evil.sh").display().to_string();
+    repo.git(&["-C", "sub", "config", "core.fsmonitor", &evil]);
+    repo.git(&["-C", "sub", "config", "core.worktree", "/"]);
+    let ran = lathe().in_dir(repo.path()).args(["shell", "-c", "cd sub && git status"]).run();
+    assert!(ran.code != 0 && !repo.exists("fell"), "{}{}", ran.stdout, ran.stderr);
+}
