@@ -1,9 +1,13 @@
 //! Any text as a shell line: no panic, no hang, and no leave for what is no text to bash.
 #![no_main]
 
+use std::sync::LazyLock;
+
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 use libfuzzer_sys::fuzz_target;
+
+static RULES: LazyLock<Rulebook> = LazyLock::new(Rulebook::builtin);
 
 fuzz_target!(|line: &str| {
     let gate = Gate {
@@ -14,7 +18,7 @@ fuzz_target!(|line: &str| {
         git_runs: None,
         headless: false,
     };
-    let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line);
+    let decided = gate.decide_line(&RULES, Actor::Model, Mode::Default, line);
     let hidden = line.chars().any(|c| c.is_control() && c != '\n' && c != '\t');
     assert!(!hidden || decided.decision.verdict > Verdict::Allow);
 });

@@ -97,6 +97,8 @@ pub struct Actor {
     prepared: HashMap<CallId, (Arc<Prepared>, Judged)>,
     /// Calls that are looked at before a person is asked about them.
     previewing: HashSet<CallId>,
+    /// What a person changed in calls that have not ended.
+    edited: HashMap<CallId, String>,
     open: BTreeMap<Seq, Open>,
     running: Running,
     snapshot: Seq,
@@ -188,6 +190,7 @@ impl Actor {
             calls: Vec::new(),
             prepared: HashMap::new(),
             previewing: HashSet::new(),
+            edited: HashMap::new(),
             open: BTreeMap::new(),
             running: Running::default(),
             setup,
@@ -266,6 +269,7 @@ impl Actor {
             Inbox::Answered { step, result, took_ms } => self.answered(step, result, took_ms),
             Inbox::Finished { call, result } => {
                 self.running.end(&call);
+                let result = self.with_edit(&call, result);
                 self.expire(Some(&call), "the call has ended")?;
                 self.append(self.at_call(call), *result)
             }
@@ -375,9 +379,9 @@ impl Actor {
                     refused("the question was answered already, or is no longer asked")
                 }
             }
-            CommandBody::Approve { call, question, answer, reason } => {
-                let given =
-                    Answered { call, question: *question, answer: *answer, reason: reason.as_deref() };
+            CommandBody::Approve { call, question, answer, reason, edited } => {
+                let (reason, edited) = (reason.as_deref(), edited.as_ref());
+                let given = Answered { call, question: *question, answer: *answer, reason, edited };
                 self.approve(command, &given)
             }
         }

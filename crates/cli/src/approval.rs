@@ -1,6 +1,10 @@
 //! The question whether something may be done, on a terminal.
 
-use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
+use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw};
+use serde_json::Value;
 
 use crate::question::Lines;
 use crate::term;
@@ -14,23 +18,86 @@ const SHOWN: usize = 60;
 pub(crate) struct Said {
     pub(crate) answer: ApprovalAnswer,
     pub(crate) reason: Option<String>,
+    /// What the person made of the arguments.
+    pub(crate) edited: Option<Raw>,
 }
 
-/// Shows what would be done and asks until the answer is understood. The end of the input is a no.
-pub(crate) async fn ask(asked: &ApprovalAsked, lines: &mut Lines) -> Said {
+/// Shows what would be done and asks until the answer is understood. The end of the input is a no. Arguments that are given
+/// may be changed.
+pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &mut Lines) -> Said {
     let language = Language::find();
     let hint = if asked.remember.is_empty() { Say::AskOnce } else { Say::AskApproval };
     // What was typed before the question was seen is no answer to it.
     lines.forget();
     term::out(&format!("\n{}", shown(asked, language)));
     loop {
-        term::out(&format!("{}: ", hint.text(language)));
+        let more =
+            if arguments.is_some() { format!(", {}", Say::AskEdit.text(language)) } else { String::new() };
+        term::out(&format!("{}{more}: ", hint.text(language)));
         let Some(line) = lines.next().await else {
-            return Said { answer: ApprovalAnswer::No, reason: Some("nobody is there any more".to_owned()) };
+            let reason = Some("nobody is there any more".to_owned());
+            return Said { answer: ApprovalAnswer::No, reason, edited: None };
         };
+        if let (Some(arguments), "e" | "edit") = (arguments, line.trim()) {
+            match edit(arguments, lines, language).await {
+                Ok(edited) => {
+                    return Said { answer: ApprovalAnswer::Once, reason: None, edited: Some(edited) };
+                }
+                Err(reason) => term::out(&format!("{}\n", term::clean(&reason))),
+            }
+            continue;
+        }
         if let Some(said) = understood(line.trim(), !asked.remember.is_empty()) {
             return said;
         }
+    }
+}
+
+/// Lets a person change the arguments: in the editor, or where none is set by typing a line.
+async fn edit(arguments: &Raw, lines: &mut Lines, language: Language) -> Result<Raw, String> {
+    let mut value: Value = serde_json::from_str(arguments.get()).map_err(|error| error.to_string())?;
+    let editor =
+        ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|set| !set.is_empty()));
+    let one = value.get("command").and_then(Value::as_str).map(str::to_owned);
+    let text = match (editor, &one) {
+        (Some(editor), Some(command)) => edited_text(&editor, command, "sh")?,
+        (Some(editor), None) => {
+            let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
+            edited_text(&editor, &text, "json")?
+        }
+        (None, _) => {
+            term::out(&format!("{}: ", Say::NewText.text(language)));
+            lines.next().await.ok_or("nothing was typed")?
+        }
+    };
+    let text = text.trim_end_matches('\n');
+    if text.trim().is_empty() {
+        return Err("nothing is left of it; `n` says no".to_owned());
+    }
+    match (one, value.as_object_mut()) {
+        (Some(_), Some(members)) => drop(members.insert("command".to_owned(), text.into())),
+        _ => value = serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))?,
+    }
+    Raw::from_serialize(&value).map_err(|error| error.to_string())
+}
+
+/// What the person's editor makes of a text.
+fn edited_text(editor: &str, text: &str, ending: &str) -> Result<String, String> {
+    let file = std::env::temp_dir().join(format!("lathe-proposal-{}.{ending}", std::process::id()));
+    let wrong = |error: std::io::Error| format!("{}: {error}", file.display());
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+    made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(wrong)?;
+    // The variable may hold options beside the program.
+    let ran = std::process::Command::new("/bin/sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(&file)
+        .status();
+    let text = std::fs::read_to_string(&file);
+    let _ = std::fs::remove_file(&file);
+    match ran {
+        Ok(status) if status.success() => text.map_err(wrong),
+        Ok(status) => Err(format!("the editor ended with {status}")),
+        Err(error) => Err(format!("the editor cannot be started: {error}")),
     }
 }
 
@@ -46,11 +113,12 @@ fn understood(line: &str, can_remember: bool) -> Option<Said> {
     let rest = rest.trim();
     match answer {
         ApprovalAnswer::No => {
-            Some(Said { answer, reason: Some(rest.to_owned()).filter(|reason| !reason.is_empty()) })
+            let reason = Some(rest.to_owned()).filter(|reason| !reason.is_empty());
+            Some(Said { answer, reason, edited: None })
         }
         // "yes, but ..." is not yet a yes.
         ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
-            rest.is_empty().then_some(Said { answer, reason: None })
+            rest.is_empty().then_some(Said { answer, reason: None, edited: None })
         }
     }
 }
@@ -116,7 +184,9 @@ mod tests {
 
     #[test]
     fn only_a_plain_word_is_leave() {
-        let said = |answer, reason: Option<&str>| Some(Said { answer, reason: reason.map(str::to_owned) });
+        let said = |answer, reason: Option<&str>| {
+            Some(Said { answer, reason: reason.map(str::to_owned), edited: None })
+        };
         for (line, can_remember, expected) in [
             ("y", false, said(ApprovalAnswer::Once, None)),
             ("Yes", true, said(ApprovalAnswer::Once, None)),

@@ -1,5 +1,6 @@
 //! A command given to a session, and what is shown until its run has ended.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use lathe_protocol::{
     Actor, ApprovalAsked, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question,
     ReceiptAnswer, Seq, SessionId, Update,
 };
+use lathe_protocol::{Arguments, Block, Proposal, Raw};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::approval;
@@ -111,6 +113,7 @@ pub(crate) async fn perform(
     };
     host.note(&session.id);
     let mut stops = Stops::listen();
+    let mut proposed = HashMap::new();
     loop {
         tokio::select! {
             update = updates.next() => {
@@ -124,9 +127,11 @@ pub(crate) async fn perform(
                     let body = CommandBody::Answer { call: call.clone(), answers };
                     session.handle().submit(command(body)).await;
                 }
+                note_calls(&update, &mut proposed);
                 if let (Some((call, seq, asked)), Some(lines)) = (leave(&update), person.as_deref_mut()) {
+                    let arguments = proposed.get(call).filter(|_| !matches!(asked.what, Proposal::Command { .. }));
                     let said = tokio::select! {
-                        said = approval::ask(asked, lines) => Some(said),
+                        said = approval::ask(asked, arguments, lines) => Some(said),
                         _ = stops.next() => None,
                     };
                     let body = match said {
@@ -135,6 +140,7 @@ pub(crate) async fn perform(
                             question: Some(seq),
                             answer: said.answer,
                             reason: said.reason,
+                            edited: said.edited,
                         },
                         None => {
                             output.stopping();
@@ -160,6 +166,20 @@ pub(crate) async fn perform(
                 }
                 output.stopping();
                 session.handle().submit(command(CommandBody::Cancel)).await;
+            }
+        }
+    }
+}
+
+/// Notes the arguments of the calls of an answer: a person may change them.
+fn note_calls(update: &Update, proposed: &mut HashMap<CallId, Raw>) {
+    let Update::Event(event) = update else { return };
+    if let Fact::ModelAnswered(answered) = &event.fact {
+        for block in &answered.blocks {
+            if let Block::Call(call) = block
+                && let Arguments::Json(arguments) = &call.arguments
+            {
+                proposed.insert(call.id.clone(), arguments.clone());
             }
         }
     }

@@ -101,6 +101,7 @@ impl Exit {
             | HostError::Trust { .. }
             | HostError::NotTrusted(_)
             | HostError::Policy(_)
+            | HostError::Secrets { .. }
             | HostError::Discovery(_)
             | HostError::Field { .. }
             | HostError::NotModifiable(_)

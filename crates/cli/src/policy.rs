@@ -1,11 +1,12 @@
 //! `policy`: what the gate would say.
 
+use std::collections::BTreeMap;
 use std::io::BufRead;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_host::{Host, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, Verdict};
+use lathe_host::{Host, HostError, LineDecision, PolicyCheck, visible};
+use lathe_protocol::{Mode, SessionId, Verdict};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
@@ -25,6 +26,19 @@ enum PolicyCommand {
         after_help = "Examples:\n  lathe policy check 'git log --output=x'\n  lathe policy check --rules my.toml 'make test'\n  printf '%s\\n' '\"ls\"' '{\"command\": \"rm x\"}' | lathe policy check --json\n\nWithout a command, lines are read from the standard input: with --json one JSON value each, a text or an object with `command`."
     )]
     Check(CheckArgs),
+    /// What a rule file would have decided about the calls of past sessions
+    #[command(
+        after_help = "Examples:\n  lathe policy replay my.toml\n  lathe policy replay my.toml 20261115-1 --json\n\nThe rules that hold here and the file are asked again about every recorded call, in the mode of its session."
+    )]
+    Replay {
+        /// The rule file
+        file: PathBuf,
+        /// Sessions: their ids or the beginnings of them; all if left out
+        sessions: Vec<String>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// What you have allowed for ever
     List {
         /// A JSON array of texts
@@ -56,6 +70,7 @@ struct CheckArgs {
 pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
     match &args.command {
         PolicyCommand::Check(args) => check(host, args),
+        PolicyCommand::Replay { file, sessions, json } => replay(host, file, sessions, *json),
         PolicyCommand::List { json } => list(host, *json),
         PolicyCommand::Revoke { number } => match host.revoke(*number) {
             Ok(revoked) => {
@@ -65,6 +80,39 @@ pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
             Err(error) => Exit::host(&error),
         },
     }
+}
+
+fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit {
+    let ids: Result<Vec<SessionId>, HostError> =
+        sessions.iter().map(|id| host.find(Some(id.as_str()))).collect();
+    let replay = match ids.and_then(|ids| host.policy_replay(file, &ids)) {
+        Ok(replay) => replay,
+        Err(error) => return Exit::host(&error),
+    };
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for changed in &replay.changed {
+        *counts.entry(format!("{} -> {}", word(changed.was), word(changed.would_be))).or_default() += 1;
+    }
+    if as_json {
+        term::out(&format!("{}\n", json!({ "replay": replay, "counts": counts })));
+        return Exit::Done;
+    }
+    for changed in &replay.changed {
+        term::out(&format!(
+            "{:<5} -> {:<5}  {}  ({} -> {}; session {} step {})\n",
+            word(changed.was),
+            word(changed.would_be),
+            visible(&changed.about),
+            visible(&changed.was_by),
+            visible(&changed.would_be_by),
+            changed.session,
+            changed.step
+        ));
+    }
+    let same = replay.calls - replay.changed.len();
+    term::out(&format!("{} calls of {} sessions: {same} as before\n", replay.calls, replay.sessions));
+    counts.iter().for_each(|(way, count)| term::out(&format!("  {way}: {count}\n")));
+    Exit::Done
 }
 
 fn list(host: &Host, as_json: bool) -> Exit {

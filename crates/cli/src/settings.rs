@@ -217,6 +217,8 @@ fn extras(settings: &Settings) -> Extras {
         instructions: Vec::new(),
         checks: settings.check.clone().into_iter().collect(),
         check_seconds: settings.run.check_seconds,
+        secret_variables: settings.secrets.variables.clone(),
+        secret_files: settings.secrets.files.clone(),
         discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
             discovery_command,
             call_command: settings.tools.call_command.clone(),

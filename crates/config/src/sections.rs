@@ -19,6 +19,7 @@ const ENDPOINT: &str = "a project may not choose where your code and your keys a
 const KEY: &str = "a project may not choose the key that is used";
 const PROGRAM: &str = "a project may not choose what is started or connected to";
 const ALLOWED: &str = "a project may not choose how much is allowed";
+const HIDDEN: &str = "a project may not choose what is hidden from you and the model";
 const WRITTEN: &str = "a project may not choose which file is written";
 
 /// The whole configuration.
@@ -47,9 +48,23 @@ pub struct Settings {
     /// Commands that look at a file after a tool changed it, by glob, as `"*.py" = "mypy {file}"`. `{file}` is each changed file, `{files}` all of them. What a command says now and did not say before is told to the model with the change.
     #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub check: BTreeMap<String, String>,
+    /// Values that are kept from the model, the journal and screens, beside those that Lathe finds by itself.
+    pub secrets: SecretsSection,
     /// Domains of field commands, by name: `field:NAME:TOOL` in the shell, and tools of the model.
     #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub field: BTreeMap<String, FieldSection>,
+}
+
+/// What is a secret, by your word. Each value becomes `«secret:NAME»` wherever it would be shown.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SecretsSection {
+    /// Environment variables whose values are secrets, whatever they are called.
+    #[schemars(extend("x-user-only" = HIDDEN))]
+    pub variables: Vec<String>,
+    /// Files of secrets: each line is one, or `NAME=value`. A relative path begins at Lathe's folder.
+    #[schemars(extend("x-user-only" = HIDDEN))]
+    pub files: Vec<PathBuf>,
 }
 
 /// A domain of field commands: tools declared in a file, run by a program.

@@ -59,6 +59,8 @@ pub enum HostError {
     Trust { path: PathBuf, reason: String },
     #[error("nothing in {} is trusted; `lathe trust list` shows what is", .0.display())]
     NotTrusted(PathBuf),
+    #[error("the secrets in {} cannot be read: {reason}; see `[secrets]` in the configuration", .path.display())]
+    Secrets { path: PathBuf, reason: String },
     #[error("`[check]` in the configuration is wrong: {0}")]
     Check(String),
     #[error(transparent)]
@@ -110,6 +112,7 @@ impl HostError {
             Self::Trust { .. } => "trust",
             Self::NotTrusted(_) => "not-trusted",
             Self::Policy(_) => "policy",
+            Self::Secrets { .. } => "secrets",
             Self::Discovery(_) => "discovery",
             Self::Shell(_) => "shell",
             Self::Field { .. } => "field",

@@ -23,6 +23,9 @@ pub struct Extras {
     pub discovery: Option<Discovery>,
     pub fields: Vec<FieldDomain>,
     pub instructions: Vec<ProjectText>,
+    /// Variables whose values are secrets, and files of such values.
+    pub secret_variables: Vec<String>,
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// Tools of one domain, declared in a file and run by a program.
@@ -51,6 +54,33 @@ impl Extras {
     pub fn wrong_check(glob: &str, command: &str) -> Option<String> {
         let rule = CheckRule { glob: glob.to_owned(), command: command.to_owned() };
         Checks::new(vec![rule], Duration::ZERO).err()
+    }
+
+    /// The secrets that the user named, each with its name. A file that cannot be read is an error: what is in it would not
+    /// be hidden.
+    pub(crate) fn secrets(&self, home: &Path) -> Result<Vec<(String, String)>, HostError> {
+        let set = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
+        let mut secrets: Vec<(String, String)> = self.secret_variables.iter().filter_map(set).collect();
+        for file in &self.secret_files {
+            let path = home.join(file);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| HostError::Secrets { path: path.clone(), reason: error.to_string() })?;
+            let named = file
+                .file_stem()
+                .map_or_else(|| "FILE".to_owned(), |name| name.to_string_lossy().to_uppercase());
+            for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+            {
+                let is_name =
+                    |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+                match line.trim_start_matches("export ").split_once('=').filter(|(name, _)| is_name(name)) {
+                    Some((name, value)) => {
+                        secrets.push((name.to_owned(), value.trim_matches(['"', '\'']).to_owned()));
+                    }
+                    None => secrets.push((named.clone(), line.to_owned())),
+                }
+            }
+        }
+        Ok(secrets)
     }
 
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {

@@ -61,7 +61,8 @@ impl Host {
             .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
             .collect();
         files.sort();
-        let rules = files.iter().try_fold(Rulebook::builtin(), |rules, file| with_file(rules, file))?;
+        let rules = with_admin(Rulebook::builtin(), Path::new(ADMIN))?;
+        let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file))?;
         let rules = match gitrules::rules(root) {
             Some(text) => rules
                 .with(Tier::Project, "git", &text)
@@ -78,7 +79,31 @@ impl Host {
     }
 }
 
-fn with_file(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
+/// The rules of the machine's administrator; nobody else may have a hand in them.
+const ADMIN: &str = "/etc/lathe/policy.toml";
+
+/// Adds the administrator's rules, if there are some. A file that others could have written is refused, not left out:
+/// whoever wrote it may have taken rules away.
+fn with_admin(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
+    use std::os::unix::fs::MetadataExt as _;
+    let refused = |reason: String| HostError::Policy(format!("{}: {reason}", file.display()));
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(rules),
+        Err(error) => return Err(refused(error.to_string())),
+    };
+    for path in [Some(file), file.parent()].into_iter().flatten() {
+        let found = path.metadata().map_err(|error| refused(error.to_string()))?;
+        if found.uid() != 0 || found.mode() & 0o022 != 0 {
+            let words = "the administrator's rules are refused: the file and its folder must belong to root, and nobody else may write them";
+            return Err(refused(words.to_owned()));
+        }
+    }
+    let name = file.display().to_string();
+    rules.with(Tier::Admin, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
+}
+
+pub(crate) fn with_file(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
     let name = file.display().to_string();
     let text =
         std::fs::read_to_string(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
@@ -88,5 +113,52 @@ fn with_file(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
 impl PolicyCheck {
     pub fn line(&self, mode: Mode, line: &str) -> LineDecision {
         self.gate.decide_line(&self.rules, Actor::Model, mode, line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use lathe_protocol::Verdict;
+
+    use super::*;
+
+    const RULES: &str = "[[rule]]\ndecision = \"deny\"\ncommand = [\"git\"]\nreason = \"not here\"\n";
+
+    #[test]
+    fn the_administrators_rules_hold_if_nobody_else_could_have_written_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("policy.toml");
+        assert!(with_admin(Rulebook::builtin(), &file).is_ok(), "there need not be any");
+        std::fs::write(&file, RULES).unwrap();
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(folder.path(), 0o755);
+        for bad in [0o666, 0o664, 0o646] {
+            mode(&file, bad);
+            assert!(with_admin(Rulebook::builtin(), &file).is_err(), "{bad:o}");
+        }
+        mode(&file, 0o644);
+        let rules = with_admin(Rulebook::builtin(), &file);
+        if !nix::unistd::geteuid().is_root() {
+            return assert!(rules.is_err(), "it belongs to somebody else");
+        }
+        let gate = Gate {
+            home: "/h".into(),
+            root: "/w".into(),
+            user_home: None,
+            here: None,
+            git_runs: None,
+            headless: false,
+        };
+        // A user's own rule does not outweigh it.
+        let user = "[[rule]]\ndecision = \"allow\"\ncommand = [\"git status\"]\n";
+        let rules = rules.unwrap().with(Tier::User, "mine", user).unwrap();
+        let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, "git status").decision;
+        assert_eq!((decided.verdict, decided.reason.contains("not here")), (Verdict::Deny, true));
+        mode(folder.path(), 0o777);
+        assert!(with_admin(Rulebook::builtin(), &file).is_err(), "its folder");
     }
 }

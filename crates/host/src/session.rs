@@ -181,7 +181,9 @@ impl Host {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
-        let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
+        let known = plan.extras.secrets(self.home.path())?;
+        let asking =
+            Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let budget = self.priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
@@ -232,7 +234,9 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
-        let asking = Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root };
+        let known = overrides.extras.secrets(self.home.path())?;
+        let asking =
+            Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root, known: &known };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
@@ -267,7 +271,7 @@ impl Host {
         opening: Opening,
     ) -> Result<Session, HostError> {
         let Opening { tools, options, attended, extras, outside } = opening;
-        let redactor = Arc::new(secrets(ready.key));
+        let redactor = Arc::new(secrets(ready.key, &extras.secrets(self.home.path())?));
         let services = self
             .services(root, Arc::clone(&redactor))?
             .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
@@ -441,6 +445,8 @@ struct Asking<'a> {
     variables: &'a Arc<Variables>,
     stored: &'a Stored,
     workspace: &'a Path,
+    /// Secrets by the user's word.
+    known: &'a [(String, String)],
 }
 
 impl Asking<'_> {
@@ -498,7 +504,7 @@ fn ready(
             let params = Params { cache_key: Some(asking.cache_key()), ..(*params).clone() };
             found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
-            let client = Arc::new(GuardedClient::new(client, secrets(key.clone())));
+            let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), asking.known)));
             Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key }
         }
     };
@@ -514,10 +520,11 @@ fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, Str
     texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
 }
 
-/// Known secret values: the model's key, and variables that are named like secrets.
-fn secrets(key: Option<String>) -> Redactor {
+/// Known secret values: the model's key, variables that are named like secrets, and what the user named.
+fn secrets(key: Option<String>, known: &[(String, String)]) -> Redactor {
     let named = std::env::vars().filter(|(name, _)| models::is_secret_name(name));
-    Redactor::new(key.map(|key| ("API_KEY".to_owned(), key)).into_iter().chain(named))
+    let key = key.map(|key| ("API_KEY".to_owned(), key));
+    Redactor::new(key.into_iter().chain(named).chain(known.iter().cloned()))
 }
 
 /// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.

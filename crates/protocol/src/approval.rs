@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, CommandDecided, CommandId};
+use crate::{Actor, CommandDecided, CommandId, Raw};
 
 /// A person was asked whether something may be done. The question is known by the number of this event: answers and the
 /// end of the question name it as their cause.
@@ -41,6 +41,9 @@ pub struct ApprovalGiven {
     pub reason: Option<String>,
     pub by: Actor,
     pub command: CommandId,
+    /// The arguments that are used in the place of those the model gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Raw>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, RunNo, Seq, StepNo, StepSummarised,
+    Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, Raw, RunNo, Seq, StepNo, StepSummarised,
 };
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
@@ -62,6 +62,9 @@ pub enum CommandBody {
         /// Why not, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// With `once`: these arguments in the place of those the model gave.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<Raw>,
     },
 }
 

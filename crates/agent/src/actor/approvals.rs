@@ -3,15 +3,17 @@
 //! A question is open from its event to the event that answers or ends it, and belongs to a call. The first answer
 //! counts, whoever gives it. What an answer is remembered as is never wider than what was shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lathe_policy::{Call, Grant, Tier, visible};
 use lathe_protocol::{
-    Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, CallFinished, CallId,
-    Command, CommandDecided, Decision, FrameBody, Place, Proposal, ReceiptAnswer, Seq, ToolErrorKind,
-    Verdict,
+    Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
+    CallId, Command, CommandDecided, Decision, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq, ToolCall,
+    ToolErrorKind, Verdict,
 };
 use lathe_tools::{Preview, Wanted};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::calls::{cleaned, decided};
@@ -39,6 +41,8 @@ pub(super) struct Answered<'a> {
     pub(super) question: Option<Seq>,
     pub(super) answer: ApprovalAnswer,
     pub(super) reason: Option<&'a str>,
+    /// The arguments that a person made of the proposal.
+    pub(super) edited: Option<&'a Raw>,
 }
 
 impl Actor {
@@ -148,7 +152,15 @@ impl Actor {
             (Who::Person, ApprovalAnswer::Session | ApprovalAnswer::Always) if grants.is_empty() => {
                 return refused("nothing as narrow as this can be remembered; allow it once, or say no");
             }
+            (Who::Person, answer) if given.edited.is_some() && answer != ApprovalAnswer::Once => {
+                return refused("what was changed is allowed once");
+            }
             (Who::Person, _) => {}
+        }
+        if let Some(edited) = given.edited
+            && let Err(reason) = self.edit(seq, given.call, edited)
+        {
+            return refused(&reason);
         }
         let Some(open) = self.open.remove(&seq) else { return refused("it is no longer asked") };
         self.remember(given.answer, &grants);
@@ -158,6 +170,7 @@ impl Actor {
             reason: reason.clone(),
             by: command.actor,
             command: command.id.clone(),
+            edited: given.edited.and_then(|edited| Raw::parse(&self.clean(edited.get())).ok()),
         };
         let place = Place { cause: Some(seq), ..self.at_call(open.call.clone()) };
         self.append(place, fact)?;
@@ -172,6 +185,34 @@ impl Actor {
             }
         }
         Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+    }
+
+    /// Puts a person's arguments in the place of the model's. The guard holds for people too; everything else is what was
+    /// just answered. The error is why it cannot be done: the question stays open.
+    fn edit(&mut self, question: Seq, id: &CallId, edited: &Raw) -> Result<(), String> {
+        if self.open.get(&question).is_none_or(|open| open.reply.is_some()) {
+            return Err("a command of a running line cannot be changed; allow it, or say no".to_owned());
+        }
+        let call = self.calls.iter().find(|call| call.id == *id).ok_or("the call is no longer known")?;
+        let arguments = Arguments::Json(edited.clone());
+        let note = changed(&call.arguments, &arguments);
+        let call = ToolCall { arguments, ..call.clone() };
+        let prepared = self.setup.toolbox.prepare(&call).map_err(|finished| finished.text)?;
+        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
+        if judged.decision.rule.starts_with("guard.") {
+            return Err(judged.decision.reason);
+        }
+        self.edited.insert(id.clone(), self.clean(&note));
+        self.prepared.insert(id.clone(), (Arc::new(prepared), judged));
+        Ok(())
+    }
+
+    /// The result of a call that a person changed begins with what was changed.
+    pub(super) fn with_edit(&mut self, call: &CallId, mut result: Box<CallFinished>) -> Box<CallFinished> {
+        if let Some(note) = self.edited.remove(call) {
+            result.text = format!("{note}\n{}", result.text);
+        }
+        result
     }
 
     fn remember(&mut self, answer: ApprovalAnswer, grants: &[Grant]) {
@@ -226,6 +267,27 @@ fn said(answer: ApprovalAnswer, reason: Option<&str>) -> Decision {
         ApprovalAnswer::No => (Verdict::Deny, refusal(reason.unwrap_or_default())),
     };
     Decision { verdict, rule: "approval".to_owned(), reason }
+}
+
+/// What a person changed in the arguments of a call, member by member.
+fn changed(before: &Arguments, after: &Arguments) -> String {
+    let members = |arguments: &Arguments| -> BTreeMap<String, Value> {
+        let text = match arguments {
+            Arguments::Json(raw) => raw.get(),
+            Arguments::Malformed(text) => text,
+        };
+        serde_json::from_str(text).unwrap_or_default()
+    };
+    let (before, after) = (members(before), members(after));
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    names.dedup();
+    let shown = |value: Option<&Value>| value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+    let mut text = "The user changed this call before it ran:".to_owned();
+    for name in names.into_iter().filter(|name| before.get(*name) != after.get(*name)) {
+        text.push_str(&format!("\n- {name}: {} became {}", shown(before.get(name)), shown(after.get(name))));
+    }
+    text
 }
 
 /// Text of several lines with what does not show written out; its indentation stays.

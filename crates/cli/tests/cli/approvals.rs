@@ -34,6 +34,8 @@ impl Terminal {
             .current_dir(dir)
             .env("LATHE_HOME", home)
             .env("NO_COLOR", "1")
+            .env_remove("EDITOR")
+            .env_remove("VISUAL")
             .env("LANG", "C.UTF-8")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -269,4 +271,26 @@ fn a_cancelled_question_is_closed_and_nothing_is_done() {
         assert!(text_of(&events, "asked").to_lowercase().contains("cancelled"), "{events:?}");
         assert!(!repo.exists("a") && !repo.exists("b"), "{line}");
     }
+}
+
+#[test]
+fn a_proposal_is_changed_before_it_runs() {
+    let (repo, home) = (TempRepo::new(&[]), tempfile::tempdir().unwrap());
+    let script =
+        Script::new().answer(call("c", "bash", json!({ "command": "touch theirs" }))).answer(say("fine"));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees("[e]dit it first", 1);
+    terminal.types("e\n");
+    terminal.sees("New text", 1);
+    terminal.types("touch mine\n");
+    terminal.sees("Task: ", 2);
+    terminal.leaves();
+    assert!(repo.exists("mine") && !repo.exists("theirs"));
+    let events = events(home.path());
+    assert_eq!(bodies(&events, "approval_given")[0]["edited"], json!({ "command": "touch mine" }));
+    let text = bodies(&events, "call_finished")[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.starts_with("The user changed this call before it ran:"), "{text}");
 }

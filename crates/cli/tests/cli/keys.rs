@@ -61,11 +61,23 @@ fn fifty_planted_keys_are_in_no_file_no_screen_and_no_process_line() {
     let config: String = (1..11)
         .map(|n| format!("[providers.p{n}]\nprovider = \"openai\"\napi_key = \"{}\"\n", keys[10 + n]))
         .collect();
+    // Some are secrets only by the user's word: two by the names of variables, three in files.
+    let config = format!(
+        "{config}[secrets]\nvariables = [\"HARMLESS_45\", \"HARMLESS_46\"]\nfiles = [\"mine.env\", \"lines.txt\"]\n"
+    );
     std::fs::write(home.home().join("config.toml"), &config).unwrap();
+    std::fs::write(
+        home.home().join("mine.env"),
+        format!("# mine\nexport A_47=\"{}\"\nB={}\n", keys[47], keys[48]),
+    )
+    .unwrap();
+    std::fs::write(home.home().join("lines.txt"), format!("{}\n", keys[49])).unwrap();
     std::fs::write(repo.path().join("keys.txt"), keys.join("\n")).unwrap();
     let mut run = home.clone().env("ANTHROPIC_API_KEY", &keys[0]);
     for (n, key) in keys.iter().enumerate().skip(1) {
         let name = match n % 5 {
+            _ if n == 45 || n == 46 => format!("HARMLESS_{n}"),
+            _ if n > 46 => continue,
             0 => format!("SERVICE_{n}_API_KEY"),
             1 => format!("SERVICE_{n}_TOKEN"),
             2 => format!("SERVICE_{n}_SECRET"),
@@ -112,7 +124,9 @@ fn fifty_planted_keys_are_in_no_file_no_screen_and_no_process_line() {
         found.extend(keys.iter().filter(|key| text.contains(*key)).map(|key| format!("{key} in {words:?}")));
     }
     // Where they were planted they are, of course.
-    std::fs::remove_file(home.home().join("config.toml")).unwrap();
+    for name in ["config.toml", "mine.env", "lines.txt"] {
+        std::fs::remove_file(home.home().join(name)).unwrap();
+    }
     std::fs::remove_file(repo.path().join("keys.txt")).unwrap();
     files_with(&home.home(), &keys, &mut found);
     files_with(repo.path(), &keys, &mut found);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -106,4 +107,42 @@ fn rules_that_cannot_be_used_are_exit_2_with_their_line() {
         assert!(ran.stderr.contains(told), "{}", ran.stderr);
     }
     lathe().args(["policy", "check", "--rules", "/nonexistent", "ls"]).run().expect_code(2);
+}
+
+#[test]
+fn a_rule_file_is_tried_on_past_sessions() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    let answer = call("c1", "bash", json!({ "command": "git status --short" }))
+        .call("c2", "bash", json!({ "command": "make deploy" }))
+        .call("c3", "view", json!({ "path": "a.txt" }))
+        .call("c4", "bash", json!({ "command": "view a.txt | head -1" }));
+    let model = FakeModel::serving(Script::new().answer(answer).answer(done("ok")));
+    let run = lathe().in_dir(repo.path()).args(["run", "go", "--mode", "default"]).with_model(&model);
+    run.run();
+    repo.write(
+        "new.toml",
+        "[[rule]]\ndecision = \"allow\"\ncommand = [\"make deploy\"]\n\n[[rule]]\ndecision = \"deny\"\ncommand = [\"git status\"]\nreason = \"no\"\n",
+    );
+    let replay = |words: &[&str]| {
+        lathe().in_dir(repo.path()).env("LATHE_HOME", run.home()).args(["policy", "replay"]).args(words).run()
+    };
+    let ran = replay(&["new.toml", "--json"]).expect_code(0);
+    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(told["counts"], json!({ "allow -> deny": 1, "deny -> allow": 1 }), "{told}");
+    assert_eq!((&told["replay"]["calls"], &told["replay"]["sessions"]), (&json!(5), &json!(1)), "{told}");
+    let ways: Vec<(&str, &str, &str)> = told["replay"]["changed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let text = |key: &str| one[key].as_str().unwrap();
+            (text("about"), text("was"), text("would_be"))
+        })
+        .collect();
+    assert_eq!(ways, [("git status --short", "allow", "deny"), ("make deploy", "deny", "allow")]);
+    let ran = replay(&["new.toml"]).expect_code(0);
+    assert!(ran.stdout.contains("5 calls of 1 sessions: 3 as before"), "{}", ran.stdout);
+    repo.write("wrong.toml", "nonsense");
+    replay(&["wrong.toml"]).expect_code(2);
+    replay(&["new.toml", "nosuchsession"]).expect_code(2);
 }

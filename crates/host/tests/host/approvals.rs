@@ -5,10 +5,10 @@ use std::path::Path;
 use lathe_host::{Attended, Extras, Home, Host, ModelRequest, ModelSource, Session, SessionPlan};
 use lathe_protocol::{
     Actor, ApprovalAnswer, CallId, Command, CommandBody, CommandId, EndingRule, Event, EventStream, Fact,
-    Limits, Mode, Proposal, ReceiptAnswer, Seq, ToolChoice, Update,
+    Limits, Mode, Proposal, Raw, ReceiptAnswer, Seq, ToolChoice, Update,
 };
 use lathe_testkit::{FakeModel, Script, call, say};
-use serde_json::json;
+use serde_json::{Value, json};
 
 async fn started(home: &Path, folder: &Path, model: &FakeModel) -> Session {
     let request = ModelRequest {
@@ -40,7 +40,7 @@ async fn submit(session: &Session, id: &str, actor: Actor, body: CommandBody) ->
 }
 
 fn answer(question: Option<Seq>, answer: ApprovalAnswer) -> CommandBody {
-    CommandBody::Approve { call: CallId::new("c"), question, answer, reason: None }
+    CommandBody::Approve { call: CallId::new("c"), question, answer, reason: None, edited: None }
 }
 
 /// The next event that is wanted.
@@ -131,4 +131,56 @@ async fn an_answer_for_the_session_spares_the_same_question_inside_a_line() {
     assert!(!asked(&next.fact), "{next:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "3");
     session.close().await.unwrap();
+}
+
+fn edited(question: Seq, arguments: Value) -> CommandBody {
+    CommandBody::Approve {
+        call: CallId::new("c"),
+        question: Some(question),
+        answer: ApprovalAnswer::Once,
+        reason: None,
+        edited: Some(Raw::from_serialize(&arguments).unwrap()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_may_change_a_proposal_and_the_result_says_so() {
+    let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let script =
+        Script::new().answer(call("c", "bash", json!({ "command": "touch theirs" }))).answer(say("ok"));
+    let model = FakeModel::serving(script);
+    let session = started(home.path(), folder.path(), &model).await;
+    let mut updates = session.handle().subscribe(Seq(0));
+    let question = until(&mut *updates, asked).await.seq;
+    let refused = |receipt: &ReceiptAnswer| matches!(receipt, ReceiptAnswer::Refused { .. });
+    // What does not fit, and what the guard denies, leaves the question open.
+    for (id, wrong) in [("1", json!({ "commands": 1 })), ("2", json!({ "command": "rm -rf .git" }))] {
+        let receipt = submit(&session, id, Actor::Person, edited(question, wrong)).await;
+        assert!(refused(&receipt), "{receipt:?}");
+    }
+    let always = CommandBody::Approve {
+        call: CallId::new("c"),
+        question: Some(question),
+        answer: ApprovalAnswer::Always,
+        reason: None,
+        edited: Some(Raw::from_serialize(&json!({ "command": "touch mine" })).unwrap()),
+    };
+    assert!(refused(&submit(&session, "3", Actor::Person, always).await));
+    let receipt =
+        submit(&session, "4", Actor::Person, edited(question, json!({ "command": "touch mine" }))).await;
+    assert!(!refused(&receipt), "{receipt:?}");
+    let given = until(&mut *updates, |fact| matches!(fact, Fact::ApprovalGiven(_))).await;
+    let Fact::ApprovalGiven(given) = given.fact else { return };
+    assert_eq!(given.edited.unwrap().get(), r#"{"command":"touch mine"}"#);
+    let finished = until(&mut *updates, |fact| matches!(fact, Fact::CallFinished(_))).await;
+    let Fact::CallFinished(finished) = finished.fact else { return };
+    let begins = "The user changed this call before it ran:\n- command: \"touch theirs\" became \"touch mine\"\nexit code 0";
+    assert!(finished.text.starts_with(begins), "{}", finished.text);
+    until(&mut *updates, |fact| matches!(fact, Fact::TaskFinished(_))).await;
+    assert!(folder.path().join("mine").exists() && !folder.path().join("theirs").exists());
+    // The model's own call stays what it was.
+    let request = String::from_utf8(model.requests().pop().unwrap().body.to_vec()).unwrap();
+    assert!(request.contains("touch theirs") && request.contains("changed this call"), "{request}");
+    session.close().await.unwrap();
+    assert_eq!(model.violations(), Vec::<String>::new());
 }

@@ -1,0 +1,122 @@
+//! What a rule file would have decided about the calls of past sessions.
+
+use std::path::Path;
+
+use lathe_journal::{Reader, session_ids};
+use lathe_policy::{Call, Gate, Rulebook};
+use lathe_protocol::{Actor, CallDecided, Effects, Fact, Kind, Mode, SessionId, Verdict};
+use serde::Serialize;
+
+use crate::error::HostError;
+use crate::policy::with_file;
+use crate::session::Host;
+
+/// The tool whose calls are shell lines.
+const SHELL: &str = "bash";
+
+/// What came of trying a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PolicyReplay {
+    pub sessions: usize,
+    pub calls: usize,
+    /// Calls that would be decided otherwise, in the order they were made.
+    pub changed: Vec<Changed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    pub session: String,
+    pub step: u32,
+    pub call: String,
+    pub tool: String,
+    /// The line, or what the call is about.
+    pub about: String,
+    pub was: Verdict,
+    pub was_by: String,
+    pub would_be: Verdict,
+    pub would_be_by: String,
+}
+
+impl Host {
+    /// Decides every recorded call again, with the rules that hold here and this file. All sessions if none is named.
+    pub fn policy_replay(&self, file: &Path, sessions: &[SessionId]) -> Result<PolicyReplay, HostError> {
+        let rules = with_file(self.rulebook()?, file)?;
+        let all = if sessions.is_empty() && self.home().sessions().exists() {
+            session_ids(&self.home().sessions())?
+        } else {
+            sessions.to_vec()
+        };
+        let mut replay = PolicyReplay::default();
+        for id in all {
+            let reader = Reader::open(&self.home().sessions(), &id, self.home().blobs()?)?;
+            replay.sessions += 1;
+            self.replay_one(&rules, &id, &reader, &mut replay)?;
+        }
+        Ok(replay)
+    }
+
+    fn replay_one(
+        &self,
+        rules: &Rulebook,
+        id: &SessionId,
+        reader: &Reader,
+        replay: &mut PolicyReplay,
+    ) -> Result<(), HostError> {
+        let (mut mode, mut root) = (Mode::Default, std::path::PathBuf::from("/"));
+        for event in reader.all()? {
+            match &event.fact {
+                Fact::SessionOpened(opened) => {
+                    mode = opened.options.mode;
+                    root = Path::new(&opened.workspace).to_owned();
+                }
+                Fact::OptionsChanged(changed) => mode = changed.options.mode,
+                Fact::CallDecided(decided) => {
+                    replay.calls += 1;
+                    // Whether somebody could be asked is told by the decision itself.
+                    let headless = decided.decision.rule == "headless";
+                    let gate = Gate { headless, git_runs: None, ..self.gate(&root) };
+                    let again = decide(&gate, rules, mode, decided);
+                    if again.verdict != decided.decision.verdict {
+                        replay.changed.push(Changed {
+                            session: id.to_string(),
+                            step: event.place.step.unwrap_or_default().0,
+                            call: event.place.call.as_ref().map(ToString::to_string).unwrap_or_default(),
+                            tool: decided.tool.clone(),
+                            about: decided.about.clone(),
+                            was: decided.decision.verdict,
+                            was_by: decided.decision.rule.clone(),
+                            would_be: again.verdict,
+                            would_be_by: again.rule,
+                        });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> lathe_protocol::Decision {
+    if decided.tool == SHELL && !decided.each.is_empty() {
+        // Commands of the agent were known by their decision.
+        let own = decided.each.iter().filter(|each| each.decision.rule == "builtin.agent");
+        let names = own.filter_map(|each| each.words.first().cloned());
+        let rules = rules.clone().knowing(names);
+        return gate.decide_line(&rules, Actor::Model, mode, &decided.about).decision;
+    }
+    let call = Call { tool: &decided.tool, kind: kind(&decided.effects), effects: &decided.effects };
+    gate.decide_call(rules, Actor::Model, mode, &call)
+}
+
+/// The kind is not written down; what a call does tells it.
+fn kind(effects: &Effects) -> Kind {
+    match effects {
+        Effects { opaque: true, .. } => Kind::Execute,
+        Effects { programs, .. } if !programs.is_empty() => Kind::Execute,
+        Effects { writes, .. } if !writes.is_empty() => Kind::Edit,
+        Effects { hosts, .. } if !hosts.is_empty() => Kind::Fetch,
+        Effects { reads, .. } if !reads.is_empty() => Kind::Read,
+        _ => Kind::Other,
+    }
+}
