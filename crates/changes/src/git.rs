@@ -151,7 +151,12 @@ impl Git {
     }
 
     /// What it prints, if it ends well.
-    pub(crate) fn run(&self, config: GitConfig, arguments: &[&str], input: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    pub(crate) fn run(
+        &self,
+        config: GitConfig,
+        arguments: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
         let mut command = self.command(config);
         command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });

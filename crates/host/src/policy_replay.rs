@@ -40,7 +40,8 @@ pub struct Changed {
 impl Host {
     /// Decides every recorded call again, with the rules that hold here and this file. All sessions if none is named.
     pub fn policy_replay(&self, file: &Path, sessions: &[SessionId]) -> Result<PolicyReplay, HostError> {
-        let rules = with_file(self.rulebook()?, file)?;
+        let here = std::env::current_dir().unwrap_or_default();
+        let rules = with_file(self.rulebook(&here)?, file)?;
         let all = if sessions.is_empty() && self.home().sessions().exists() {
             session_ids(&self.home().sessions())?
         } else {

@@ -382,7 +382,8 @@ impl Host {
             }
         };
         let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory());
-        let project = project_texts(&plan.extras.instructions, &secrets(None));
+        let project =
+            project_texts(&plan.extras.instructions, &secrets(None, &plan.extras.secrets(self.home.path())?));
         let system = system_prompt(toolset, &Facts { project, ..facts });
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);

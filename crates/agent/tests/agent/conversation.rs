@@ -140,6 +140,7 @@ impl Conversation {
             reason: reason.map(str::to_owned),
             by: Actor::Person,
             command: CommandId::new("k"),
+            edited: None,
         };
         self.add(Place { cause: Some(question), ..self.at(call) }, given);
     }

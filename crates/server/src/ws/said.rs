@@ -1,6 +1,6 @@
 //! What a client says on a connection.
 
-use lathe_protocol::{ApprovalAnswer, CallId, CommandBody, CommandId, Seq};
+use lathe_protocol::{ApprovalAnswer, CallId, CommandBody, CommandId, Raw, Seq};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -26,6 +26,9 @@ pub(super) enum Said {
         answer: ApprovalAnswer,
         #[serde(default)]
         reason: Option<String>,
+        /// Arguments to use in the place of those the model gave.
+        #[serde(default)]
+        edited: Option<Value>,
     },
     Answer {
         call_id: CallId,
@@ -67,8 +70,9 @@ impl Said {
             Said::Cancel { call_id: None } => CommandBody::Cancel,
             Said::Cancel { call_id: Some(call) } => CommandBody::CancelCall { call },
             Said::Input { text } => CommandBody::Steer { text },
-            Said::Approve { call_id, question, answer, reason } => {
-                CommandBody::Approve { call: call_id, question, answer, reason }
+            Said::Approve { call_id, question, answer, reason, edited } => {
+                let edited = edited.and_then(|edited| Raw::from_serialize(&edited).ok());
+                CommandBody::Approve { call: call_id, question, answer, reason, edited }
             }
             Said::Answer { call_id, answers } => CommandBody::Answer { call: call_id, answers },
             Said::Task { task } => CommandBody::GiveTask { text: task },
