@@ -34,6 +34,15 @@ fn is_operator(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_punctuation() && byte != b'_' && byte != b'$')
 }
 
+/// Whether a name is of an operator in C++: `operator==`, `K::operator bool`, but not `operator.add` or `operator_table`.
+pub fn names_operator(text: &str) -> bool {
+    text.match_indices("operator").any(|(at, word)| {
+        let next = text[at + word.len()..].chars().next();
+        let apart = |c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | ':');
+        (at == 0 || text[..at].ends_with(':')) && next.is_some_and(apart)
+    })
+}
+
 /// What stands before the last separator, and after it.
 pub fn split_path(text: &str) -> (&str, &str) {
     if is_operator(text) {
@@ -57,7 +66,7 @@ pub fn clean_name(text: &str) -> Option<Cow<'_, str>> {
     if text.is_empty() || text.len() > 200 || text.contains('\n') {
         return None;
     }
-    if text.contains("operator") || !text.contains(['<', '[']) {
+    if names_operator(text) || !text.contains(['<', '[']) {
         return Some(Cow::Borrowed(text));
     }
     if text.starts_with('[') {

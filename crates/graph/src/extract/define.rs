@@ -8,7 +8,9 @@ use super::{Before, Scope, Walk};
 use crate::build_facts::RawDef;
 use crate::facts::{Def, Kind, Sym, Use, def_flag};
 use crate::rules::{Rule, Verb};
-use crate::text::{clean_name, doc, dotted, one_line, split_path, type_name, without_comment};
+use crate::text::{
+    clean_name, doc, dotted, names_operator, one_line, split_path, type_name, without_comment,
+};
 
 impl<'a, 't> Walk<'a, 't> {
     /// Names that are bound or defined: the node itself, or the identifiers in a pattern.
@@ -103,7 +105,7 @@ impl<'a, 't> Walk<'a, 't> {
             let text = self.text(name_node);
             let Some(cleaned) = clean_name(text) else { continue };
             let (owner, name) = match &cleaned {
-                Cow::Borrowed(text) if !text.contains("operator") => {
+                Cow::Borrowed(text) if !names_operator(text) => {
                     let (owner, name) = split_path(text);
                     (owner.to_owned(), Cow::Borrowed(name))
                 }

@@ -192,3 +192,17 @@ fn damaged_bytes_are_refused() {
         let _ = unpack(&bad);
     }
 }
+
+#[test]
+fn what_is_only_called_operator_is_no_operator() {
+    let names = |path: &str, source: &str| {
+        let facts = facts(path, source);
+        facts.defs.iter().map(|def| facts.path_of(def)).collect::<Vec<_>>()
+    };
+    assert_eq!(names("a.lua", "function operator.add(a, b) return a + b end\n"), ["operator.add"]);
+    let lua = facts("a.lua", "function operator.add(a, b) return a + b end\n");
+    assert_eq!(lua.name(&lua.defs[0]), "add");
+    let cpp = facts("a.cpp", "bool K::operator==(K b) { return true; }\nvoid operator_table::fill() {}\n");
+    let found: Vec<&str> = cpp.defs.iter().map(|def| cpp.name(def)).collect();
+    assert_eq!(found, ["operator==", "fill"]);
+}
