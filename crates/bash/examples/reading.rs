@@ -11,21 +11,29 @@ fn main() {
         .repeat(1_200);
     let mut parser = Language::Bash.parser().unwrap();
     let (mut bare, mut ours) = (Duration::MAX, Duration::MAX);
+    let begun = Instant::now();
     for _ in 0..rounds() {
-        let started = Instant::now();
+        let started = worked(begun);
         drop(parser.parse(&text, None).unwrap());
-        bare = bare.min(started.elapsed());
-        let started = Instant::now();
+        bare = bare.min(worked(begun) - started);
+        let started = worked(begun);
         drop(read(&text));
-        ours = ours.min(started.elapsed());
+        ours = ours.min(worked(begun) - started);
     }
     let ratio = ours.as_secs_f64() / bare.as_secs_f64();
     println!(
-        "{} kB: bare parser {:.2} ms, reading {:.2} ms, {ratio:.2} times",
+        "{} kB: bare parser {:.2} ms, reading {:.2} ms, {ratio:.2} times (goal 1.5)",
         text.len() / 1000,
         ms(bare),
         ms(ours)
     );
+}
+
+/// The time this thread has had on a processor, where the system tells it: what others do meanwhile is not ours.
+fn worked(since: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| since.elapsed(), Duration::from_nanos)
 }
 
 fn rounds() -> usize {

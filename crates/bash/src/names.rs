@@ -20,6 +20,13 @@ pub(crate) struct Meaning {
     pub(crate) binds: bool,
 }
 
+impl Meaning {
+    /// Whether nothing runs behind it.
+    pub(crate) fn is_plain(self) -> bool {
+        !self.shell && !self.wraps && !self.foreign
+    }
+}
+
 static NAMES: LazyLock<HashMap<&'static str, Meaning, BuildHasherDefault<Short>>> = LazyLock::new(|| {
     let mut names: HashMap<&'static str, Meaning, _> = HashMap::default();
     let mut add = |name: &'static str, set: fn(&mut Meaning)| set(names.entry(name).or_default());

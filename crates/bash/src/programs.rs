@@ -292,14 +292,22 @@ pub(crate) const STATE: [&str; 38] = [
     "shift",
 ];
 
-/// Finds effects and floors of one command.
+/// Finds the floors of one command.
 pub(crate) fn judge(command: &mut Command) {
     let mut floors = std::mem::take(&mut command.floors);
-    let mut effects = Effects::default();
     for assignment in &command.assignments {
         floors.push(Floor::new(FloorRule::State, format!("it assigns {}", assignment.name)));
-        effects.environment.push(assignment.name.clone());
     }
+    if !command.words.is_empty() {
+        program(command, &mut floors, None);
+    }
+    command.floors = floors;
+}
+
+/// What one command does.
+pub(crate) fn effects(command: &Command) -> Effects {
+    let mut effects = Effects::default();
+    effects.environment.extend(command.assignments.iter().map(|assignment| assignment.name.clone()));
     for redirect in &command.redirects {
         match redirect.kind {
             RedirectKind::Read => effects.reads.push(redirect.word.show()),
@@ -310,13 +318,15 @@ pub(crate) fn judge(command: &mut Command) {
         }
     }
     if !command.words.is_empty() {
-        program(command, &mut floors, &mut effects);
+        program(command, &mut Vec::new(), Some(&mut effects));
     }
-    command.floors = floors;
-    command.effects = effects;
+    effects
 }
 
-fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
+/// The floors of a command with words; what it does only where that is wanted, because naming it costs more.
+fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effects>) {
+    let (mut unwanted, wanted) = (Effects::default(), effects.is_some());
+    let effects = effects.unwrap_or(&mut unwanted);
     let Some(name) = command.program() else {
         floors.push(Floor::at(FloorRule::Program, "which program it is shows only when it runs", 0));
         effects.opaque = true;
@@ -339,6 +349,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: &mut Effects) {
         .filter(|word| word.literal().is_none_or(|word| !word.starts_with('-')));
     let nature = nature_of(main, sub);
     match nature {
+        _ if !wanted => {}
         Nature::Read => effects.reads.extend(operands.map(Word::show)),
         Nature::Write => effects.writes.extend(operands.map(Word::show)),
         Nature::Run => effects.programs.push(base_name(name).to_owned()),

@@ -11,7 +11,7 @@ use crate::characters;
 use crate::script::{Command, Floor, FloorRule, Piece, Script, Stage, Word};
 use crate::syntax::{kind, parse};
 use crate::words::{self, Span, SpanKind};
-use crate::{known, loose, programs, wrap};
+use crate::{known, loose, names, programs, wrap};
 
 /// Wrapped text may be read again up to this many times the length of the first.
 const AGAIN: usize = 4;
@@ -167,8 +167,9 @@ impl Reader {
         }
         let (mut first, mut pending) = (Some(command), Vec::new());
         while let Some(mut command) = first.take().or_else(|| pending.pop()) {
+            let meaning = command.program_name().map(names::meaning).unwrap_or_default();
             programs::judge(&mut command);
-            let wrapped = wrap::unwrap(&command);
+            let wrapped = if meaning.is_plain() { None } else { wrap::unwrap(&command) };
             if let Some(wrapped) = &wrapped {
                 command.floors.push(Floor::new(FloorRule::Wrapper, wrapped.why.clone()));
             }
@@ -177,11 +178,15 @@ impl Reader {
             }
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
-            if let Some(stage) = stage.filter(|stage| stage.index > 0 && wrap::receives(&command)) {
+            if let Some(stage) =
+                stage.filter(|stage| stage.index > 0 && !meaning.is_plain() && wrap::receives(&command))
+            {
                 self.receivers.push((index, stage));
             }
-            for (name, value) in known::bound(&command) {
-                self.assign(&name, Some(value));
+            if meaning.binds {
+                for (name, value) in known::bound(&command) {
+                    self.assign(&name, Some(value));
+                }
             }
             self.script.commands.push(command);
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {

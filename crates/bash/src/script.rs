@@ -34,7 +34,6 @@ pub struct Command {
     pub stage: Option<Stage>,
     /// The text is broken around it: it may never run, so it counts for denials only.
     pub broken: bool,
-    pub effects: Effects,
     /// Why it may not be allowed without a question, whatever the rules say.
     pub floors: Vec<Floor>,
 }
@@ -43,6 +42,11 @@ impl Command {
     /// The program as written, if that can be known.
     pub fn program(&self) -> Option<&str> {
         self.words.first().and_then(Word::literal)
+    }
+
+    /// What it does. Found anew each time: a long text has thousands of commands, and not everybody asks.
+    pub fn effects(&self) -> Effects {
+        crate::programs::effects(self)
     }
 
     /// The program without its folder.

@@ -8,10 +8,30 @@ use crate::syntax::kind;
 use crate::{loose, words};
 
 /// Words that mean something to bash where a command begins. `time` and `coproc` are wrappers here.
-const RESERVED: [&str; 20] = [
-    "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "select",
-    "function", "{", "}", "!", "[[", "]]", "in",
-];
+fn is_reserved(word: &str) -> bool {
+    matches!(
+        word,
+        "if" | "then"
+            | "else"
+            | "elif"
+            | "fi"
+            | "do"
+            | "done"
+            | "case"
+            | "esac"
+            | "while"
+            | "until"
+            | "for"
+            | "select"
+            | "function"
+            | "{"
+            | "}"
+            | "!"
+            | "[["
+            | "]]"
+            | "in"
+    )
+}
 
 /// The parts of a simple command, gathered from wherever the grammar hangs them.
 #[derive(Default)]
@@ -25,7 +45,11 @@ struct Parts<'t> {
 impl<'t> Walk<'t, '_> {
     pub(crate) fn command(&mut self, node: Node<'t>, mut around: Around) {
         let mut parts = Parts::default();
-        for child in self.children(node) {
+        let plain = if around.broken { None } else { self.plain_words(node) };
+        // Nothing has to be looked for in plain words, and looking is what takes the time.
+        let children = if plain.is_some() { Vec::new() } else { self.children(node) };
+        parts.command.words = plain.unwrap_or_default();
+        for child in children {
             match kind(child) {
                 "variable_assignment" => {
                     let assignment = self.assignment(child, &around);
@@ -50,6 +74,26 @@ impl<'t> Walk<'t, '_> {
             }
         }
         self.complete(parts, &mut around);
+    }
+
+    /// The words of a command that is nothing but plain words with blanks between them: bash reads them as they stand.
+    fn plain_words(&self, node: Node<'t>) -> Option<Vec<Word>> {
+        let source = self.source(node);
+        if !source.bytes().all(|byte| byte == b' ' || words::is_plain(byte)) {
+            return None;
+        }
+        let (start, end) = (node.start_byte(), node.end_byte());
+        let last = source.rsplit(' ').next().unwrap_or("");
+        let descriptor = last.bytes().all(|byte| byte.is_ascii_digit())
+            && matches!(self.text.as_bytes().get(end), Some(b'<' | b'>'));
+        let first = source.split(' ').next().unwrap_or("");
+        if descriptor || first.is_empty() || is_reserved(first) || !self.parted(start) || !self.ends_word(end)
+        {
+            return None;
+        }
+        let mut found = Vec::with_capacity(1 + source.bytes().filter(|byte| *byte == b' ').count());
+        found.extend(source.split(' ').filter(|word| !word.is_empty()).map(Word::text));
+        Some(found)
     }
 
     pub(crate) fn redirected(&mut self, node: Node<'t>, mut around: Around) {
@@ -99,9 +143,11 @@ impl<'t> Walk<'t, '_> {
     /// Puts the words in the order of the text, which is bash's, and takes the command into the list.
     fn complete(&mut self, mut parts: Parts<'t>, around: &mut Around) {
         parts.words.sort_by_key(Node::start_byte);
+        let begun = !parts.command.words.is_empty();
         for (index, node) in parts.words.iter().enumerate() {
             let source = self.source(*node);
-            if index == 0 && (RESERVED.contains(&source) || looks_assigned(source)) {
+            let index = if begun { index + 1 } else { index };
+            if index == 0 && (is_reserved(source) || looks_assigned(source)) {
                 self.differs(&format!("`{source}` is no program"));
             }
             self.descriptor(*node);
@@ -148,6 +194,9 @@ impl<'t> Walk<'t, '_> {
             }
             _ => {}
         }
+        if let Some(common) = self.common_redirect(node) {
+            return parts.command.redirects.push(common);
+        }
         let (mut operator, mut targets) = ("", Vec::new());
         for child in self.children(node) {
             match kind(child) {
@@ -189,6 +238,20 @@ impl<'t> Walk<'t, '_> {
             self.differs("a redirection without a target");
         }
         parts.words.extend(targets);
+    }
+
+    /// The few redirections that stand in nearly every line, by their text alone.
+    fn common_redirect(&self, node: Node<'t>) -> Option<Redirect> {
+        let (way, target) = match self.source(node) {
+            "2>&1" => (RedirectKind::Duplicate, "1"),
+            ">&2" | "1>&2" => (RedirectKind::Duplicate, "2"),
+            ">/dev/null" | "> /dev/null" | "2>/dev/null" | "2> /dev/null" => {
+                (RedirectKind::Write, "/dev/null")
+            }
+            _ => return None,
+        };
+        let parted = self.parted(node.start_byte()) && self.ends_word(node.end_byte());
+        parted.then(|| Redirect { kind: way, word: Word::text(target) })
     }
 
     /// Digits right before a redirection are its descriptor to bash, whatever the grammar takes them for.

@@ -30,9 +30,14 @@ const SHORT: usize = 200;
 
 type Scanned<T> = Result<T, &'static str>;
 
+/// Characters that mean nothing to bash but themselves.
+pub(crate) fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'-' | b'_' | b'.' | b'/' | b':' | b',' | b'%' | b'+' | b'@' | b'^')
+}
+
 /// A word without anything to read in it, which is what most words are.
 pub(crate) fn plain(raw: &str) -> Option<Word> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,%+@^".contains(&byte);
     if raw.bytes().all(is_plain) {
         return Some(Word::text(raw));
     }

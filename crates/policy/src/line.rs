@@ -52,8 +52,9 @@ impl Rulebook {
         }
         for command in &script.commands {
             let own;
+            let mut done = command.effects();
             let command = if self.is_own(command) {
-                own = called(command);
+                own = called(command, &mut done);
                 &own
             } else {
                 command
@@ -61,7 +62,7 @@ impl Rulebook {
             let denied = guard::command(gate, command, &values, &from, dots);
             let decision = denied
                 .or_else(|| self.denied_as_spelled(command, &values, setting))
-                .unwrap_or_else(|| self.command(command, setting));
+                .unwrap_or_else(|| self.command(command, &done, setting));
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
                 Some(asks) => (asks, true),
                 None => (decision, false),
@@ -77,13 +78,8 @@ impl Rulebook {
                     None => narrow = None,
                 }
             }
-            join(&mut effects, &command.effects);
-            each.push(Each {
-                words: shown(command),
-                decision,
-                effects: command.effects.clone(),
-                behind: command.behind,
-            });
+            join(&mut effects, &done);
+            each.push(Each { words: shown(command), decision, effects: done, behind: command.behind });
         }
         for floor in &script.floors {
             take(&by_floor(floor));
@@ -113,12 +109,13 @@ impl Rulebook {
         let spelled =
             command.words.iter().flat_map(|word| values.spell(word)).filter(|word| !word.is_empty());
         let words: Vec<Word> = spelled.map(Word::text).collect();
-        let (said, _) = self.say(Subject::Command(&Command { words, ..Command::default() }), setting);
+        let spelled = Command { words, ..Command::default() };
+        let (said, _) = self.say(Subject::Command(&spelled, &spelled.effects()), setting);
         said.filter(|said| said.verdict == Verdict::Deny)
     }
 
-    fn command(&self, command: &Command, setting: Setting<'_>) -> Decision {
-        let (said, covered) = self.say(Subject::Command(command), setting);
+    fn command(&self, command: &Command, effects: &Effects, setting: Setting<'_>) -> Decision {
+        let (said, covered) = self.say(Subject::Command(command, effects), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
             return denied;
         }
@@ -222,10 +219,10 @@ pub(crate) fn is_guard(decision: &Decision) -> bool {
 
 /// A command of the agent as the line's gate sees it: what its words come to is looked at when it runs, what bash does
 /// around it is looked at here.
-fn called(command: &Command) -> Command {
+fn called(command: &Command, effects: &mut Effects) -> Command {
     let mut command = command.clone();
     let name = command.program().map(str::to_owned);
-    command.effects.programs.retain(|program| Some(program) != name.as_ref());
+    effects.programs.retain(|program| Some(program) != name.as_ref());
     let about_words =
         |rule: FloorRule| matches!(rule, FloorRule::Option | FloorRule::Dynamic | FloorRule::Glob);
     command.floors.retain(|floor| !about_words(floor.rule));

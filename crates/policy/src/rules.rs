@@ -86,7 +86,7 @@ pub(crate) struct Setting<'a> {
 /// What a rule is asked about.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    Command(&'a Command),
+    Command(&'a Command, &'a Effects),
     Call(&'a Call<'a>),
 }
 
@@ -116,7 +116,7 @@ impl Rule {
             return None;
         }
         let (effects, covered) = match subject {
-            Subject::Command(command) => {
+            Subject::Command(command, effects) => {
                 if !self.tool.is_empty() || !self.kind.is_empty() {
                     return None;
                 }
@@ -126,7 +126,7 @@ impl Rule {
                     (true, false) => self.whole(command)?,
                     (false, false) => self.prefix(command).or_else(|| self.whole(command))?,
                 };
-                (&command.effects, covered)
+                (effects, covered)
             }
             Subject::Call(call) => {
                 let named = self.tool.is_empty() || self.tool.iter().any(|tool| glob(tool, call.tool));
@@ -200,10 +200,9 @@ impl Rule {
                 root: Path::new(self.workspace.first().map_or("/", String::as_str)),
             };
             let script = lathe_bash::read(example);
-            return script
-                .commands
-                .iter()
-                .any(|command| self.speaks(Subject::Command(command), setting).is_some());
+            return script.commands.iter().any(|command| {
+                self.speaks(Subject::Command(command, &command.effects()), setting).is_some()
+            });
         }
         let any = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, example));
         any(&self.path) || any(&self.host) || any(&self.tool)

@@ -127,7 +127,7 @@ fn redirections_are_told_apart() {
 
 #[test]
 fn effects_are_told() {
-    let effects = |text: &str| read(text).commands[0].effects.clone();
+    let effects = |text: &str| read(text).commands[0].effects();
     assert_eq!(effects("cat a b").reads, ["a", "b"]);
     assert_eq!(effects("cp a b").writes, ["a", "b"]);
     assert_eq!(effects("ls > out").writes, ["out"]);

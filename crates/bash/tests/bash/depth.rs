@@ -70,6 +70,13 @@ fn garbage_neither_overflows_nor_hangs() {
     }
 }
 
+/// The time this thread has had on a processor, where the system tells it: what others do meanwhile is not ours.
+fn worked(since: Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split(' ').next()?.parse().ok());
+    nanos.map_or_else(|| since.elapsed(), Duration::from_nanos)
+}
+
 #[test]
 fn a_long_text_takes_little_longer_than_its_parse() {
     let text = "git status -s | grep 'a b' > /dev/null && cargo test -p lathe-bash 2>&1 | tail -n 20\n"
@@ -77,18 +84,18 @@ fn a_long_text_takes_little_longer_than_its_parse() {
     let mut parser = Language::Bash.parser().unwrap();
     let (mut bare, mut ours) = (Duration::MAX, Duration::MAX);
     // The least of several of each, because other work on the machine only ever adds.
+    let begun = Instant::now();
     for _ in 0..15 {
-        let started = Instant::now();
-        let tree = parser.parse(&text, None).unwrap();
-        drop(tree);
-        bare = bare.min(started.elapsed());
-        let started = Instant::now();
+        let started = worked(begun);
+        drop(parser.parse(&text, None).unwrap());
+        bare = bare.min(worked(begun) - started);
+        let started = worked(begun);
         assert_eq!(read(&text).commands.len(), 4_800);
-        ours = ours.min(started.elapsed());
+        ours = ours.min(worked(begun) - started);
     }
     let best = ours.as_secs_f64() / bare.as_secs_f64();
-    // Without optimisation our part is slowed more than the grammar, which is C.
-    let most = if cfg!(debug_assertions) { 5.0 } else { 2.0 };
+    // The goal is 1.5 on a machine that does nothing else. Without optimisation our part is slowed more than the grammar, which is C.
+    let most = if cfg!(debug_assertions) { 5.0 } else { 1.6 };
     println!("{best:.2} times the bare parser");
     assert!(best < most, "{best} times the bare parser");
 }

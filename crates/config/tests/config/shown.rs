@@ -32,6 +32,8 @@ fn every_value_is_a_row_and_no_key_is_whole() {
             "providers.x.api_key = set (user file user.toml:6)",
             "tools.call_seconds = 120 (default)",
             "tools.exclude = [] (default)",
+            "secrets.variables = [] (default)",
+            "secrets.files = [] (default)",
         ]
     );
     let everything = format!("{config:?}{}{}", rows.join(""), trae_show_config(&config));
