@@ -138,7 +138,7 @@ impl PersonShell {
             }
         }
         self.cwd = end.cwd;
-        Ok(ShellLine::Ended { code: end.exit.code(), kept: kept.map(|kept| kept.id), lost })
+        Ok(ShellLine::Ended { code: end.exit.code(), kept, lost })
     }
 
     /// Ends the shell and everything it started.

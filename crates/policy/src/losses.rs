@@ -112,7 +112,7 @@ impl Gate {
         let deny = |rule: &str, reason: &str| Some(decision(Verdict::Deny, rule, reason));
         let parts = parts(path);
         let git = |part: &&str| fits(&part.to_lowercase(), ".git") || (dots && is_all(part));
-        if let Some(at) = parts.iter().position(|part| git(&part))
+        if let Some(at) = parts.iter().position(git)
             && !parts.last().is_some_and(|last| at + 1 < parts.len() && last.ends_with(".lock"))
         {
             return deny("guard.git", "it deletes the history in .git");

@@ -135,7 +135,7 @@ impl Place {
     }
 
     fn lathe(&self) -> Lathe {
-        lathe().in_dir(&self.repo()).env("HOME", self.base.join("home/me"))
+        lathe().in_dir(self.repo()).env("HOME", self.base.join("home/me"))
     }
 
     /// Every file outside of `.git`: mode, size, and what is in it.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use lathe_changes::Kept;
 use lathe_protocol::Effects;
 use lathe_shell::{LineEnd, LineLimits, LiveChunk, ShellError};
 use tokio::sync::mpsc;
@@ -14,9 +13,9 @@ use crate::tool::RunContext;
 /// What became of a person's line.
 pub enum PersonLine {
     Ended {
-        end: LineEnd,
-        /// What the line took away, and can be put back.
-        kept: Option<Kept>,
+        end: Box<LineEnd>,
+        /// The entry of the quarantine with what the line took away.
+        kept: Option<String>,
         /// What it may have taken away for good.
         lost: Vec<String>,
     },
@@ -61,5 +60,5 @@ pub async fn run_line(
             |words: &String| kept.trees.iter().any(|tree| words.starts_with(&tree.display().to_string()));
         lost.retain(|words| !is_kept(words));
     }
-    Ok(PersonLine::Ended { end: ended?, kept, lost })
+    Ok(PersonLine::Ended { end: Box::new(ended?), kept: kept.map(|kept| kept.id), lost })
 }
