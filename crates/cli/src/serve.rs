@@ -278,7 +278,7 @@ impl Plans for Configured {
             toolset: toolset(config),
             limits: limits(&config.settings),
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
-            patch: wish.must_patch.then(|| PatchRule { must: true, base: None }),
+            patch: wish.must_patch.then_some(PatchRule { must: true, base: None }),
             tools,
             record: None,
             attended: Attended::Person,

@@ -139,17 +139,15 @@ async fn begin(
 
 /// The next text a client sends.
 async fn text_message(stream: &mut Stream) -> Result<Utf8Bytes, Goodbye> {
-    loop {
-        match stream.next().await {
-            None | Some(Ok(Message::Close(_))) => return Err(Goodbye::gone()),
-            Some(Ok(Message::Text(text))) if text.len() > MESSAGE_MAX => return Err(too_large()),
-            Some(Ok(Message::Text(text))) => return Ok(text),
-            Some(Ok(Message::Binary(_))) => {
-                return Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"));
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(Utf8Bytes::from_static(PONG)),
-            Some(Err(error)) => return Err(broken(&error)),
+    match stream.next().await {
+        None | Some(Ok(Message::Close(_))) => Err(Goodbye::gone()),
+        Some(Ok(Message::Text(text))) if text.len() > MESSAGE_MAX => Err(too_large()),
+        Some(Ok(Message::Text(text))) => Ok(text),
+        Some(Ok(Message::Binary(_))) => {
+            Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"))
         }
+        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(Utf8Bytes::from_static(PONG)),
+        Some(Err(error)) => Err(broken(&error)),
     }
 }
 
