@@ -290,7 +290,8 @@ fn nothing_is_taken(case: &Case) {
         assert!(odd.is_empty(), "{name} had these started: {odd:#?}");
         let odd: Vec<&String> = traced.addresses.iter().filter(|line| !is_local(line)).collect();
         assert!(odd.is_empty(), "{name} had these connected: {odd:#?}");
-        assert!(traced.programs.len() > 20, "{name}: nothing was traced");
+        // Each look is at least one program: Lathe.
+        assert!(traced.programs.len() >= LOOKS.lines().count(), "{name}: nothing was traced");
     }
 }
 
