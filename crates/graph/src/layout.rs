@@ -74,16 +74,23 @@ pub fn excludes(folder: &Path) -> Vec<PathBuf> {
     let git = folder.join(".git");
     let mut all = vec![git.join("info/exclude")];
     // A work tree beside the repository's own.
-    if let Ok(text) = std::fs::read_to_string(&git)
+    if let Some(text) = small_text(&git)
         && let Some(own) = text.trim().strip_prefix("gitdir:")
     {
         let own = folder.join(own.trim());
-        let common = std::fs::read_to_string(own.join("commondir")).unwrap_or_default();
+        let common = small_text(&own.join("commondir")).unwrap_or_default();
         all.push(own.join(common.trim()).join("info/exclude"));
         all.push(own.join("commondir"));
         all.push(git);
     }
     all
+}
+
+/// The text of a file that has no business being long. A pipe or a device in its place would be waited for, so it is not read.
+fn small_text(path: &Path) -> Option<String> {
+    const LONG: u64 = 64 << 10;
+    std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
+    std::fs::read_to_string(path).ok()
 }
 
 /// Ignore files that count here though they lie outside of the root.

@@ -16,19 +16,27 @@ pub fn git_runs(folder: &Path) -> Option<String> {
         folder.ancestors().map(|above| above.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
     let git = if git.is_dir() { git } else { linked(&git)? };
     // A work tree beside the first one has the configuration of that one, and may have more of its own.
-    let common = std::fs::read_to_string(git.join("commondir")).ok().map(|path| git.join(path.trim()));
+    let common = plain(&git.join("commondir")).map(|path| git.join(path.trim()));
     let mut files = vec![git.join("config"), git.join("config.worktree")];
     files.extend(common.iter().map(|common| common.join("config")));
     modules(&common.unwrap_or(git).join("modules"), &mut files);
     files
         .iter()
-        .filter_map(|file| std::fs::read(file).ok())
-        .find_map(|text| named(&String::from_utf8_lossy(&text)))
+        .filter(|file| file.symlink_metadata().is_ok())
+        // What cannot be read, or is no file, may hold anything.
+        .find_map(|file| plain(file).map_or(Some(format!("{}", file.display())), |text| named(&text)))
+}
+
+/// The text of a file. A pipe or a device in its place would be waited for, so it is not read.
+fn plain(path: &Path) -> Option<String> {
+    const LONG: u64 = 4 << 20;
+    std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
+    std::fs::read(path).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// `.git` as a file: where the repository really is.
 fn linked(file: &Path) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(file).ok()?;
+    let text = plain(file)?;
     let path = text.strip_prefix("gitdir:")?.trim();
     Some(file.parent()?.join(path))
 }
