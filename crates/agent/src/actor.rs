@@ -15,10 +15,10 @@ use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
     AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, Digest, Draft,
-    EpochStarted, Event, Fact, FrameBody, ModelAnswered, ModelAsked, ModelFailed, ModelFailure,
-    OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded, RunResumed, Seq,
-    SessionNamed, SessionOptions, Steered, StepNo, TaskFinished, TaskGiven, Timestamp, ToolCall, Update,
-    calls_of,
+    EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
+    ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded,
+    RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, TaskFinished, TaskGiven, Timestamp,
+    ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Judged, Prepared, Toolbox};
@@ -356,6 +356,19 @@ impl Actor {
             }
             CommandBody::Summarise { run, step, summary } => {
                 self.append(Place::in_run(*run).at_step(*step), summary.clone())?;
+                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+            }
+            CommandBody::Review { reviewed, changes } => {
+                self.append(self.in_run(), reviewed.clone())?;
+                if !changes.is_empty() {
+                    let restored = FilesRestored {
+                        to: None,
+                        undoes: None,
+                        changes: changes.clone(),
+                        conflicts: Vec::new(),
+                    };
+                    self.append(self.in_run(), restored)?;
+                }
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Cancel if self.state.is_unfinished() => {

@@ -94,6 +94,7 @@ impl History {
             | Fact::CancelAsked(_)
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
+            | Fact::EditsReviewed(_)
             | Fact::ModelFailed(_)
             | Fact::ReplayDrifted(_)
             | Fact::CallDecided(_)

@@ -261,6 +261,7 @@ impl State {
             | Fact::QuestionAsked(_)
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
+            | Fact::EditsReviewed(_)
             | Fact::Unknown(_) => {}
         }
     }

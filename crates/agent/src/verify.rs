@@ -162,6 +162,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::Steered(_)
         | Fact::SessionNamed(_)
         | Fact::StepSummarised(_)
+        | Fact::EditsReviewed(_)
         | Fact::Unknown(_) => None,
     }
 }

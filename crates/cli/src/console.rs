@@ -210,6 +210,7 @@ impl Console {
             | Fact::ApprovalExpired(_)
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
+            | Fact::EditsReviewed(_)
             | Fact::Unknown(_) => String::new(),
         }
     }

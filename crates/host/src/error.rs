@@ -4,6 +4,7 @@ use lathe_agent::AgentError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
 use lathe_protocol::{StepNo, Toolset, edit_distance};
+use lathe_workspace::WorkspaceError;
 
 /// Why the host could not do something. Each names what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +80,13 @@ pub enum HostError {
     Rewind(String),
     #[error("nothing is left to undo in this session")]
     NothingToUndo,
+    /// A file that a person asked for from elsewhere.
+    #[error("{reason}")]
+    File { problem: FileProblem, reason: String },
+    #[error("{0}")]
+    Git(String),
+    #[error("{0}")]
+    Review(String),
     #[error("the replay is not possible: {0}")]
     Replay(String),
     #[error("{0}")]
@@ -86,6 +94,41 @@ pub enum HostError {
     /// Our fault: the task that owns the session panicked.
     #[error("the session stopped by a fault of Lathe's own ({0}); go on with `lathe resume`")]
     Crashed(String),
+}
+
+/// What is wrong with a file, for whoever must choose an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileProblem {
+    NotFound,
+    /// Something is there that must not be replaced.
+    Exists,
+    /// It is not what the caller has seen.
+    Changed,
+    /// Outside, protected, or not ours.
+    Forbidden,
+    TooLarge,
+    /// The disk has no room.
+    Full,
+    Bad,
+}
+
+impl From<WorkspaceError> for HostError {
+    fn from(error: WorkspaceError) -> Self {
+        let problem = match &error {
+            WorkspaceError::NotFound(_) => FileProblem::NotFound,
+            WorkspaceError::Exists(_) => FileProblem::Exists,
+            WorkspaceError::Stale(_) => FileProblem::Changed,
+            WorkspaceError::Outside(_) | WorkspaceError::Protected(_) | WorkspaceError::Denied(_) => {
+                FileProblem::Forbidden
+            }
+            WorkspaceError::NoSpace(_) => FileProblem::Full,
+            WorkspaceError::IsDirectory(_)
+            | WorkspaceError::Special(_)
+            | WorkspaceError::Spawn { .. }
+            | WorkspaceError::Io { .. } => FileProblem::Bad,
+        };
+        Self::File { problem, reason: error.to_string() }
+    }
 }
 
 impl HostError {
@@ -128,6 +171,9 @@ impl HostError {
             Self::Patch(_) => "patch",
             Self::Rewind(_) => "rewind",
             Self::NothingToUndo => "nothing-to-undo",
+            Self::File { .. } => "file",
+            Self::Git(_) => "git",
+            Self::Review(_) => "review",
             Self::Replay(_) => "replay",
             Self::Demo(_) => "demo",
             Self::Crashed(_) => "crashed",

@@ -2,6 +2,7 @@
 
 mod answers;
 mod auth;
+mod browse;
 mod budget;
 mod demo;
 mod doctor;
@@ -10,11 +11,13 @@ mod extras;
 mod facts;
 mod frames;
 mod gitrules;
+mod git;
 mod graph;
 mod guarded;
 mod home;
 mod local;
 mod lookup;
+mod manage;
 mod models;
 mod patch;
 mod policy;
@@ -22,8 +25,10 @@ mod policy_replay;
 mod probe;
 mod providers;
 mod quarantine;
+mod removed;
 mod report;
 mod reports;
+mod review;
 mod rewind;
 mod session;
 mod shell;
@@ -31,21 +36,29 @@ mod toolrun;
 mod trajectory;
 mod travel;
 mod trust;
+mod watching;
 
 pub use auth::{KeyFrom, ProviderRow};
+pub use browse::{
+    Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
+    UPLOAD_MAX, Upload,
+};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
-pub use error::HostError;
+pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain};
 pub use frames::FrameReader;
+pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use models::ModelRequest;
 pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};
 pub use providers::{PROVIDERS, Provider};
+pub use removed::Removed;
 pub use report::{FileDiff, RunReport, event_diff, run_report};
 pub use reports::Garbage;
+pub use review::{FileReview, HunkReview, ReviewWish, Reviewed};
 pub use rewind::{PathAct, Really, Undone, What};
 pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use shell::{PersonShell, ShellLine, ShellRun};
@@ -53,6 +66,7 @@ pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::TrajectoryFile;
 pub use travel::{Difference, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
+pub use watching::{Happened, Watching};
 
 pub use lathe_agent::{Divergence, Verified};
 pub use lathe_changes::{Kept, PutBack};

@@ -91,6 +91,14 @@ impl Host {
         garbage.other += kept;
         garbage.bytes += bytes;
         needed.extend(self.kept_blobs().iter().map(Digest::to_string));
+        // A session that was removed can be brought back.
+        for folder in self.removed_folders() {
+            for id in session_ids(&folder)? {
+                let reader = Reader::open(&folder, &id, self.home().blobs()?)?;
+                let named = reader.all()?.iter().flat_map(|event| blobs_of(&event.fact)).collect::<Vec<_>>();
+                needed.extend(named.iter().chain(&reader.body_blobs()?).map(Digest::to_string));
+            }
+        }
         self.collect_blobs(&needed, limit, really, &mut garbage);
         self.collect_baselines(really, &mut garbage);
         for graph in self.old_graphs(older) {
@@ -153,12 +161,12 @@ fn hour_ago() -> SystemTime {
     SystemTime::now().checked_sub(Duration::from_secs(3600)).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
+pub(crate) fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
     ["db", "db-wal", "db-shm", "lock"].iter().map(|ending| sessions.join(format!("{id}.{ending}"))).collect()
 }
 
 /// Blobs an event names.
-fn blobs_of(fact: &Fact) -> Vec<Digest> {
+pub(crate) fn blobs_of(fact: &Fact) -> Vec<Digest> {
     let (changes, other): (_, Vec<Digest>) = match fact {
         Fact::CallFinished(finished) => {
             let attached = finished.attachments.iter().map(|attached| attached.blob.clone());

@@ -309,10 +309,12 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                 });
             }
             Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
-                let to = restored.to.unwrap_or_default();
                 return Some(Act {
                     seq: event.seq,
-                    about: format!("the rewind of files to step {to}"),
+                    about: match restored.to {
+                        Some(to) => format!("the rewind of files to step {to}"),
+                        None => "the rejection of edits".to_owned(),
+                    },
                     changes: restored.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),

@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AgentId, ApprovalAnswer, CallId, CommandId, Digest, Event, Raw, RunNo, Seq, StepNo, StepSummarised,
+    Actor, AgentId, ApprovalAnswer, CallId, Change, CommandId, Digest, EditsReviewed, Event, Raw, RunNo, Seq,
+    StepNo, StepSummarised,
 };
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
@@ -40,6 +41,12 @@ pub enum CommandBody {
         run: RunNo,
         step: StepNo,
         summary: StepSummarised,
+    },
+    /// Keep what a person said about edits, and what that changed.
+    Review {
+        reviewed: EditsReviewed,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<Change>,
     },
     /// Stop what is under way and close the history.
     Cancel,

@@ -147,6 +147,7 @@ facts! {
     Steered = "steered" v 1;
     SessionNamed = "session_named" v 1;
     StepSummarised = "step_summarised" v 1;
+    EditsReviewed = "edits_reviewed" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

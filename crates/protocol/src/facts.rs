@@ -110,6 +110,16 @@ pub struct StepSummarised {
     pub usage: Usage,
 }
 
+/// A person accepted or rejected edits of a file. What a rejection did to the file is the `files_restored` that follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EditsReviewed {
+    /// From the workspace on.
+    pub path: String,
+    /// Names of the hunks: digests of what they take away and put there.
+    pub hunks: Vec<String>,
+    pub accepted: bool,
+}
+
 /// The work tree was noted down at the start of a run, for its patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BaselineTaken {

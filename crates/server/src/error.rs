@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use lathe_host::HostError;
+use lathe_host::{FileProblem, HostError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -99,7 +99,19 @@ impl From<HostError> for ApiError {
             HostError::NoSuchSession(_) | HostError::NoSessions | HostError::NoSessionHere(_) => {
                 Self::not_found(detail)
             }
-            HostError::ManySessions { .. } => Self::conflict(detail),
+            HostError::ManySessions { .. }
+            | HostError::NothingToUndo
+            | HostError::Git(_)
+            | HostError::Review(_) => Self::conflict(detail),
+            HostError::Journal(_) if error.code() == "session-held" => Self::conflict(detail),
+            HostError::File { problem, .. } => match problem {
+                FileProblem::NotFound => Self::not_found(detail),
+                FileProblem::Exists | FileProblem::Changed => Self::conflict(detail),
+                FileProblem::Forbidden => Self::forbidden(detail),
+                FileProblem::TooLarge => Self::too_large(detail),
+                FileProblem::Full => Self::unavailable(detail),
+                FileProblem::Bad => Self::bad(detail),
+            },
             _ => Self::bad(detail),
         }
     }

@@ -21,7 +21,7 @@ pub use git::{Git, GitError};
 pub use hardened::{
     GitCall, GitConfig, LIST_FILTERS, absolute_path, find_program, git_output, git_plain, git_would_wait,
 };
-pub use local_files::LocalFiles;
+pub use local_files::{Incoming, LocalFiles};
 pub use local_process::LocalProcesses;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
 pub use protected::is_protected;

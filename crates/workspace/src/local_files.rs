@@ -5,7 +5,10 @@
 
 mod apply;
 mod intent;
+mod names;
 mod spot;
+
+pub use self::names::Incoming;
 
 use std::ffi::OsStr;
 use std::fs::File;

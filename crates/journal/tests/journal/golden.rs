@@ -90,8 +90,9 @@ fn the_golden_lines_hold_every_kind() {
         Fact::Steered(_) => 26,
         Fact::SessionNamed(_) => 27,
         Fact::StepSummarised(_) => 28,
+        Fact::EditsReviewed(_) => 29,
     };
     let seen: BTreeSet<i32> =
         lines().iter().map(|line| number(&serde_json::from_str::<Event>(line).unwrap().fact)).collect();
-    assert_eq!(seen, (0..=28).collect());
+    assert_eq!(seen, (0..=29).collect());
 }

@@ -1,6 +1,10 @@
 //! What there is to ask.
 
+pub(crate) mod files;
+pub(crate) mod git;
 pub(crate) mod meta;
+mod multipart;
+pub(crate) mod review;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 
@@ -15,6 +19,9 @@ pub(crate) fn all() -> (Router<App>, Table) {
     meta::add(&mut api);
     runs::add(&mut api);
     sessions::add(&mut api);
+    files::add(&mut api);
+    git::add(&mut api);
+    review::add(&mut api);
     crate::page::add(&mut api);
     api.finish()
 }

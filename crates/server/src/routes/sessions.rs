@@ -2,12 +2,18 @@
 
 use axum::Json;
 use axum::extract::State;
-use lathe_host::Summary;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use lathe_host::{Removed, Really, Summary, Undone, What};
+use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::api::{Answer, Api, Asked, Endpoint, Named};
+use crate::access::random;
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
 use crate::app::App;
+use crate::error::ApiError;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Search {
@@ -37,12 +43,149 @@ struct Row {
     clients: usize,
 }
 
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NewTitle {
+    title: String,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct ForkAt {
+    /// The last step that is taken over; all if left out.
+    #[serde(default)]
+    at: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Made {
+    id: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct RewindTo {
+    /// The step whose end is gone back to.
+    to: u32,
+    /// The files too, not the conversation alone.
+    #[serde(default)]
+    files: bool,
+    /// Only say what would be done.
+    #[serde(default)]
+    preview: bool,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct UndoHow {
+    /// Only say what would be done.
+    #[serde(default)]
+    preview: bool,
+}
+
+/// What going back did, or would do.
+#[derive(Debug, Serialize, JsonSchema)]
+struct WentBack {
+    about: String,
+    restored: Vec<PathAct>,
+    conflicts: Vec<PathAct>,
+    not_undoable: Vec<String>,
+    steps: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct PathAct {
+    path: String,
+    act: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Message {
+    id: String,
+    role: String,
+    content: String,
+    /// The whole bubble.
+    meta: Value,
+    created_at: String,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct ExportAs {
+    #[serde(default)]
+    format: Option<Format>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Format {
+    #[default]
+    Jsonl,
+    Trajectory,
+    Html,
+    Text,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct OfRun {
+    #[serde(default)]
+    run: Option<u32>,
+}
+
 pub(crate) fn add(api: &mut Api) {
     api.add(
         Endpoint::get("/api/sessions", "The sessions, newest first").query::<Search>().answer::<Vec<Row>>(),
         list,
     )
-    .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<Row>(), get);
+    .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<Row>(), get)
+    .add(
+        Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be brought back").answer::<Removed>(),
+        remove,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/restore", "Bring a removed session back").answer::<Made>(),
+        restore,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/rename", "Give a session a title")
+            .body::<NewTitle>()
+            .answer::<Row>(),
+        rename,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/fork", "A new session that begins as this one")
+            .body::<ForkAt>()
+            .answer::<Made>(),
+        fork,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/rewind", "Go back to the end of a step")
+            .body::<RewindTo>()
+            .answer::<WentBack>(),
+        rewind,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/undo", "Take back the newest change")
+            .body::<UndoHow>()
+            .answer::<WentBack>(),
+        undo,
+    )
+    .add(
+        Endpoint::get("/api/sessions/{id}/messages", "The bubbles of a session in their last form")
+            .answer::<Vec<Message>>(),
+        messages,
+    )
+    .add(
+        Endpoint::get("/api/sessions/{id}/export", "A session as a file")
+            .query::<ExportAs>()
+            .gives("application/octet-stream"),
+        export,
+    )
+    .add(
+        Endpoint::get("/api/sessions/{id}/trajectory", "The trajectory of a run, the last if none is named")
+            .query::<OfRun>(),
+        trajectory,
+    )
+    .add(
+        Endpoint::get("/api/sessions/{id}/blob/{digest}", "Bytes that an event of the session names")
+            .gives("application/octet-stream"),
+        blob,
+    );
 }
 
 fn row(app: &App, summary: Summary) -> Row {
@@ -64,7 +207,7 @@ fn row(app: &App, summary: Summary) -> Row {
 }
 
 /// The sessions in folders that this server serves.
-fn served(app: &App) -> Result<Vec<Summary>, crate::error::ApiError> {
+fn served(app: &App) -> Result<Vec<Summary>, ApiError> {
     let inside = |summary: &Summary| {
         app.roots.iter().any(|root| std::path::Path::new(&summary.workspace).starts_with(root))
     };
@@ -86,6 +229,173 @@ async fn list(State(app): State<App>, Asked(search): Asked<Search>) -> Answer<Ve
 async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
     let id = app.session(&id)?;
     let found = tokio::task::block_in_place(|| served(&app))?.into_iter().find(|summary| summary.id == id);
-    let found = found.ok_or_else(|| crate::error::ApiError::not_found("Session not found."))?;
+    let found = found.ok_or_else(|| ApiError::not_found("Session not found."))?;
     Ok(Json(row(&app, found)))
+}
+
+/// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.
+async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
+    if let Some(live) = app.sessions.get(id) {
+        if live.hub.is_running() {
+            return Err(ApiError::conflict("A run is under way in this session; cancel it first."));
+        }
+        app.sessions.close(id).await?;
+    }
+    Ok(())
+}
+
+async fn rename(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(asked): Input<NewTitle>,
+) -> Answer<Row> {
+    let id = app.session(&id)?;
+    let title: String = asked.title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() || title.chars().count() > 200 {
+        return Err(ApiError::bad("A title has between 1 and 200 characters."));
+    }
+    match app.sessions.get(&id) {
+        Some(live) => {
+            let command = CommandId::new(random().unwrap_or_default());
+            let answer = live.submit(command, CommandBody::Rename { title }).await.answer;
+            if let ReceiptAnswer::Refused { reason } = answer {
+                return Err(ApiError::conflict(reason));
+            }
+        }
+        None => tokio::task::block_in_place(|| app.host.rename(&id, &title))?,
+    }
+    tokio::task::block_in_place(|| app.host.note(&id));
+    get(State(app), Named(id.to_string())).await
+}
+
+async fn fork(State(app): State<App>, Named(id): Named<String>, Input(asked): Input<ForkAt>) -> Answer<Made> {
+    let id = app.session(&id)?;
+    let made = tokio::task::block_in_place(|| app.host.fork(&id, asked.at.map(StepNo)))?;
+    Ok(Json(Made { id: made.to_string() }))
+}
+
+async fn rewind(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(asked): Input<RewindTo>,
+) -> Answer<WentBack> {
+    let id = app.session(&id)?;
+    let what = if asked.files { What::Both } else { What::Conversation };
+    let really = really(&app, &id, asked.preview).await?;
+    let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really))?;
+    Ok(Json(went_back(done)))
+}
+
+async fn undo(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(asked): Input<UndoHow>,
+) -> Answer<WentBack> {
+    let id = app.session(&id)?;
+    let really = really(&app, &id, asked.preview).await?;
+    let done = tokio::task::block_in_place(|| app.host.undo(&id, really))?;
+    Ok(Json(went_back(done)))
+}
+
+async fn really(app: &App, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
+    if preview {
+        return Ok(Really::Preview);
+    }
+    let_go(app, id).await?;
+    Ok(Really::Do)
+}
+
+fn went_back(undone: Undone) -> WentBack {
+    let acts = |acts: Vec<lathe_host::PathAct>| {
+        acts.into_iter().map(|act| PathAct { path: act.path, act: act.act }).collect()
+    };
+    WentBack {
+        about: undone.about,
+        restored: acts(undone.restored),
+        conflicts: acts(undone.conflicts),
+        not_undoable: undone.not_undoable,
+        steps: undone.steps,
+    }
+}
+
+async fn remove(State(app): State<App>, Named(id): Named<String>) -> Answer<Removed> {
+    let id = app.session(&id)?;
+    let_go(&app, &id).await?;
+    Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
+}
+
+async fn restore(State(app): State<App>, Named(id): Named<String>) -> Answer<Made> {
+    let removed = tokio::task::block_in_place(|| app.host.removed_sessions());
+    let is_served =
+        |kept: &&Removed| app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root));
+    let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
+    let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
+    tokio::task::block_in_place(|| app.host.bring_back(&kept.path))?;
+    Ok(Json(Made { id: kept.path.clone() }))
+}
+
+async fn messages(State(app): State<App>, Named(id): Named<String>) -> Answer<Vec<Message>> {
+    let id = app.session(&id)?;
+    let (bubbles, _) = tokio::task::block_in_place(|| crate::page::bubbles(&app, &id))?;
+    let text = |bubble: &Value, key: &str| bubble[key].as_str().unwrap_or_default().to_owned();
+    let messages = bubbles.into_iter().map(|bubble| Message {
+        id: text(&bubble, "key"),
+        role: text(&bubble, "role"),
+        content: text(&bubble, "content"),
+        created_at: text(&bubble, "timestamp"),
+        meta: bubble,
+    });
+    Ok(Json(messages.collect()))
+}
+
+async fn export(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<ExportAs>,
+) -> Result<Response, ApiError> {
+    let id = app.session(&id)?;
+    let (ending, text) = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+        Ok(match asked.format.unwrap_or_default() {
+            Format::Jsonl => ("jsonl", app.host.lines(&id)?),
+            Format::Trajectory => ("json", app.host.trajectory(&id)?),
+            Format::Html => ("html", app.host.html(&id, false)?),
+            Format::Text => {
+                let (bubbles, _) = crate::page::bubbles(&app, &id)?;
+                let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());
+                ("txt", lines.fold(String::new(), |text, line| text + line + "\n"))
+            }
+        })
+    })?;
+    Ok(attachment(&format!("{id}.{ending}"), text.into_bytes()))
+}
+
+/// Something to keep, never to be shown in our own place.
+fn attachment(name: &str, bytes: Vec<u8>) -> Response {
+    let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_DISPOSITION, disposition.unwrap_or(HeaderValue::from_static("attachment"))),
+    ];
+    (headers, bytes).into_response()
+}
+
+async fn trajectory(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<OfRun>,
+) -> Result<Response, ApiError> {
+    let id = app.session(&id)?;
+    let text = tokio::task::block_in_place(|| app.host.trajectory_of(&id, asked.run.map(RunNo)))?;
+    Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
+}
+
+async fn blob(
+    State(app): State<App>,
+    Named((id, digest)): Named<(String, String)>,
+) -> Result<Response, ApiError> {
+    let id = app.session(&id)?;
+    let digest = Digest::parse(&digest).ok_or_else(|| ApiError::bad("A digest has 64 hex digits."))?;
+    let found = tokio::task::block_in_place(|| app.host.session_blob(&id, &digest))?;
+    let bytes = found.ok_or_else(|| ApiError::not_found("No event of this session names these bytes."))?;
+    Ok(attachment(digest.as_str(), bytes))
 }

@@ -4,9 +4,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod access;
+mod files;
 mod frames;
+mod git;
 mod kit;
 mod outside;
 mod page;
+#[path = "../../../workspace/tests/files/paths_table.rs"]
+mod paths_table;
+#[path = "../../../workspace/tests/files/paths_world.rs"]
+mod paths_world;
+mod review;
 mod runs;
+mod sessions;
 mod storm;

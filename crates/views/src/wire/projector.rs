@@ -153,6 +153,7 @@ impl Projector {
                 out.push("input", &json!({ "text": steered.text, "timestamp": event.at.to_string() }));
             }
             Fact::SessionNamed(named) => out.push("session", &json!({ "title": named.title })),
+            Fact::EditsReviewed(reviewed) => out.push("reviewed", reviewed),
             Fact::CancelAsked(_) => out.push("cancelling", &json!({})),
             Fact::ModelAsked(_) => self.asked(event, &mut out),
             Fact::ModelAnswered(_) => self.answered(event, &mut out),

@@ -6,6 +6,7 @@ mod full_disk;
 mod kill;
 mod paths;
 mod paths_table;
+mod paths_world;
 mod race;
 mod reading;
 mod support;

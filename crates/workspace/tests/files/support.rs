@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -39,22 +38,7 @@ impl Folder {
     }
 }
 
-/// Everything below a folder, hidden names too: path, inode, mode and content. Two
-/// equal pictures mean that nothing was changed, not even a file by its own copy.
-pub fn picture(folder: &Path) -> Vec<(PathBuf, u64, u32, Vec<u8>)> {
-    let mut seen = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let found = fs::symlink_metadata(&path).unwrap();
-        let content = if found.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
-        seen.push((path.clone(), found.ino(), found.mode(), content));
-        if found.is_dir() {
-            seen.extend(picture(&path));
-        }
-    }
-    seen.sort();
-    seen
-}
+pub use crate::paths_world::picture;
 
 /// Whether the long form of a test is asked for.
 pub fn full() -> bool {

@@ -1,0 +1,487 @@
+//! The files of one folder for a person who looks and edits from elsewhere.
+//!
+//! The same guard as for every tool: nothing outside of the folder is read, written or removed, and names that other
+//! programs obey are never written. A file is saved over the version that was read and no other; what is removed can be
+//! brought back.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_protocol::{Digest, Digesting};
+use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
+use lathe_workspace::{Expect, FileKind, FileOp, Files as _, Incoming, LocalFiles, WorkspaceError};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::{FileProblem, HostError};
+use crate::removed::{Removed, Removals};
+use crate::session::{Host, working_folder};
+
+/// Bytes of a file that are read at once; more is had in parts.
+pub const READ_MAX: u64 = 4 << 20;
+/// Bytes of an upload.
+pub const UPLOAD_MAX: u64 = 100 << 20;
+/// Entries of a tree.
+const TREE_MAX: usize = 20_000;
+const TREE_DEPTH: u32 = 32;
+/// Lines or names of a search.
+const FOUND_MAX: u32 = 5_000;
+
+/// One name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileItem {
+    pub name: String,
+    /// From the workspace on.
+    pub path: String,
+    pub is_dir: bool,
+    /// `file`, `directory` or `special`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub size: u64,
+}
+
+/// One level of a folder, or all below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Listing {
+    pub directory: String,
+    pub items: Vec<FileItem>,
+    pub count: usize,
+    /// There is more than is given.
+    pub more: bool,
+}
+
+/// A file or a part of one. `content` is null where it is no text in UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileContent {
+    pub path: String,
+    pub content: Option<String>,
+    pub binary: bool,
+    pub size: u64,
+    /// The hash of the whole content, to be given with a save. Left out for a part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where the content begins, in bytes.
+    pub offset: u64,
+    /// Bytes that were taken.
+    pub length: u64,
+}
+
+/// What a save did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Saved {
+    pub success: bool,
+    pub path: String,
+    pub version: String,
+    pub created: bool,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SearchFound {
+    pub hits: Vec<SearchHit>,
+    /// All that match, given or not.
+    pub total: usize,
+    pub more: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SearchHit {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// What is looked for.
+#[derive(Debug, Clone, Default)]
+pub struct SearchWish {
+    pub pattern: String,
+    /// Names of files instead of their text.
+    pub names: bool,
+    /// The pattern is an expression, not text.
+    pub regex: bool,
+    pub case_sensitive: bool,
+    /// The folder to look in.
+    pub below: Option<String>,
+    pub most: Option<u32>,
+}
+
+/// A folder that a person looks at.
+#[derive(Clone)]
+pub struct Browser {
+    root: PathBuf,
+    files: LocalFiles,
+    removals: Arc<Removals>,
+    /// Lathe's own folder, where it lies in this one: nobody looks into it from elsewhere.
+    own: Option<PathBuf>,
+}
+
+impl Host {
+    pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
+        let root = working_folder(folder)?;
+        let removals = Arc::new(Removals::new(self.home()));
+        let home = self.home().path();
+        let own = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        let own = (own.starts_with(&root) || root.starts_with(&own)).then_some(own);
+        Ok(Browser { files: LocalFiles::new(root.clone()), root, removals, own })
+    }
+}
+
+impl Browser {
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn files(&self) -> &LocalFiles {
+        &self.files
+    }
+
+    /// Refuses what lies in Lathe's own folder, by whatever way it is spelled.
+    async fn check(&self, path: &str) -> Result<(), HostError> {
+        let Some(own) = &self.own else { return Ok(()) };
+        for above in Path::new(path).ancestors().filter(|above| !above.as_os_str().is_empty()) {
+            match self.files.real(above).await {
+                Ok(real) if real.starts_with(own) => return Err(WorkspaceError::Outside(path.into()).into()),
+                Ok(_) => return Ok(()),
+                Err(_) => {}
+            }
+        }
+        match self.root.starts_with(own) {
+            true => Err(WorkspaceError::Outside(path.into()).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for what goes with all that is in it.
+    async fn check_all(&self, path: &str) -> Result<(), HostError> {
+        self.check(path).await?;
+        let Some(own) = &self.own else { return Ok(()) };
+        match self.files.real(Path::new(path)).await {
+            Ok(real) if own.starts_with(&real) => Err(WorkspaceError::Denied(path.into()).into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The names in one folder.
+    pub async fn list(&self, folder: &str) -> Result<Listing, HostError> {
+        let folder = or_root(folder);
+        self.check(folder).await?;
+        let shown = self.shown(&self.files.real(Path::new(folder)).await?);
+        let named = self.files.list(Path::new(folder)).await?;
+        let items: Vec<FileItem> = named
+            .into_iter()
+            .map(|named| {
+                let name = named.name.to_string_lossy().into_owned();
+                item(join(&shown, &name), name, named.kind, named.bytes)
+            })
+            .collect();
+        Ok(Listing { directory: shown, count: items.len(), items, more: false })
+    }
+
+    /// All names below a folder, hidden ones and what git ignores left out.
+    pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
+        let folder = or_root(folder);
+        self.check(folder).await?;
+        let shown = self.shown(&self.files.real(Path::new(folder)).await?);
+        let depth = depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH);
+        let entries = self.files.walk(Path::new(folder), depth as usize).await?;
+        let more = entries.len() > TREE_MAX;
+        let items: Vec<FileItem> = entries
+            .into_iter()
+            .take(TREE_MAX)
+            .map(|entry| {
+                let path = entry.path.to_string_lossy().into_owned();
+                let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                item(join(&shown, &path), name, entry.kind, 0)
+            })
+            .collect();
+        Ok(Listing { directory: shown, count: items.len(), items, more })
+    }
+
+    /// A whole file, or `length` bytes of it from `offset` on.
+    pub async fn read(
+        &self,
+        file: &str,
+        offset: Option<u64>,
+        length: Option<u64>,
+    ) -> Result<FileContent, HostError> {
+        self.check(file).await?;
+        let path = Path::new(file);
+        let stat = self.files.stat(path).await?;
+        if stat.kind == FileKind::Directory {
+            return Err(WorkspaceError::IsDirectory(path.to_owned()).into());
+        }
+        let whole = offset.is_none() && length.is_none();
+        if whole && stat.bytes > READ_MAX {
+            return Err(HostError::File {
+                problem: FileProblem::TooLarge,
+                reason: format!(
+                    "{file} has {} bytes: ask for parts of it with `offset` and `length`, or download it",
+                    stat.bytes
+                ),
+            });
+        }
+        let start = offset.unwrap_or(0);
+        let end = start.saturating_add(length.unwrap_or(READ_MAX).min(READ_MAX));
+        let bytes = self.files.read(path, Some(start..end)).await?;
+        let version = whole.then(|| Digest::of(&bytes).to_string());
+        let (start, bytes) = if whole { (0, bytes) } else { whole_characters(start, bytes) };
+        let length = bytes.len() as u64;
+        let content = if bytes.contains(&0) { None } else { String::from_utf8(bytes).ok() };
+        Ok(FileContent {
+            path: self.shown(&self.files.real(path).await?),
+            binary: content.is_none(),
+            content,
+            size: stat.bytes,
+            version,
+            offset: start,
+            length,
+        })
+    }
+
+    /// Writes a file: over the version that was read, or a new one where none is named.
+    pub async fn write(
+        &self,
+        file: &str,
+        content: String,
+        version: Option<&str>,
+    ) -> Result<Saved, HostError> {
+        self.check(file).await?;
+        let expect = match version {
+            None => Expect::Absent,
+            Some(version) => Expect::Hash(Digest::parse(version).ok_or_else(|| HostError::File {
+                problem: FileProblem::Bad,
+                reason: "`version` is the one that came with the content: 64 hex digits".to_owned(),
+            })?),
+        };
+        let digest = Digest::of(content.as_bytes());
+        let op = FileOp::Write { path: file.into(), expect, content: Arc::new(content.into_bytes()) };
+        self.files.apply(vec![op]).await.map_err(|error| match error {
+            WorkspaceError::Exists(path) if version.is_none() => HostError::File {
+                problem: FileProblem::Exists,
+                reason: format!(
+                    "{} exists already: read it, and save with the `version` it had",
+                    path.display()
+                ),
+            },
+            other => other.into(),
+        })?;
+        let path = self.shown(&self.files.real(Path::new(file)).await?);
+        Ok(Saved { success: true, path, version: digest.to_string(), created: version.is_none() })
+    }
+
+    pub async fn make_folder(&self, folder: &str) -> Result<(), HostError> {
+        self.check(folder).await?;
+        let (files, path) = (self.files.clone(), PathBuf::from(folder));
+        blocking(move || Ok(files.make_folder(&path)?)).await
+    }
+
+    pub async fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
+        self.check_all(from).await?;
+        self.check(to).await?;
+        let (files, from, to) = (self.files.clone(), PathBuf::from(from), PathBuf::from(to));
+        blocking(move || Ok(files.rename(&from, &to)?)).await
+    }
+
+    /// Takes a file or folder away, to where it can be brought back from.
+    pub async fn remove(&self, path: &str) -> Result<Removed, HostError> {
+        self.check_all(path).await?;
+        let (browser, path) = (self.clone(), PathBuf::from(path));
+        blocking(move || browser.removals.take(&browser.files, &browser.root, &path)).await
+    }
+
+    /// What was taken away from this folder, newest first.
+    pub async fn removed(&self) -> Result<Vec<Removed>, HostError> {
+        let browser = self.clone();
+        blocking(move || Ok(browser.removals.list(Some(&browser.root)))).await
+    }
+
+    /// Brings back what was taken away from this folder.
+    pub async fn restore(&self, id: &str) -> Result<Removed, HostError> {
+        let (browser, id) = (self.clone(), id.to_owned());
+        blocking(move || browser.removals.bring_back(&browser.files, &browser.root, &id)).await
+    }
+
+    /// A new file that comes in pieces.
+    pub async fn receive(&self, file: &str) -> Result<Upload, HostError> {
+        self.check(file).await?;
+        let (files, path) = (self.files.clone(), PathBuf::from(file));
+        let incoming = blocking(move || Ok(files.receive(&path)?)).await?;
+        let path = file.to_owned();
+        Ok(Upload { browser: self.clone(), path, incoming, size: 0, digest: Digesting::default() })
+    }
+
+    /// A file that goes out in pieces: its name, its size and what to read it from.
+    pub async fn send(&self, file: &str) -> Result<(String, u64, Download), HostError> {
+        self.check(file).await?;
+        let path = Path::new(file);
+        let real = self.files.real(path).await?;
+        let opened = self.files.open_local(path)?;
+        let size = opened.metadata().map_err(|error| WorkspaceError::io(path, error))?.len();
+        let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok((name, size, Download { file: opened, left: size }))
+    }
+
+    pub async fn search(&self, wish: SearchWish) -> Result<SearchFound, HostError> {
+        let below = or_root(wish.below.as_deref().unwrap_or_default());
+        self.check(below).await?;
+        let start = self.files.real(Path::new(below)).await?;
+        let (root, own) = (self.root.clone(), self.own.clone());
+        blocking(move || search(root, start, own, &wish)).await
+    }
+
+    /// A path as people name it: from the workspace on.
+    pub(crate) fn shown(&self, real: &Path) -> String {
+        real.strip_prefix(&self.root).unwrap_or(real).to_string_lossy().into_owned()
+    }
+}
+
+/// A file that is being received. It is no file of the folder before it is finished.
+pub struct Upload {
+    browser: Browser,
+    path: String,
+    incoming: Incoming,
+    size: u64,
+    digest: Digesting,
+}
+
+impl Upload {
+    /// Takes a piece; false when that is more than an upload may have.
+    pub fn add(&mut self, piece: &[u8]) -> Result<bool, HostError> {
+        self.size += piece.len() as u64;
+        if self.size > UPLOAD_MAX {
+            return Ok(false);
+        }
+        self.digest.add(piece);
+        self.incoming.write(piece)?;
+        Ok(true)
+    }
+
+    /// Gives the file its name. What had it goes where it can be brought back from, if it may be replaced.
+    pub async fn finish(self, replace: bool) -> Result<(Saved, u64), HostError> {
+        let Self { browser, path, incoming, size, digest } = self;
+        let mut created = true;
+        if replace && browser.files.stat(Path::new(&path)).await.is_ok_and(|stat| stat.kind == FileKind::File)
+        {
+            browser.remove(&path).await?;
+            created = false;
+        }
+        blocking(move || Ok(incoming.finish()?)).await?;
+        let shown = browser.shown(&browser.files.real(Path::new(&path)).await?);
+        Ok((Saved { success: true, path: shown, version: digest.done().to_string(), created }, size))
+    }
+}
+
+/// A file that is being sent.
+pub struct Download {
+    file: std::fs::File,
+    left: u64,
+}
+
+impl Download {
+    /// The next piece; none at the end. A file that grows meanwhile is sent as long as it was.
+    pub fn next_piece(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+        const PIECE: u64 = 64 * 1024;
+        let mut piece = Vec::new();
+        let read = (&mut self.file).take(self.left.min(PIECE)).read_to_end(&mut piece)?;
+        self.left -= read as u64;
+        match (read, self.left) {
+            (0, 0) => Ok(None),
+            (0, _) => Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof)),
+            _ => Ok(Some(piece)),
+        }
+    }
+}
+
+fn search(
+    root: PathBuf,
+    start: PathBuf,
+    own: Option<PathBuf>,
+    wish: &SearchWish,
+) -> Result<SearchFound, HostError> {
+    let wrong = |error: lathe_search::SearchError| HostError::File {
+        problem: FileProblem::Bad,
+        reason: error.to_string(),
+    };
+    let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
+    let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
+    let is_own = |path: &Path| own.as_ref().is_some_and(|own| path.starts_with(own));
+    let scope = Scope { ignored: Ignored::Respected, ..Scope::new(root.clone(), start) };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    if wish.names {
+        // A word is looked for anywhere in the path, a pattern is taken as it is.
+        let is_glob = wish.pattern.contains(['*', '?', '[', '{']);
+        let glob = if is_glob { wish.pattern.clone() } else { format!("**/*{}*", wish.pattern) };
+        let query = NameQuery {
+            glob,
+            case_sensitive: wish.case_sensitive,
+            most,
+            count_ignored: false,
+            now: std::time::SystemTime::now(),
+        };
+        let found = find_files(&scope, &query, &stop).map_err(wrong)?;
+        let files = found.files.iter().filter(|file| !is_own(&file.path));
+        let hits = files.map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
+        let hits: Vec<SearchHit> = hits.collect();
+        return Ok(SearchFound { more: found.total > hits.len(), total: found.total, hits });
+    }
+    let query = TextQuery {
+        pattern: wish.pattern.clone(),
+        literal: !wish.regex,
+        case: if wish.case_sensitive { Case::Sensitive } else { Case::Insensitive },
+        most,
+        ..TextQuery::default()
+    };
+    let found = find_text(&scope, &query, &stop).map_err(wrong)?;
+    let hits = found.files.iter().filter(|file| !is_own(&file.path)).flat_map(|file| {
+        let path = shown(&file.path);
+        file.lines.iter().map(move |line| SearchHit {
+            path: path.clone(),
+            line: Some(line.number),
+            text: Some(line.text.clone()),
+        })
+    });
+    Ok(SearchFound { hits: hits.collect(), total: found.matches, more: found.left_out > 0 })
+}
+
+/// Without the halves of characters at both ends of a part.
+fn whole_characters(start: u64, bytes: Vec<u8>) -> (u64, Vec<u8>) {
+    let is_inner = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+    let skip = if start == 0 { 0 } else { bytes.iter().take(3).take_while(|byte| is_inner(byte)).count() };
+    let body = bytes.get(skip..).unwrap_or_default();
+    let end = match std::str::from_utf8(body) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Ok(_) | Err(_) => body.len(),
+    };
+    let body = body.get(..end).unwrap_or_default().to_vec();
+    if body.is_empty() { (start, bytes) } else { (start + skip as u64, body) }
+}
+
+fn or_root(folder: &str) -> &str {
+    if folder.is_empty() { "." } else { folder }
+}
+
+fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+fn item(path: String, name: String, kind: FileKind, size: u64) -> FileItem {
+    let kind = match kind {
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Special => "special",
+    };
+    FileItem { name, path, is_dir: kind == "directory", kind, size: if kind == "file" { size } else { 0 } }
+}
+
+/// Work that waits for the disk, away from those who wait for a client.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, HostError> + Send + 'static,
+) -> Result<T, HostError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => Err(HostError::Crashed(error.to_string())),
+    }
+}

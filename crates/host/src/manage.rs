@@ -1,0 +1,75 @@
+//! Sessions as things: named, removed and brought back, exported.
+
+use std::path::PathBuf;
+
+use lathe_journal::{Journal, Reader};
+use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed};
+
+use crate::error::HostError;
+use crate::removed::{Removed, Removals};
+use crate::reports::{blobs_of, session_files};
+use crate::session::{Host, now};
+
+impl Host {
+    /// Gives a session that nobody has open a title.
+    pub fn rename(&self, id: &SessionId, title: &str) -> Result<(), HostError> {
+        let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let run = journal.reader()?.last_run()?.last().map_or(RunNo(0), |event| event.place.run);
+        let named = SessionNamed { title: title.to_owned() };
+        journal.append(now(), Draft { place: Place::in_run(run), fact: named.into() })?;
+        journal.close()?;
+        self.note(id);
+        Ok(())
+    }
+
+    /// Takes a session that nobody has open away, to where it can be brought back from.
+    pub fn remove(&self, id: &SessionId) -> Result<Removed, HostError> {
+        let workspace = self.workspace(id)?;
+        // Held while it goes: nobody opens it in between, and all it has is in one file.
+        let journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        journal.close()?;
+        let files = session_files(&self.home().sessions(), id);
+        Removals::new(self.home()).take_session(id.as_str(), &workspace, &files)
+    }
+
+    /// Brings a session back.
+    pub fn bring_back(&self, id: &str) -> Result<Removed, HostError> {
+        let kept = Removals::new(self.home()).return_session(id, &self.home().sessions())?;
+        self.note(&SessionId::new(id));
+        Ok(kept)
+    }
+
+    /// Sessions that were removed, and where they worked.
+    pub fn removed_sessions(&self) -> Vec<Removed> {
+        let kept = Removals::new(self.home()).list(None).into_iter();
+        kept.filter(|kept| kept.kind == "session").collect()
+    }
+
+    /// The events of a session, one line of JSON each, on whatever branch.
+    pub fn lines(&self, id: &SessionId) -> Result<String, HostError> {
+        let events = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.all()?;
+        let lines = events.iter().filter_map(|event| serde_json::to_string(event).ok());
+        Ok(lines.fold(String::new(), |text, line| text + &line + "\n"))
+    }
+
+    /// Bytes that an event of this session names. Those of other sessions are not found.
+    pub fn session_blob(&self, id: &SessionId, digest: &Digest) -> Result<Option<Vec<u8>>, HostError> {
+        let blobs = self.home().blobs()?;
+        let reader = Reader::open(&self.home().sessions(), id, blobs.clone())?;
+        let named = reader.all()?.iter().any(|event| blobs_of(&event.fact).contains(digest))
+            || reader.body_blobs()?.contains(digest);
+        Ok(if named { blobs.get(digest).ok().flatten() } else { None })
+    }
+
+    /// Trae's trajectory of one run, the last if none is named.
+    pub fn trajectory_of(&self, id: &SessionId, run: Option<RunNo>) -> Result<String, HostError> {
+        let mut builder = crate::trajectory::builder(run);
+        self.events(id)?.iter().for_each(|event| builder.take(event));
+        Ok(builder.to_json())
+    }
+
+    /// Folders of removed sessions, whose blobs are still needed.
+    pub(crate) fn removed_folders(&self) -> Vec<PathBuf> {
+        Removals::new(self.home()).sessions()
+    }
+}

@@ -1,0 +1,173 @@
+//! What was removed and can be brought back: `$LATHE_HOME/removed`, a folder for each thing.
+
+use std::path::{Path, PathBuf};
+
+use lathe_workspace::{FileKind, LocalFiles, WorkspaceError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{FileProblem, HostError};
+use crate::home::Home;
+use crate::session::{new_id, now};
+
+const ABOUT: &str = "about.json";
+const CONTENT: &str = "content";
+
+/// Something that was taken away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Removed {
+    /// The name to bring it back by.
+    pub id: String,
+    /// Where it was, from its folder on; the id of a session for a session.
+    pub path: String,
+    /// The folder it was taken from.
+    pub workspace: String,
+    /// `file`, `directory`, `link` or `session`.
+    pub kind: String,
+    /// When, in UTC.
+    pub removed_at: String,
+}
+
+pub(crate) struct Removals {
+    folder: PathBuf,
+}
+
+impl Removals {
+    pub(crate) fn new(home: &Home) -> Self {
+        Self { folder: home.path().join("removed") }
+    }
+
+    /// Moves what is at a path of a root here.
+    pub(crate) fn take(&self, files: &LocalFiles, root: &Path, path: &Path) -> Result<Removed, HostError> {
+        let (id, place) = self.make()?;
+        let kind = match files.take_away(path, &place.join(CONTENT)) {
+            Ok(kind) => kind,
+            Err(error) => {
+                let _ = std::fs::remove_dir(&place);
+                return Err(error.into());
+            }
+        };
+        let shown = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        let kind = match kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Special => "link",
+        };
+        self.note(id, shown, root, kind, &place)
+    }
+
+    /// Moves what is here back to where it was, if nothing is there by now.
+    pub(crate) fn bring_back(&self, files: &LocalFiles, root: &Path, id: &str) -> Result<Removed, HostError> {
+        let kept = self.get(id)?;
+        if Path::new(&kept.workspace) != root || kept.kind == "session" {
+            return Err(none());
+        }
+        let place = self.folder.join(id);
+        files.bring_back(&place.join(CONTENT), Path::new(&kept.path))?;
+        let _ = std::fs::remove_dir_all(place);
+        Ok(kept)
+    }
+
+    /// Moves files of ours here, under their own names.
+    pub(crate) fn take_session(
+        &self,
+        id: &str,
+        workspace: &Path,
+        files: &[PathBuf],
+    ) -> Result<Removed, HostError> {
+        let (name, place) = self.make()?;
+        for file in files.iter().filter(|file| file.exists()) {
+            let to = place.join(file.file_name().unwrap_or_default());
+            std::fs::rename(file, &to).map_err(|error| WorkspaceError::io(file, error))?;
+        }
+        self.note(name, id.to_owned(), workspace, "session", &place)
+    }
+
+    /// Moves the files of a session back.
+    pub(crate) fn return_session(&self, session: &str, sessions: &Path) -> Result<Removed, HostError> {
+        let kept = self.list(None).into_iter().find(|kept| kept.kind == "session" && kept.path == session);
+        let kept = kept.ok_or_else(none)?;
+        let place = self.folder.join(&kept.id);
+        // The journal last: a session is there when that is.
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        files.retain(|file| file.file_name().is_some_and(|name| name != ABOUT));
+        files.sort_by_key(|file| file.extension().is_some_and(|ending| ending == "db"));
+        for file in files {
+            let to = sessions.join(file.file_name().unwrap_or_default());
+            if to.exists() {
+                return Err(WorkspaceError::Exists(to).into());
+            }
+            std::fs::rename(&file, &to).map_err(|error| WorkspaceError::io(&to, error))?;
+        }
+        let _ = std::fs::remove_dir_all(place);
+        Ok(kept)
+    }
+
+    /// What is here, newest first; of one folder only, if one is named.
+    pub(crate) fn list(&self, root: Option<&Path>) -> Vec<Removed> {
+        let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut kept: Vec<Removed> = names.filter_map(|name| self.get(&name).ok()).collect();
+        kept.retain(|kept| root.is_none_or(|root| Path::new(&kept.workspace) == root));
+        kept.sort_by(|a, b| b.removed_at.cmp(&a.removed_at).then_with(|| b.id.cmp(&a.id)));
+        kept
+    }
+
+    /// The folders of sessions that are here.
+    pub(crate) fn sessions(&self) -> Vec<PathBuf> {
+        let kept = self.list(None).into_iter().filter(|kept| kept.kind == "session");
+        kept.map(|kept| self.folder.join(kept.id)).collect()
+    }
+
+    fn get(&self, id: &str) -> Result<Removed, HostError> {
+        let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let text = is_id.then(|| std::fs::read(self.folder.join(id).join(ABOUT)).ok()).flatten();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).ok_or_else(none)
+    }
+
+    fn make(&self) -> Result<(String, PathBuf), HostError> {
+        let mut builder = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let failed = |error| WorkspaceError::io(&self.folder, error);
+        builder.recursive(true).create(&self.folder).map_err(failed)?;
+        builder.recursive(false);
+        let (id, place) = loop {
+            let id = new_id().to_string();
+            let place = self.folder.join(&id);
+            match builder.create(&place) {
+                Ok(()) => break (id, place),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error).into()),
+            }
+        };
+        Ok((id, place))
+    }
+
+    fn note(
+        &self,
+        id: String,
+        path: String,
+        root: &Path,
+        kind: &str,
+        place: &Path,
+    ) -> Result<Removed, HostError> {
+        let kept = Removed {
+            id,
+            path,
+            workspace: root.display().to_string(),
+            kind: kind.to_owned(),
+            removed_at: now().to_string(),
+        };
+        let text = serde_json::to_vec(&kept).unwrap_or_default();
+        std::fs::write(place.join(ABOUT), text).map_err(|error| WorkspaceError::io(place, error))?;
+        Ok(kept)
+    }
+}
+
+fn none() -> HostError {
+    HostError::File {
+        problem: FileProblem::NotFound,
+        reason: "nothing of that id was taken away from here".to_owned(),
+    }
+}

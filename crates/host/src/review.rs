@@ -1,0 +1,389 @@
+//! The edits of a session, hunk by hunk, for a person who accepts or rejects them.
+//!
+//! What is compared is what the journal has: the content of a file before the session (or a run) changed it first, and after
+//! it changed it last. A hunk's name is a digest of what it takes away, puts there and where in the first content, so it
+//! stays the same when others are rejected, and is another one when the agent goes on changing it. A rejected hunk is
+//! taken out of the file if the file is still what the agent left; else that is a conflict, and nothing is touched. Both
+//! words are events, so every client sees them and a rejection can be undone like any other change.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lathe_blobs::Blobs;
+use lathe_changes::restore::{self, Step};
+use lathe_changes::{State, TreeChange, Wanted};
+use lathe_edit::{Hunk, hunks, without};
+use lathe_journal::{Journal, Reader};
+use lathe_protocol::{
+    CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, Place, RunNo, SessionId,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::HostError;
+use crate::session::{Host, now};
+
+/// Lines around a hunk.
+const CONTEXT: usize = 3;
+/// Lines of one hunk that are shown.
+const SHOWN: usize = 2000;
+const TYPE: u32 = 0o170_000;
+const FILE: u32 = 0o100_000;
+
+/// A file that a session changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FileReview {
+    /// From the workspace on.
+    pub path: String,
+    /// `created`, `deleted` or `changed`.
+    pub change: &'static str,
+    pub binary: bool,
+    /// Somebody else changed it between two changes of the agent: the hunks hold that too.
+    pub mixed: bool,
+    pub hunks: Vec<HunkReview>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HunkReview {
+    pub id: String,
+    /// Counted from 1; the line before for an empty side.
+    pub old_start: usize,
+    pub old_lines: usize,
+    pub new_start: usize,
+    pub new_lines: usize,
+    /// With ` `, `-` or `+` before each, and lines around for the eye.
+    pub lines: Vec<String>,
+    /// `pending`, `accepted` or `rejected`.
+    pub state: &'static str,
+}
+
+/// Which hunks are meant.
+#[derive(Debug, Clone, Default)]
+pub struct ReviewWish {
+    pub hunks: Vec<String>,
+    pub path: Option<String>,
+    pub all: bool,
+    pub run: Option<RunNo>,
+}
+
+/// What is to be written down: what was said, and what was done to the file.
+pub type Reviewed = (EditsReviewed, Vec<Change>);
+
+/// What became of one path.
+struct Edited {
+    first: Option<State>,
+    last: Option<State>,
+    mixed: bool,
+    /// Contents that a rejection was made from, with the names that were rejected.
+    rejected: Vec<(Option<State>, Vec<String>)>,
+    accepted: Vec<String>,
+}
+
+struct Review {
+    root: PathBuf,
+    blobs: Blobs,
+    files: BTreeMap<PathBuf, Edited>,
+    last_run: RunNo,
+}
+
+impl Host {
+    /// Every file that a session, or one run of it, changed, with its hunks.
+    pub fn edits(&self, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, HostError> {
+        let review = self.review(id, run)?;
+        let files = review.files.iter().map(|(path, edited)| review.shown(path, edited));
+        Ok(files.filter(|file| !file.hunks.is_empty()).collect())
+    }
+
+    /// What accepting these hunks writes down. Nothing is done yet.
+    pub fn accepted_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<Reviewed>, HostError> {
+        let review = self.review(id, wish.run)?;
+        let meant = review.meant(wish)?;
+        Ok(meant.into_iter().map(|(path, hunks)| (review.word(&path, hunks, true), Vec::new())).collect())
+    }
+
+    /// Takes these hunks out of their files, all or, where a file is not what the agent left, none; and says what is to be
+    /// written down.
+    pub fn reject_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<Reviewed>, HostError> {
+        let review = self.review(id, wish.run)?;
+        let meant = review.meant(wish)?;
+        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let mut wanted = Vec::new();
+        for (path, ids) in &meant {
+            if let Some(edited) = review.files.get(path) {
+                let want = review.without(path, edited, ids)?;
+                wanted.push(Wanted { path: path.clone(), now: edited.last.clone(), want, foreign: false });
+            }
+        }
+        let plan = restore::plan(&wanted, &review.blobs, &review.root).map_err(wrong)?;
+        if let Some(planned) = plan.iter().find(|planned| planned.step != Step::Restore) {
+            let path = review.name(&planned.wanted.path);
+            return Err(HostError::Review(match &planned.step {
+                Step::Conflict { .. } | Step::AlreadyThere => {
+                    format!(
+                        "{path} was changed meanwhile: it is not what the agent left, so nothing was rejected"
+                    )
+                }
+                step => format!("{path} cannot be put back ({step:?}), so nothing was rejected"),
+            }));
+        }
+        let applied = restore::apply(&plan, &review.blobs, &review.root).map_err(wrong)?;
+        let by = CallId::new("review");
+        let mut done: Vec<Change> =
+            applied.changes.into_iter().map(|change| change.into_change(by.clone())).collect();
+        let mut reviewed = Vec::new();
+        for (path, hunks) in meant {
+            if applied.left.iter().any(|left| left.wanted.path == path) {
+                continue;
+            }
+            // Folders that had to be made for a file go with it.
+            let (own, rest) = done.into_iter().partition(|change| path.starts_with(&change.path));
+            done = rest;
+            reviewed.push((review.word(&path, hunks, false), own));
+        }
+        if reviewed.is_empty() {
+            return Err(HostError::Review(
+                "the files were changed in this moment: nothing was rejected".to_owned(),
+            ));
+        }
+        Ok(reviewed)
+    }
+
+    /// Writes down what was said of edits, in a session that nobody has open.
+    pub fn record_review(&self, id: &SessionId, reviewed: Vec<Reviewed>) -> Result<(), HostError> {
+        let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let run = self.review(id, None)?.last_run;
+        let mut append = |fact: Fact| journal.append(now(), Draft { place: Place::in_run(run), fact });
+        for (word, changes) in reviewed {
+            append(word.into())?;
+            if !changes.is_empty() {
+                append(FilesRestored { to: None, undoes: None, changes, conflicts: Vec::new() }.into())?;
+            }
+        }
+        journal.close()?;
+        self.note(id);
+        Ok(())
+    }
+
+    fn review(&self, id: &SessionId, run: Option<RunNo>) -> Result<Review, HostError> {
+        let blobs = self.home().blobs()?;
+        let events = Reader::open(&self.home().sessions(), id, blobs.clone())?.all()?;
+        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
+            return Err(lathe_agent::AgentError::NoBeginning.into());
+        };
+        let last_run = events.iter().map(|event| event.place.run).max().unwrap_or_default();
+        let root = PathBuf::from(&opened.workspace);
+        let mut review = Review { root, blobs, files: BTreeMap::new(), last_run };
+        let counts = |event: &&Event| run.is_none_or(|run| event.place.run == run);
+        for event in events.iter().filter(counts) {
+            match &event.fact {
+                Fact::CallFinished(finished) => review.changed(&finished.changes),
+                Fact::FilesRestored(restored) => review.changed(&restored.changes),
+                Fact::EditsReviewed(word) => review.said(word),
+                _ => {}
+            }
+        }
+        Ok(review)
+    }
+}
+
+impl Review {
+    fn changed(&mut self, changes: &[Change]) {
+        for change in changes.iter().filter(|change| !change.is_folder()) {
+            let change = TreeChange::from(change);
+            let path =
+                if change.path.is_absolute() { change.path.clone() } else { self.root.join(&change.path) };
+            let (before, after) = (change.state_before(), change.state_after());
+            match self.files.get_mut(&path) {
+                Some(edited) => {
+                    edited.mixed |= edited.last != before;
+                    edited.last = after;
+                }
+                None => {
+                    let edited = Edited {
+                        first: before,
+                        last: after,
+                        mixed: false,
+                        rejected: Vec::new(),
+                        accepted: Vec::new(),
+                    };
+                    self.files.insert(path, edited);
+                }
+            }
+        }
+    }
+
+    fn said(&mut self, word: &EditsReviewed) {
+        if let Some(edited) = self.files.get_mut(&self.root.join(&word.path)) {
+            match word.accepted {
+                true => edited.accepted.extend(word.hunks.iter().cloned()),
+                false => {
+                    edited.accepted.retain(|id| !word.hunks.contains(id));
+                    edited.rejected.push((edited.last.clone(), word.hunks.clone()));
+                }
+            }
+        }
+    }
+
+    fn name(&self, path: &Path) -> String {
+        path.strip_prefix(&self.root).unwrap_or(path).display().to_string()
+    }
+
+    fn word(&self, path: &Path, hunks: Vec<String>, accepted: bool) -> EditsReviewed {
+        EditsReviewed { path: self.name(path), hunks, accepted }
+    }
+
+    fn content(&self, state: Option<&State>) -> Option<Vec<u8>> {
+        state.and_then(|state| self.blobs.get(&state.digest).ok().flatten())
+    }
+
+    /// The hunks between two states of a path, by lines where both are text and both are there, else one for the whole.
+    fn between(&self, first: Option<&State>, last: Option<&State>) -> Vec<(String, Option<Hunk>)> {
+        if first == last {
+            return Vec::new();
+        }
+        let whole = |_: ()| {
+            let side = |state: Option<&State>| {
+                state.map_or("-".to_owned(), |state| format!("{}:{:o}", state.digest, state.mode))
+            };
+            let id = Digest::of(format!("{}\n{}", side(first), side(last)).as_bytes());
+            vec![(id.short().to_owned(), None)]
+        };
+        let (Some(a), Some(b)) = (first, last) else { return whole(()) };
+        let is_plain = a.mode == b.mode && a.mode & TYPE == FILE;
+        let texts = self.content(first).zip(self.content(last)).filter(|_| is_plain);
+        let Some((old, new)) = texts else { return whole(()) };
+        let Some(found) = hunks(&old, &new) else { return whole(()) };
+        let (old, new) = (lines(&old), lines(&new));
+        let named = found.into_iter().map(|hunk| {
+            let mut text = format!("{}\n", hunk.old.start).into_bytes();
+            text.extend(old.get(hunk.old.clone()).unwrap_or_default().concat());
+            text.push(0);
+            text.extend(new.get(hunk.new.clone()).unwrap_or_default().concat());
+            (Digest::of(&text).short().to_owned(), Some(hunk))
+        });
+        named.collect()
+    }
+
+    fn shown(&self, path: &Path, edited: &Edited) -> FileReview {
+        let (first, last) = (edited.first.as_ref(), edited.last.as_ref());
+        let now = self.between(first, last);
+        let mut found: Vec<HunkReview> = now
+            .iter()
+            .map(|(id, hunk)| {
+                let state = if edited.accepted.contains(id) { "accepted" } else { "pending" };
+                self.one(id, hunk.as_ref(), first, last, state)
+            })
+            .collect();
+        for (then, ids) in &edited.rejected {
+            let then = then.as_ref();
+            for (id, hunk) in self.between(first, then).iter().filter(|(id, _)| ids.contains(id)) {
+                // One that is there again, because its rejection was undone, is as it is now.
+                if found.iter().all(|known| known.id != *id) {
+                    found.push(self.one(id, hunk.as_ref(), first, then, "rejected"));
+                }
+            }
+        }
+        found.sort_by_key(|hunk| hunk.old_start);
+        FileReview {
+            path: self.name(path),
+            change: match (first, last) {
+                (None, _) => "created",
+                (Some(_), None) => "deleted",
+                (Some(_), Some(_)) => "changed",
+            },
+            binary: found.iter().any(|hunk| hunk.lines.is_empty() && hunk.old_lines + hunk.new_lines == 0),
+            mixed: edited.mixed,
+            hunks: found,
+        }
+    }
+
+    fn one(
+        &self,
+        id: &str,
+        hunk: Option<&Hunk>,
+        first: Option<&State>,
+        last: Option<&State>,
+        state: &'static str,
+    ) -> HunkReview {
+        let old = self.content(first).unwrap_or_default();
+        let new = self.content(last).unwrap_or_default();
+        let is_text = hunks(&old, &new).is_some();
+        let (old, new) = if is_text { (lines(&old), lines(&new)) } else { (Vec::new(), Vec::new()) };
+        let all = Hunk { old: 0..old.len(), new: 0..new.len() };
+        let hunk = hunk.unwrap_or(&all);
+        let start =
+            |range: &std::ops::Range<usize>| if range.is_empty() { range.start } else { range.start + 1 };
+        let mut shown: Vec<String> = Vec::new();
+        let mut show = |mark: char, lines: Option<&[&[u8]]>| {
+            for line in lines.unwrap_or_default().iter().take(SHOWN) {
+                shown.push(format!("{mark}{}", String::from_utf8_lossy(line).trim_end_matches('\n')));
+            }
+        };
+        show(' ', old.get(hunk.old.start.saturating_sub(CONTEXT)..hunk.old.start));
+        show('-', old.get(hunk.old.clone()));
+        show('+', new.get(hunk.new.clone()));
+        show(' ', old.get(hunk.old.end..(hunk.old.end + CONTEXT).min(old.len())));
+        HunkReview {
+            id: id.to_owned(),
+            old_start: start(&hunk.old),
+            old_lines: hunk.old.len(),
+            new_start: start(&hunk.new),
+            new_lines: hunk.new.len(),
+            lines: shown,
+            state,
+        }
+    }
+
+    /// The hunks that are meant, by file; all of them must be there.
+    fn meant(&self, wish: &ReviewWish) -> Result<Vec<(PathBuf, Vec<String>)>, HostError> {
+        let mut meant = Vec::new();
+        let mut missing: Vec<&String> = wish.hunks.iter().collect();
+        for (path, edited) in &self.files {
+            let here = self.between(edited.first.as_ref(), edited.last.as_ref());
+            let is_file = wish.path.as_ref().is_some_and(|asked| self.root.join(asked) == *path);
+            let mut ids: Vec<String> = here.into_iter().map(|(id, _)| id).collect();
+            missing.retain(|id| !ids.contains(id));
+            if !wish.all && !is_file {
+                ids.retain(|id| wish.path.is_none() && wish.hunks.contains(id));
+            } else if !wish.hunks.is_empty() {
+                ids.retain(|id| wish.hunks.contains(id));
+            } else {
+                // What was accepted is only meant when it is named.
+                ids.retain(|id| !edited.accepted.contains(id));
+            }
+            if !ids.is_empty() {
+                meant.push((path.clone(), ids));
+            }
+        }
+        if let Some(id) = missing.first() {
+            return Err(HostError::Review(format!(
+                "there is no hunk {id} any more: the edits have changed, look at them again"
+            )));
+        }
+        if meant.is_empty() {
+            return Err(HostError::Review("there is no such edit".to_owned()));
+        }
+        Ok(meant)
+    }
+
+    /// What a path is without these hunks. Its content is in the store then.
+    fn without(&self, path: &Path, edited: &Edited, ids: &[String]) -> Result<Option<State>, HostError> {
+        let (first, last) = (edited.first.as_ref(), edited.last.as_ref());
+        let all = self.between(first, last);
+        let taken: Option<Vec<Hunk>> =
+            all.iter().filter(|(id, _)| ids.contains(id)).map(|(_, hunk)| hunk.clone()).collect();
+        let (Some(taken), Some(last)) = (taken.filter(|taken| taken.len() < all.len()), last) else {
+            return Ok(edited.first.clone());
+        };
+        let lost = || HostError::Review(format!("the content of {} is no longer stored", self.name(path)));
+        let old = self.content(first).ok_or_else(lost)?;
+        let new = self.content(Some(last)).ok_or_else(lost)?;
+        let content = without(&old, &new, &taken);
+        let digest = self.blobs.put(&content).map_err(|error| HostError::Review(error.to_string()))?;
+        Ok(Some(State { digest, mode: last.mode }))
+    }
+}
+
+fn lines(content: &[u8]) -> Vec<&[u8]> {
+    content.split_inclusive(|&byte| byte == b'\n').collect()
+}

@@ -1,0 +1,200 @@
+//! What changes in a folder, told as it happens.
+//!
+//! Inotify on the folder and all below it, but for those that hold what programs make by the thousands. Whoever looks is told
+//! names, not content; when too much happened at once, only that everything should be looked at again.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::browse::Browser;
+use crate::error::HostError;
+
+/// Folders that are watched.
+const FOLDERS: usize = 8192;
+/// Not looked into.
+const SKIPPED: &[&str] = &[".git", "node_modules", "target", "__pycache__", ".venv"];
+/// Names of files that are being written.
+const OURS: &str = ".lathe-";
+
+/// Something that happened to a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Happened {
+    /// From the workspace on; empty if anything may have changed.
+    pub path: String,
+    /// `changed`, `removed` or `unknown`.
+    pub kind: &'static str,
+}
+
+impl Browser {
+    /// Watches from now on.
+    pub fn watch(&self) -> Result<Watching, HostError> {
+        Watching::start(self.root())
+    }
+}
+
+/// A folder that is watched.
+pub struct Watching {
+    root: PathBuf,
+    system: system::Watcher,
+}
+
+impl Watching {
+    fn start(root: &Path) -> Result<Self, HostError> {
+        let failed = |error: std::io::Error| HostError::Folder {
+            path: root.to_owned(),
+            reason: format!("it cannot be watched: {error}"),
+        };
+        let mut watching = Self { root: root.to_owned(), system: system::Watcher::start().map_err(failed)? };
+        watching.add(root);
+        Ok(watching)
+    }
+
+    /// The next that happened, several at once if they came together; each path once.
+    pub async fn next(&mut self) -> std::io::Result<Vec<Happened>> {
+        loop {
+            let read = self.system.read().await?;
+            let mut told: Vec<Happened> = Vec::new();
+            for event in read {
+                let Some((path, is_there, is_folder)) = event else {
+                    return Ok(vec![Happened { path: String::new(), kind: "unknown" }]);
+                };
+                if is_there && is_folder {
+                    self.add(&path);
+                }
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if name.starts_with(OURS) || SKIPPED.contains(&&*name) {
+                    continue;
+                }
+                let path = path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned();
+                told.retain(|happened| happened.path != path);
+                told.push(Happened { path, kind: if is_there { "changed" } else { "removed" } });
+            }
+            if !told.is_empty() {
+                return Ok(told);
+            }
+        }
+    }
+
+    /// A folder and all below it.
+    fn add(&mut self, folder: &Path) {
+        let mut waiting = vec![folder.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            // A link on the way leads elsewhere, perhaps outside.
+            let is_real = folder.canonicalize().is_ok_and(|real| real == folder);
+            if self.system.len() >= FOLDERS || !is_real || !self.system.add(&folder) {
+                continue;
+            }
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let skipped = entry.file_name().to_str().is_some_and(|name| SKIPPED.contains(&name));
+                if !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push(entry.path());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::collections::HashMap;
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use nix::errno::Errno;
+    use nix::sys::inotify::{AddWatchFlags as Flag, InitFlags, Inotify, WatchDescriptor};
+
+    const ALL: Flag = Flag::IN_CREATE
+        .union(Flag::IN_DELETE)
+        .union(Flag::IN_MOVED_FROM)
+        .union(Flag::IN_MOVED_TO)
+        .union(Flag::IN_CLOSE_WRITE)
+        .union(Flag::IN_ONLYDIR)
+        .union(Flag::IN_DONT_FOLLOW);
+
+    /// Between two looks for what the kernel has noted; it keeps all until then.
+    const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+
+    pub(super) struct Watcher {
+        inotify: Inotify,
+        folders: HashMap<WatchDescriptor, PathBuf>,
+    }
+
+    impl Watcher {
+        pub(super) fn start() -> io::Result<Self> {
+            let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK)?;
+            Ok(Self { inotify, folders: HashMap::new() })
+        }
+
+        pub(super) fn len(&self) -> usize {
+            self.folders.len()
+        }
+
+        pub(super) fn add(&mut self, folder: &Path) -> bool {
+            match self.inotify.add_watch(folder, ALL) {
+                Ok(watch) => self.folders.insert(watch, folder.to_owned()).is_none(),
+                Err(_) => false,
+            }
+        }
+
+        /// Each path with whether it is there and whether it is a folder; none for what was missed.
+        pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
+            loop {
+                let events = match self.inotify.read_events() {
+                    Ok(events) => events,
+                    Err(Errno::EAGAIN | Errno::EINTR) => {
+                        tokio::time::sleep(LOOK).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
+                let mut found = Vec::new();
+                for event in events {
+                    if event.mask.contains(Flag::IN_Q_OVERFLOW) {
+                        found.push(None);
+                        continue;
+                    }
+                    if event.mask.contains(Flag::IN_IGNORED) {
+                        self.folders.remove(&event.wd);
+                        continue;
+                    }
+                    let (Some(folder), Some(name)) = (self.folders.get(&event.wd), &event.name) else {
+                        continue;
+                    };
+                    let is_there = !event.mask.intersects(Flag::IN_DELETE | Flag::IN_MOVED_FROM);
+                    found.push(Some((folder.join(name), is_there, event.mask.contains(Flag::IN_ISDIR))));
+                }
+                return Ok(found);
+            }
+        }
+    }
+}
+
+/// Elsewhere whoever looks is told now and then to look again.
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    pub(super) struct Watcher;
+
+    impl Watcher {
+        pub(super) fn start() -> io::Result<Self> {
+            Ok(Self)
+        }
+
+        pub(super) fn len(&self) -> usize {
+            0
+        }
+
+        pub(super) fn add(&mut self, _: &Path) -> bool {
+            false
+        }
+
+        pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            Ok(vec![None])
+        }
+    }
+}

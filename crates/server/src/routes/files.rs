@@ -1,0 +1,434 @@
+//! Files: looked at, saved, moved, removed and brought back, sent and received, watched, searched.
+//!
+//! A client names a folder below the roots of the server, or a session, and paths inside it. The folder is the wall: every
+//! path goes through the guard that the tools have.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures::{Stream, StreamExt};
+use lathe_host::{Browser, Download, FileContent, Removed, Listing, Saved, SearchFound, SearchWish, UPLOAD_MAX};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::multipart::Parts;
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Where a client looks: a folder of the server or the one of a session. The first root if neither is named.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct InFolder {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// The folder inside, from the workspace on.
+    #[serde(default)]
+    relative_dir: Option<String>,
+    /// All below, so many levels deep, instead of one level.
+    #[serde(default)]
+    depth: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct OfFile {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// From the workspace on, or absolute.
+    file: String,
+    /// Read from this byte on.
+    #[serde(default)]
+    offset: Option<u64>,
+    /// Read so many bytes.
+    #[serde(default)]
+    length: Option<u64>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Save {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    file: String,
+    content: String,
+    /// The version that was read. Without it the file must be new.
+    #[serde(default)]
+    version: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Move {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    file: String,
+    /// The new path; nothing may be there.
+    to: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct NewFolder {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    folder: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Restore {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// As it was given when the file was removed.
+    id: String,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct UploadTo {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// The path of the new file. With a form it may be left out: then it is the name the form gives, in the workspace.
+    #[serde(default)]
+    relative_path: Option<String>,
+    /// What is there goes where it can be brought back from. Else nothing may be there.
+    #[serde(default)]
+    overwrite: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Search {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    q: String,
+    /// Names of files instead of their text.
+    #[serde(default)]
+    names: Option<bool>,
+    #[serde(default)]
+    regex: Option<bool>,
+    #[serde(default)]
+    case_sensitive: Option<bool>,
+    #[serde(default)]
+    relative_dir: Option<String>,
+    #[serde(default)]
+    limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Inside {
+    #[serde(default)]
+    path: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Done {
+    success: bool,
+    path: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Removed {
+    success: bool,
+    path: String,
+    /// The id to bring it back by.
+    quarantine: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Uploaded {
+    path: String,
+    filename: String,
+    size: u64,
+    version: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionFiles {
+    files: Vec<SessionFile>,
+    path: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SessionFile {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    for path in ["/api/files", "/files/list"] {
+        api.add(Endpoint::get(path, "Names in a folder").query::<InFolder>().answer::<Listing>(), list);
+    }
+    for path in ["/api/file", "/files/read"] {
+        api.add(Endpoint::get(path, "The content of a file").query::<OfFile>().answer::<FileContent>(), read);
+    }
+    api.add(Endpoint::get("/workspaces", "The folders that are served").answer::<Vec<String>>(), workspaces)
+        .add(
+            Endpoint::put("/api/file", "Save a file over the version that was read")
+                .body::<Save>()
+                .answer::<Saved>(),
+            save,
+        )
+        .add(Endpoint::post("/api/file", "Save a file, or make one").body::<Save>().answer::<Saved>(), save)
+        .add(
+            Endpoint::delete("/api/file", "Remove a file or folder; it can be brought back")
+                .query::<OfFile>()
+                .answer::<Removed>(),
+            remove,
+        )
+        .add(
+            Endpoint::post("/api/file/restore", "Bring back what was removed")
+                .body::<Restore>()
+                .answer::<Removed>(),
+            restore,
+        )
+        .add(
+            Endpoint::get("/api/files/removed", "What was removed and can be brought back")
+                .query::<InFolder>()
+                .answer::<Vec<Removed>>(),
+            removed,
+        )
+        .add(Endpoint::post("/api/file/rename", "Rename or move").body::<Move>().answer::<Done>(), rename)
+        .add(Endpoint::post("/api/folder", "Make a folder").body::<NewFolder>().answer::<Done>(), make_folder)
+        .add(
+            Endpoint::post("/files/upload", "Send a file, as it is or in a form")
+                .query::<UploadTo>()
+                .takes("application/octet-stream")
+                .answer::<Uploaded>(),
+            upload,
+        )
+        .add(
+            Endpoint::get("/api/file/download", "A file to keep")
+                .query::<OfFile>()
+                .gives("application/octet-stream"),
+            download,
+        )
+        .add(
+            Endpoint::get("/api/files/search", "Text or names in a folder")
+                .query::<Search>()
+                .answer::<SearchFound>(),
+            search,
+        )
+        .add(
+            Endpoint::get("/api/files/watch", "What changes in a folder, as server-sent events")
+                .query::<InFolder>()
+                .gives("text/event-stream"),
+            watch,
+        )
+        .add(
+            Endpoint::get("/agent/session/{id}/files", "Names in a folder of a session")
+                .query::<Inside>()
+                .answer::<SessionFiles>(),
+            session_files,
+        );
+}
+
+/// The folder a client means.
+pub(super) fn folder(
+    app: &App,
+    workspace: Option<&str>,
+    session: Option<&str>,
+) -> Result<std::path::PathBuf, ApiError> {
+    let asked = match (workspace.filter(|folder| !folder.is_empty()), session) {
+        (Some(_), Some(_)) => return Err(ApiError::bad("Give `workspace` or `session_id`, not both.")),
+        (Some(folder), None) if folder.contains('\0') => return app.folder(std::path::Path::new("..")),
+        (Some(folder), None) => folder.into(),
+        (None, Some(id)) => app.host.workspace(&app.session(id)?)?,
+        (None, None) => std::path::PathBuf::new(),
+    };
+    app.folder(&asked)
+}
+
+fn browser(app: &App, workspace: &Option<String>, session: &Option<String>) -> Result<Browser, ApiError> {
+    Ok(app.host.browse(&folder(app, workspace.as_deref(), session.as_deref())?)?)
+}
+
+async fn workspaces(State(app): State<App>) -> Json<Vec<String>> {
+    Json(app.roots.iter().map(|root| root.display().to_string()).collect())
+}
+
+async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Listing> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let inside = asked.relative_dir.unwrap_or_default();
+    let listing = match asked.depth {
+        None | Some(0) => browser.list(&inside).await?,
+        depth => browser.tree(&inside, depth).await?,
+    };
+    Ok(Json(listing))
+}
+
+async fn session_files(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<Inside>,
+) -> Answer<SessionFiles> {
+    let browser = browser(&app, &None, &Some(id))?;
+    let listing = browser.list(asked.path.as_deref().unwrap_or_default()).await?;
+    let files = listing.items.into_iter().map(|item| SessionFile { name: item.name, kind: item.kind });
+    Ok(Json(SessionFiles { files: files.collect(), path: listing.directory }))
+}
+
+async fn read(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<FileContent> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    Ok(Json(browser.read(&asked.file, asked.offset, asked.length).await?))
+}
+
+async fn save(State(app): State<App>, Input(save): Input<Save>) -> Answer<Saved> {
+    let browser = browser(&app, &save.workspace, &save.session_id)?;
+    Ok(Json(browser.write(&save.file, save.content, save.version.as_deref()).await?))
+}
+
+async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<Removed> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let kept = browser.remove(&asked.file).await?;
+    Ok(Json(Removed { success: true, path: kept.path, quarantine: kept.id }))
+}
+
+async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Vec<Removed>> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    Ok(Json(browser.removed().await?))
+}
+
+async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> Answer<Removed> {
+    let browser = browser(&app, &restore.workspace, &restore.session_id)?;
+    Ok(Json(browser.restore(&restore.id).await?))
+}
+
+async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> Answer<Done> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    browser.rename(&asked.file, &asked.to).await?;
+    Ok(Json(Done { success: true, path: asked.to }))
+}
+
+async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> Answer<Done> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    browser.make_folder(&asked.folder).await?;
+    Ok(Json(Done { success: true, path: asked.folder }))
+}
+
+async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> Answer<SearchFound> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let wish = SearchWish {
+        pattern: asked.q,
+        names: asked.names.unwrap_or(false),
+        regex: asked.regex.unwrap_or(false),
+        case_sensitive: asked.case_sensitive.unwrap_or(false),
+        below: asked.relative_dir,
+        most: asked.limit,
+    };
+    Ok(Json(browser.search(wish).await?))
+}
+
+async fn download(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Result<Response, ApiError> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let (name, size, sent) = browser.send(&asked.file).await?;
+    let body = Body::from_stream(pieces(sent));
+    // Never shown in the page's own place, whatever it is.
+    let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&name));
+    let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+        (header::CONTENT_DISPOSITION, disposition),
+        (header::CONTENT_LENGTH, HeaderValue::from(size)),
+    ];
+    Ok((headers, body).into_response())
+}
+
+fn pieces(sent: Download) -> impl Stream<FileItem = std::io::Result<Vec<u8>>> {
+    futures::stream::unfold(Some(sent), |sent| async {
+        let mut sent = sent?;
+        let read = tokio::task::spawn_blocking(move || (sent.next_piece(), sent)).await;
+        match read {
+            Ok((Ok(Some(piece)), sent)) => Some((Ok(piece), Some(sent))),
+            Ok((Ok(None), _)) | Err(_) => None,
+            Ok((Err(error), _)) => Some((Err(error), None)),
+        }
+    })
+}
+
+fn encoded(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    name.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+fn too_large() -> ApiError {
+    ApiError::too_large(format!("An upload may have {UPLOAD_MAX} bytes."))
+}
+
+async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: Request) -> Answer<Uploaded> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let value = |name| {
+        let value = request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        value.map(str::to_owned)
+    };
+    let length = value(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    let kind = value(header::CONTENT_TYPE);
+    let body = request.into_body().into_data_stream().map(broken).boxed();
+    // What is announced as too large is not even begun with; a form has some bytes of its own.
+    if length.is_some_and(|length| length > UPLOAD_MAX + 64 * 1024) {
+        return Err(too_large());
+    }
+    let boundary = kind.as_deref().and_then(super::multipart::boundary);
+    let (name, content) = match boundary {
+        None => (None, body),
+        Some(boundary) => {
+            let (name, content) = Parts::new(body, &boundary).first_file().await?;
+            (Some(name), content)
+        }
+    };
+    let path = asked.relative_path.filter(|path| !path.is_empty()).or(name);
+    let path = path.ok_or_else(|| ApiError::bad("Say where the file is to be with `relative_path`."))?;
+    let mut receiving = browser.receive(&path).await?;
+    let mut content = content;
+    while let Some(piece) = content.next().await {
+        let piece = piece?;
+        let (took, back) = tokio::task::spawn_blocking(move || (receiving.add(&piece), receiving))
+            .await
+            .map_err(|_| ApiError::unavailable("The file cannot be written."))?;
+        receiving = back;
+        if !took? {
+            return Err(too_large());
+        }
+    }
+    let (saved, size) = receiving.finish(asked.overwrite.unwrap_or(false)).await?;
+    let filename = saved.path.rsplit('/').next().unwrap_or_default().to_owned();
+    Ok(Json(Uploaded { filename, path: saved.path, size, version: saved.version }))
+}
+
+fn broken(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
+    piece.map_err(|error| ApiError::bad(format!("The upload broke off: {error}")))
+}
+
+async fn watch(
+    State(app): State<App>,
+    Asked(asked): Asked<InFolder>,
+) -> Result<Sse<impl Stream<FileItem = Result<Event, Infallible>>>, ApiError> {
+    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let watching = tokio::task::block_in_place(|| browser.watch())?;
+    // Whoever listens knows from the first word on that nothing is missed any more.
+    let first = futures::stream::once(async { Ok(Event::default().event("ready").data("{}")) });
+    let rest = futures::stream::unfold(watching, |mut watching| async {
+        let happened = watching.next().await.ok()?;
+        let data = serde_json::to_string(&happened).unwrap_or_default();
+        Some((Ok(Event::default().event("changed").data(data)), watching))
+    });
+    Ok(Sse::new(first.chain(rest)).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
+}

@@ -1,0 +1,229 @@
+//! Git of a folder, with ai-ide's names and shapes. Nothing is staged or committed that nobody asked for.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use lathe_host::{CommitWish, GitCommit, GitPlace, GitStatus, Removed};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::files::folder;
+use crate::access::{Identity, Role};
+use crate::api::{Answer, Api, Endpoint, Input};
+use crate::app::App;
+use crate::error::ApiError;
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct InFolder {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct DiffOf {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    /// One file; all if left out.
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    context_lines: Option<u32>,
+    /// What is staged, not what the files are.
+    #[serde(default)]
+    staged: Option<bool>,
+    /// Given back as it is.
+    #[serde(default)]
+    request_id: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Diff {
+    diff: String,
+    request_id: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ShowOf {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    path: String,
+    /// A commit, branch or tag; `HEAD` if left out.
+    #[serde(default)]
+    revision: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Shown {
+    content: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct FilesOf {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    files: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Done {
+    success: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct CheckedOut {
+    success: bool,
+    /// What the files were; each can be brought back.
+    removed: Vec<Removed>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CommitOf {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    message: String,
+    #[serde(default)]
+    author_name: Option<String>,
+    #[serde(default)]
+    author_email: Option<String>,
+    /// Run the hooks of the repository (admin).
+    #[serde(default)]
+    run_hooks: Option<bool>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Committed {
+    success: bool,
+    hash: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct LogOf {
+    #[serde(default)]
+    workspace: Option<String>,
+    #[serde(default)]
+    session_id: Option<String>,
+    #[serde(default)]
+    limit: Option<u32>,
+    #[serde(default)]
+    offset: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Log {
+    commits: Vec<GitCommit>,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    let look = |path, about| Endpoint::post(path, about).role(Role::Viewer);
+    api.add(
+        look("/api/git/status", "What differs from the last commit").body::<InFolder>().answer::<GitStatus>(),
+        status,
+    )
+    .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
+    .add(look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<Shown>(), show)
+    .add(look("/api/git/log", "Commits, newest first").body::<LogOf>().answer::<Log>(), log)
+    .add(Endpoint::post("/api/git/add", "Stage files").body::<FilesOf>().answer::<Done>(), stage)
+    .add(
+        Endpoint::post("/api/git/reset", "Take files out of what is staged")
+            .body::<FilesOf>()
+            .answer::<Done>(),
+        reset,
+    )
+    .add(
+        Endpoint::post("/api/git/checkout", "Bring files back to what git has; what they were is kept")
+            .body::<FilesOf>()
+            .answer::<CheckedOut>(),
+        checkout,
+    )
+    .add(
+        Endpoint::post("/api/git/commit", "Commit what is staged").body::<CommitOf>().answer::<Committed>(),
+        commit,
+    )
+    .add(
+        Endpoint::post("/api/git/init", "Make a folder a repository").body::<InFolder>().answer::<Done>(),
+        init,
+    );
+}
+
+async fn place(
+    app: &App,
+    workspace: &Option<String>,
+    session: &Option<String>,
+) -> Result<GitPlace, ApiError> {
+    let folder = folder(app, workspace.as_deref(), session.as_deref())?;
+    let root =
+        app.roots.iter().filter(|root| folder.starts_with(root)).min_by_key(|root| root.as_os_str().len());
+    let root = root.unwrap_or(&folder);
+    Ok(app.host.git(&folder, root).await?)
+}
+
+async fn status(State(app): State<App>, Input(asked): Input<InFolder>) -> Answer<GitStatus> {
+    Ok(Json(place(&app, &asked.workspace, &asked.session_id).await?.status().await?))
+}
+
+async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> Answer<Diff> {
+    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let context = asked.context_lines.unwrap_or(3);
+    let path = asked.path.as_deref().filter(|path| !path.is_empty());
+    let diff = git.diff(path, context, asked.staged.unwrap_or(false)).await?;
+    Ok(Json(Diff { diff, request_id: asked.request_id }))
+}
+
+async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> Answer<Shown> {
+    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let content = git.show(&asked.path, asked.revision.as_deref().unwrap_or("HEAD")).await?;
+    Ok(Json(Shown { content }))
+}
+
+async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> Answer<Log> {
+    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    Ok(Json(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
+}
+
+async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
+    place(&app, &asked.workspace, &asked.session_id).await?.add(&asked.files).await?;
+    Ok(Json(Done { success: true }))
+}
+
+async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
+    place(&app, &asked.workspace, &asked.session_id).await?.reset(&asked.files).await?;
+    Ok(Json(Done { success: true }))
+}
+
+async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<CheckedOut> {
+    let removed = place(&app, &asked.workspace, &asked.session_id).await?.checkout(&asked.files).await?;
+    Ok(Json(CheckedOut { success: true, removed }))
+}
+
+async fn commit(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Input(asked): Input<CommitOf>,
+) -> Answer<Committed> {
+    let hooks = asked.run_hooks.unwrap_or(false);
+    if hooks && identity.role < Role::Admin {
+        return Err(ApiError::forbidden("`run_hooks` is for tokens with the role admin."));
+    }
+    let author = match (asked.author_name, asked.author_email) {
+        (Some(name), Some(email)) => Some((name, email)),
+        (None, None) => None,
+        _ => return Err(ApiError::bad("Give `author_name` and `author_email`, or neither.")),
+    };
+    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let hash = git.commit(&CommitWish { message: asked.message, author, hooks }).await?;
+    Ok(Json(Committed { success: true, hash }))
+}
+
+async fn init(State(app): State<App>, Input(asked): Input<InFolder>) -> Answer<Done> {
+    app.host.git_init(&folder(&app, asked.workspace.as_deref(), asked.session_id.as_deref())?).await?;
+    Ok(Json(Done { success: true }))
+}

@@ -1,0 +1,118 @@
+//! Review of edits: hunks accepted or rejected, in a session that is open here or not.
+
+use axum::Json;
+use axum::extract::State;
+use lathe_host::{FileReview, ReviewWish, Reviewed};
+use lathe_protocol::{CommandBody, CommandId, ReceiptAnswer, RunNo, SessionId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::random;
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::app::App;
+use crate::error::ApiError;
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct OfRun {
+    /// Only what this run changed.
+    #[serde(default)]
+    run: Option<u32>,
+}
+
+/// Which edits are meant: hunks by their ids, those of a file, or all.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+struct Chosen {
+    #[serde(default)]
+    hunks: Vec<String>,
+    #[serde(default)]
+    path: Option<String>,
+    #[serde(default)]
+    all: bool,
+    /// As it was asked for when the edits were listed.
+    #[serde(default)]
+    run: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Done {
+    success: bool,
+    /// The edits as they are now.
+    files: Vec<FileReview>,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(
+        Endpoint::get("/api/sessions/{id}/changes", "The edits of a session, hunk by hunk")
+            .query::<OfRun>()
+            .answer::<Vec<FileReview>>(),
+        changes,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/changes/accept", "Accept edits").body::<Chosen>().answer::<Done>(),
+        accept,
+    )
+    .add(
+        Endpoint::post("/api/sessions/{id}/changes/reject", "Take edits out of their files")
+            .body::<Chosen>()
+            .answer::<Done>(),
+        reject,
+    );
+}
+
+async fn changes(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<OfRun>,
+) -> Answer<Vec<FileReview>> {
+    let id = app.session(&id)?;
+    Ok(Json(tokio::task::block_in_place(|| app.host.edits(&id, asked.run.map(RunNo)))?))
+}
+
+async fn accept(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(chosen): Input<Chosen>,
+) -> Answer<Done> {
+    let (id, wish) = (app.session(&id)?, wish(chosen)?);
+    let reviewed = tokio::task::block_in_place(|| app.host.accepted_edits(&id, &wish))?;
+    record(&app, &id, reviewed, wish.run).await
+}
+
+async fn reject(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Input(chosen): Input<Chosen>,
+) -> Answer<Done> {
+    let (id, wish) = (app.session(&id)?, wish(chosen)?);
+    // A session that another process works on cannot be written: then its files are not touched either.
+    if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
+        return Err(ApiError::conflict("Another process works on this session."));
+    }
+    let reviewed = tokio::task::block_in_place(|| app.host.reject_edits(&id, &wish))?;
+    record(&app, &id, reviewed, wish.run).await
+}
+
+fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
+    if chosen.hunks.is_empty() && chosen.path.is_none() && !chosen.all {
+        return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`."));
+    }
+    Ok(ReviewWish { hunks: chosen.hunks, path: chosen.path, all: chosen.all, run: chosen.run.map(RunNo) })
+}
+
+/// Through the session where it is open, so that all who watch see it at once; else into its journal.
+async fn record(app: &App, id: &SessionId, reviewed: Vec<Reviewed>, run: Option<RunNo>) -> Answer<Done> {
+    match app.sessions.get(id) {
+        Some(live) => {
+            for (reviewed, changes) in reviewed {
+                let command = CommandId::new(random().unwrap_or_default());
+                let body = CommandBody::Review { reviewed, changes };
+                if let ReceiptAnswer::Refused { reason } = live.submit(command, body).await.answer {
+                    return Err(ApiError::conflict(reason));
+                }
+            }
+        }
+        None => tokio::task::block_in_place(|| app.host.record_review(id, reviewed))?,
+    }
+    let files = tokio::task::block_in_place(|| app.host.edits(id, run))?;
+    Ok(Json(Done { success: true, files }))
+}

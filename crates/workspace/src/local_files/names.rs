@@ -1,0 +1,332 @@
+//! What a person does to names: folders made, things renamed, taken away and brought back, files received in pieces.
+//!
+//! The same guard as everywhere: a path is resolved by it, and then everything is done by the descriptor of a folder and one
+//! single name. What is taken away goes to a folder of ours outside of the root, so it can come back.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, openat, readlinkat, renameat};
+use nix::sys::stat::{Mode, mkdirat};
+use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+
+use super::spot::private_name;
+use super::{LocalFiles, PERMISSIONS, names};
+use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
+use crate::{FileKind, WorkspaceError, is_protected};
+
+/// Bytes copied at a time.
+const PIECE: usize = 64 * 1024;
+const NEW_FILE: OFlag = OFlag::O_WRONLY
+    .union(OFlag::O_CREAT)
+    .union(OFlag::O_EXCL)
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+const OLD_FOLDER: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
+const OLD_FILE: OFlag =
+    OFlag::O_RDONLY.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_CLOEXEC);
+
+/// A name in a folder that is held open.
+struct Spot {
+    folder: OwnedFd,
+    name: OsString,
+}
+
+impl LocalFiles {
+    /// Makes a folder, and those above it.
+    pub fn make_folder(&self, path: &Path) -> Result<(), WorkspaceError> {
+        let place = self.writable(path, Last::Followed)?;
+        if place.missing == 0 {
+            return Err(WorkspaceError::Exists(path.to_owned()));
+        }
+        self.make(&place, place.missing).map(drop).map_err(|error| error.or_stale(path))
+    }
+
+    /// Gives a file, folder or link another name in the same root. Nothing is ever replaced.
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<(), WorkspaceError> {
+        let (old, found) = self.existing(from)?;
+        let place = self.absent(to)?;
+        if found.is_folder() {
+            self.check_inside(&old, &place, to)?;
+        }
+        let old = self.spot(&old).map_err(|error| error.or_stale(from))?;
+        let new = self.spot_of_new(&place).map_err(|error| error.or_stale(to))?;
+        rename_new(&old, &new).map_err(|error| WorkspaceError::io(to, error))
+    }
+
+    /// Moves what is at a path out of the root, to a path where nothing is yet. A link goes, not what it leads to.
+    pub fn take_away(&self, path: &Path, to: &Path) -> Result<FileKind, WorkspaceError> {
+        let (place, found) = self.existing(path)?;
+        let failed = |error| WorkspaceError::io(path, error);
+        let old = self.spot(&place).map_err(|error| error.or_stale(path))?;
+        let new = outside(to).map_err(failed)?;
+        match rename_new(&old, &new) {
+            Ok(()) => {}
+            Err(error) if is_other_disk(&error) => {
+                // Under a name nobody knows it is ours alone while it is copied.
+                let private =
+                    Spot { folder: old.folder.try_clone().map_err(failed)?, name: private_name("old") };
+                rename_new(&old, &private).map_err(failed)?;
+                let copied = copy(&private, &new).and_then(|()| remove(&private));
+                if let Err(error) = copied {
+                    let _ = rename_new(&private, &old);
+                    let _ = remove(&new);
+                    return Err(failed(error));
+                }
+            }
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(if found.is_link() { FileKind::Special } else { kind(&found) })
+    }
+
+    /// Brings back what was taken away, to a path where nothing is.
+    pub fn bring_back(&self, from: &Path, path: &Path) -> Result<(), WorkspaceError> {
+        let place = self.absent(path)?;
+        let failed = |error| WorkspaceError::io(path, error);
+        let old = outside(from).map_err(failed)?;
+        let new = self.spot_of_new(&place).map_err(|error| error.or_stale(path))?;
+        match rename_new(&old, &new) {
+            Err(error) if is_other_disk(&error) => {
+                let private =
+                    Spot { folder: new.folder.try_clone().map_err(failed)?, name: private_name("tmp") };
+                let copied = copy(&old, &private).and_then(|()| rename_new(&private, &new));
+                if let Err(error) = copied {
+                    let _ = remove(&private);
+                    return Err(failed(error));
+                }
+                let _ = remove(&old);
+                Ok(())
+            }
+            renamed => renamed.map_err(failed),
+        }
+    }
+
+    /// A new file that comes in pieces. Until it is finished it has a name of ours, and goes if it never is.
+    pub fn receive(&self, path: &Path) -> Result<Incoming, WorkspaceError> {
+        let place = self.writable(path, Last::Kept)?;
+        if place.is_for_folder() || place.below.as_os_str().is_empty() {
+            return Err(WorkspaceError::IsDirectory(path.to_owned()));
+        }
+        // The nearest folder that is there: none is made for a file that may never be whole.
+        let mut above = place;
+        loop {
+            let Some((parent, _)) = above.parent() else {
+                return Err(WorkspaceError::IsDirectory(path.to_owned()));
+            };
+            above = parent;
+            if above.missing == 0 {
+                break;
+            }
+        }
+        let folder = self.guard.hold_folder(&above).map_err(|error| error.or_stale(path))?;
+        let name = private_name("tmp");
+        let failed = |error: io::Error| WorkspaceError::io(path, error);
+        let file = openat(&folder, name.as_os_str(), NEW_FILE, Mode::from_bits_truncate(0o666))
+            .map_err(|error| failed(error.into()))?;
+        let file = File::from(file);
+        let mode = Found::of(&file).map_err(failed)?.mode & PERMISSIONS;
+        file.set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let spot = Spot { folder, name };
+        Ok(Incoming { files: self.clone(), path: path.to_owned(), spot: Some(spot), file, mode })
+    }
+
+    fn writable(&self, path: &Path, last: Last) -> Result<Place, WorkspaceError> {
+        let place = self.guard.locate(path, last)?;
+        self.guard.may_write(path, &place)?;
+        Ok(place)
+    }
+
+    /// Something that is there and may be taken from its place.
+    fn existing(&self, path: &Path) -> Result<(Place, Found), WorkspaceError> {
+        let place = self.writable(path, Last::Kept)?;
+        if place.missing > 0 {
+            return Err(WorkspaceError::NotFound(path.to_owned()));
+        }
+        let Some((_, name)) = place.parent() else {
+            return Err(WorkspaceError::Denied(path.to_owned()));
+        };
+        let spot = self.spot(&place).map_err(|error| error.or_stale(path))?;
+        let found =
+            Found::at(&spot.folder, Path::new(name)).map_err(|error| WorkspaceError::io(path, error))?;
+        Ok((place, found))
+    }
+
+    fn absent(&self, path: &Path) -> Result<Place, WorkspaceError> {
+        let place = self.writable(path, Last::Kept)?;
+        match place.missing {
+            0 => Err(WorkspaceError::Exists(path.to_owned())),
+            _ => Ok(place),
+        }
+    }
+
+    /// A folder may not be given a name by which something in it becomes what nobody writes.
+    fn check_inside(&self, old: &Place, new: &Place, to: &Path) -> Result<(), WorkspaceError> {
+        let folder = self.guard.open_folder(old).map_err(|error| error.or_stale(to))?;
+        let inside = names(folder).map_err(|error| WorkspaceError::io(to, error))?;
+        let becomes =
+            |name: &OsStr| is_protected(&new.below.join(name)) && !is_protected(&old.below.join(name));
+        match inside.iter().any(|(name, _)| becomes(name)) {
+            true => Err(WorkspaceError::Protected(to.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn spot(&self, place: &Place) -> Result<Spot, NotOpened> {
+        let (above, name) = place.parent().ok_or(NotOpened::Directory)?;
+        Ok(Spot { folder: self.guard.hold_folder(&above)?, name: name.to_owned() })
+    }
+
+    /// The folders above are made.
+    fn spot_of_new(&self, place: &Place) -> Result<Spot, NotOpened> {
+        let (_, name) = place.parent().ok_or(NotOpened::Directory)?;
+        let folder = self.make(place, place.missing.saturating_sub(1))?;
+        Ok(Spot { folder, name: name.to_owned() })
+    }
+
+    /// Makes the first `count` of the names that are missing, and gives the last folder there is then.
+    fn make(&self, place: &Place, count: usize) -> Result<OwnedFd, NotOpened> {
+        let mut there = place.clone();
+        for _ in 0..place.missing {
+            there = there.parent().ok_or(NotOpened::Directory)?.0;
+        }
+        let guard: &Arc<Guard> = &self.guard;
+        let mut folder = guard.hold_folder(&there)?;
+        let parts: Vec<&OsStr> = place.below.iter().collect();
+        for name in parts.iter().skip(parts.len().saturating_sub(place.missing)).take(count) {
+            match mkdirat(&folder, *name, Mode::from_bits_truncate(0o777)) {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            folder = openat(&folder, *name, OLD_FOLDER, Mode::empty())?;
+        }
+        Ok(folder)
+    }
+}
+
+/// A file that is being received.
+pub struct Incoming {
+    files: LocalFiles,
+    path: PathBuf,
+    spot: Option<Spot>,
+    file: File,
+    mode: u32,
+}
+
+impl Incoming {
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), WorkspaceError> {
+        self.file.write_all(piece).map_err(|error| WorkspaceError::io(&self.path, error))
+    }
+
+    /// Gives the whole file its name, which nothing may have.
+    pub fn finish(mut self) -> Result<(), WorkspaceError> {
+        let failed = |error: io::Error| WorkspaceError::io(&self.path, error);
+        self.file.set_permissions(std::fs::Permissions::from_mode(self.mode)).map_err(failed)?;
+        self.file.sync_all().map_err(failed)?;
+        let place = self.files.absent(&self.path)?;
+        let new = self.files.spot_of_new(&place).map_err(|error| error.or_stale(&self.path))?;
+        if let Some(spot) = &self.spot {
+            rename_new(spot, &new).map_err(failed)?;
+        }
+        self.spot = None;
+        Ok(())
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if let Some(spot) = &self.spot {
+            let _ = unlinkat(&spot.folder, spot.name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// A path of our own, which no root holds.
+fn outside(path: &Path) -> io::Result<Spot> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::EINVAL.into());
+    };
+    Ok(Spot { folder: openat(AT_FDCWD, above, OLD_FOLDER, Mode::empty())?, name: name.to_owned() })
+}
+
+fn is_other_disk(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EXDEV as i32)
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn rename_new(from: &Spot, to: &Spot) -> io::Result<()> {
+    use nix::fcntl::{RenameFlags, renameat2};
+    let (old, new) = (from.name.as_os_str(), to.name.as_os_str());
+    match renameat2(&from.folder, old, &to.folder, new, RenameFlags::RENAME_NOREPLACE) {
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::ENOTSUP) => rename_looking(from, to),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn rename_new(from: &Spot, to: &Spot) -> io::Result<()> {
+    rename_looking(from, to)
+}
+
+fn rename_looking(from: &Spot, to: &Spot) -> io::Result<()> {
+    match Found::at(&to.folder, Path::new(&to.name)) {
+        Ok(_) => Err(io::Error::from(io::ErrorKind::AlreadyExists)),
+        Err(_) => Ok(renameat(&from.folder, from.name.as_os_str(), &to.folder, to.name.as_os_str())?),
+    }
+}
+
+/// Copies a file, a link or a folder with all in it; no link is followed. What is none of these cannot be copied.
+fn copy(from: &Spot, to: &Spot) -> io::Result<()> {
+    let found = Found::at(&from.folder, Path::new(&from.name))?;
+    let (old, new) = (from.name.as_os_str(), to.name.as_os_str());
+    if found.is_link() {
+        let leads = readlinkat(&from.folder, old)?;
+        return Ok(symlinkat(leads.as_os_str(), &to.folder, new)?);
+    }
+    let mode = std::fs::Permissions::from_mode(found.mode & PERMISSIONS);
+    if found.is_folder() {
+        mkdirat(&to.folder, new, Mode::from_bits_truncate(0o700))?;
+        let copied = openat(&to.folder, new, OLD_FOLDER, Mode::empty())?;
+        for (name, _) in names(openat(&from.folder, old, OLD_FOLDER, Mode::empty())?)? {
+            let inner = Spot { folder: openat(&from.folder, old, OLD_FOLDER, Mode::empty())?, name };
+            copy(&inner, &Spot { folder: copied.as_fd().try_clone_to_owned()?, name: inner.name.clone() })?;
+        }
+        return File::from(copied).set_permissions(mode);
+    }
+    if !found.is_file() {
+        let words = format!("{} is neither a file nor a folder", String::from_utf8_lossy(old.as_bytes()));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, words));
+    }
+    let mut source = File::from(openat(&from.folder, old, OLD_FILE, Mode::empty())?);
+    let mut target = File::from(openat(&to.folder, new, NEW_FILE, Mode::from_bits_truncate(0o600))?);
+    let mut piece = vec![0; PIECE];
+    loop {
+        match source.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => target.write_all(piece.get(..read).unwrap_or_default())?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    target.set_permissions(mode)?;
+    target.sync_all()
+}
+
+fn remove(spot: &Spot) -> io::Result<()> {
+    let found = Found::at(&spot.folder, Path::new(&spot.name))?;
+    let name = spot.name.as_os_str();
+    if !found.is_folder() {
+        return Ok(unlinkat(&spot.folder, name, UnlinkatFlags::NoRemoveDir)?);
+    }
+    for (inner, _) in names(openat(&spot.folder, name, OLD_FOLDER, Mode::empty())?)? {
+        remove(&Spot { folder: openat(&spot.folder, name, OLD_FOLDER, Mode::empty())?, name: inner })?;
+    }
+    Ok(unlinkat(&spot.folder, name, UnlinkatFlags::RemoveDir)?)
+}
