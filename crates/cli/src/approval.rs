@@ -101,10 +101,10 @@ fn edited_text(editor: &str, text: &str, ending: &str) -> Result<String, String>
     }
 }
 
-fn understood(line: &str, can_remember: bool) -> Option<Said> {
+pub(crate) fn understood(line: &str, can_remember: bool) -> Option<Said> {
     let (word, rest) = line.split_once([' ', ',', ':']).unwrap_or((line, ""));
     let answer = match word.to_lowercase().as_str() {
-        "y" | "yes" | "是" => ApprovalAnswer::Once,
+        "y" | "yes" | "o" | "once" | "是" => ApprovalAnswer::Once,
         "s" | "session" if can_remember => ApprovalAnswer::Session,
         "a" | "always" if can_remember => ApprovalAnswer::Always,
         "n" | "no" | "否" => ApprovalAnswer::No,
@@ -123,7 +123,7 @@ fn understood(line: &str, can_remember: bool) -> Option<Said> {
     }
 }
 
-fn shown(asked: &ApprovalAsked, language: Language) -> String {
+pub(crate) fn shown(asked: &ApprovalAsked, language: Language) -> String {
     let mut out = format!("{} ", Say::MayThis.text(language));
     out.push_str(&format!("({}: {})\n", term::clean(&asked.rule), term::clean(&asked.reason)));
     match &asked.what {

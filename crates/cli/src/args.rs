@@ -126,6 +126,11 @@ pub(crate) enum Command {
     /// What lines took away, and the way back
     #[command(after_help = "Examples:\n  lathe quarantine list\n  lathe quarantine restore")]
     Quarantine(crate::quarantine::QuarantineArgs),
+    /// A session of a server, from here: give a task, watch, steer, approve
+    #[command(
+        after_help = "Examples:\n  lathe connect 'http://127.0.0.1:8090/#token=...'                the sessions there\n  lathe connect 'http://127.0.0.1:8090/#token=...' \"fix the test\"\n  LATHE_TOKEN=... lathe connect https://box.lan:8090 --session ID"
+    )]
+    Connect(crate::connect::ConnectArgs),
     /// What sessions have cost
     #[command(after_help = "Examples:\n  lathe cost\n  lathe cost --by model --json")]
     Cost(crate::upkeep::CostArgs),

@@ -41,6 +41,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
         Command::Serve(args) => crate::serve::serve(host.home().clone(), args).await,
         Command::Trust(args) => crate::trust::trust(&host, &args),
         Command::Quarantine(args) => crate::quarantine::quarantine(&host, &args),
+        Command::Connect(args) => crate::connect::connect(args).await,
         Command::Cost(args) => upkeep::cost(&host, &args),
         Command::Gc(args) => upkeep::gc(&host, &args),
         Command::Config(args) => match args.command {

@@ -208,14 +208,14 @@ fn question(update: &Update) -> Option<(&CallId, &[Question])> {
 }
 
 /// Ctrl-C and SIGTERM, counted.
-struct Stops {
+pub(crate) struct Stops {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     count: u32,
 }
 
 impl Stops {
-    fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         Self {
             interrupt: signal(SignalKind::interrupt()).ok(),
             terminate: signal(SignalKind::terminate()).ok(),
@@ -223,7 +223,7 @@ impl Stops {
         }
     }
 
-    async fn next(&mut self) -> u32 {
+    pub(crate) async fn next(&mut self) -> u32 {
         async fn one(signal: &mut Option<Signal>) {
             match signal {
                 Some(signal) => {

@@ -105,6 +105,9 @@ impl Exit {
             | HostError::Discovery(_)
             | HostError::Field { .. }
             | HostError::NotModifiable(_)
+            | HostError::File { .. }
+            | HostError::Git(_)
+            | HostError::Review(_)
             | HostError::ToolArguments(_) => Exit::Usage,
             HostError::Journal(_)
             | HostError::Patch(_)

@@ -3,6 +3,7 @@
 mod approval;
 mod args;
 mod commands;
+mod connect;
 mod console;
 mod drive;
 mod exit;

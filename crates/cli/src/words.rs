@@ -120,6 +120,12 @@ messages! {
     TrustThese: "This project brings along what would be told to the model or run. Trust it?", "该项目带有将告知模型或被执行的内容。是否信任？";
     AskTrust: "[y]es, [o]nce, [n]o, [s]how all", "[y] 信任，[o] 仅此一次，[n] 不信任，[s] 全部显示";
     AskTrustThese: "Trust these? [y]es, [n]o", "信任这些？[y] 是，[n] 否";
+    ConnectionLost: "the connection is lost, trying again", "连接已断开，正在重试";
+    Reconnected: "connected again", "已重新连接";
+    Cancelling: "cancelling; Ctrl-C once more leaves", "正在取消；再按一次 Ctrl-C 退出";
+    Parked: "the run was interrupted and waits to be resumed", "该运行已中断，等待恢复";
+    AnsweredElsewhere: "somebody else has answered", "已由他人回答";
+    WaitsForPerson: "it waits for an answer from a terminal or the page", "等待终端或页面上的回答";
     OnceMoreToLeave: "Ctrl-C once more leaves; so does `exit`", "再按一次 Ctrl-C 退出，也可输入 exit";
     Goodbye: "Goodbye!", "再见！";
     InteractiveHelp: "Give a task, or one of these words:\n  help    this text\n  status  model, mode, session\n  clear   clear the screen\n  exit, quit   leave; the session stays", "输入任务，或以下命令之一：\n  help    显示本帮助\n  status  模型、模式、会话\n  clear   清屏\n  exit, quit   退出；会话会保留";

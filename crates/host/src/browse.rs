@@ -455,8 +455,7 @@ fn whole_characters(start: u64, bytes: Vec<u8>) -> (u64, Vec<u8>) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
         Ok(_) | Err(_) => body.len(),
     };
-    let body = body.get(..end).unwrap_or_default().to_vec();
-    if body.is_empty() { (start, bytes) } else { (start + skip as u64, body) }
+    (start + skip as u64, body.get(..end).unwrap_or_default().to_vec())
 }
 
 fn or_root(folder: &str) -> &str {

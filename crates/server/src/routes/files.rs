@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
@@ -373,14 +373,14 @@ fn too_large() -> ApiError {
     ApiError::too_large(format!("An upload may have {UPLOAD_MAX} bytes."))
 }
 
+fn value(request: &Request, name: header::HeaderName) -> Option<String> {
+    request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
 async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: Request) -> Answer<Uploaded> {
     let browser = browser(&app, &asked.workspace, &asked.session_id)?;
-    let value = |name| {
-        let value = request.headers().get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-        value.map(str::to_owned)
-    };
-    let length = value(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
-    let kind = value(header::CONTENT_TYPE);
+    let length = value(&request, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
+    let kind = value(&request, header::CONTENT_TYPE);
     let body = request.into_body().into_data_stream().map(broken).boxed();
     // What is announced as too large is not even begun with; a form has some bytes of its own.
     if length.is_some_and(|length| length > UPLOAD_MAX + 64 * 1024) {
@@ -420,7 +420,13 @@ fn broken(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
 async fn watch(
     State(app): State<App>,
     Asked(asked): Asked<InFolder>,
-) -> Result<Sse<impl Stream<FileItem = Result<Event, Infallible>>>, ApiError> {
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
+    // An answer without an end is for those only who know that it has none.
+    let accepts = headers.get(header::ACCEPT).and_then(|kinds| kinds.to_str().ok()).unwrap_or_default();
+    if !accepts.contains("text/event-stream") {
+        return Err(ApiError::bad("This has no end: ask with `Accept: text/event-stream`."));
+    }
     let browser = browser(&app, &asked.workspace, &asked.session_id)?;
     let watching = tokio::task::block_in_place(|| browser.watch())?;
     // Whoever listens knows from the first word on that nothing is missed any more.

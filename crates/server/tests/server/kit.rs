@@ -139,7 +139,7 @@ impl Server {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        let mut piece = [0u8; 65536];
+        let mut piece = vec![0u8; 65536];
         let (mut head, mut length) = (None, None);
         loop {
             let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut piece)).await.unwrap();

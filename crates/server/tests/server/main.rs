@@ -10,8 +10,10 @@ mod git;
 mod kit;
 mod outside;
 mod page;
+#[allow(dead_code)]
 #[path = "../../../workspace/tests/files/paths_table.rs"]
 mod paths_table;
+#[allow(dead_code)]
 #[path = "../../../workspace/tests/files/paths_world.rs"]
 mod paths_world;
 mod review;

@@ -15,7 +15,7 @@ async fn session() -> (Server, String) {
     let server = Server::start(cassette(answers), Mode::FullAuto).await;
     let mut socket = server.run("make two files").await;
     let frames = socket.until("end").await;
-    let id = frames[0]["session_id"].as_str().unwrap().to_owned();
+    let id = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
     assert!(server.root.join("two.txt").exists(), "{frames:?}");
     (server, id)
 }
@@ -85,7 +85,7 @@ async fn a_session_at_work_is_not_removed_nor_taken_back() {
     let server = Server::start(cassette(answers), Mode::FullAuto).await;
     let mut socket = server.run("wait").await;
     let frames = socket.until("bubble").await;
-    let id = frames[0]["session_id"].as_str().unwrap().to_owned();
+    let id = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
     assert_eq!(server.ask_as(&server.token, "DELETE", &format!("/api/sessions/{id}"), None).await.0, 409);
     assert_eq!(at(&server, &id, "rewind", json!({ "to": 0 })).await.0, 409);
     assert_eq!(at(&server, &id, "undo", json!({})).await.0, 409);

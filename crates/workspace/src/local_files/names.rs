@@ -156,6 +156,12 @@ impl LocalFiles {
         let spot = self.spot(&place).map_err(|error| error.or_stale(path))?;
         let found =
             Found::at(&spot.folder, Path::new(name)).map_err(|error| WorkspaceError::io(path, error))?;
+        // As everywhere, a link that leads out is nothing of this place.
+        if found.is_link()
+            && matches!(self.guard.locate(path, Last::Followed), Err(WorkspaceError::Outside(_)))
+        {
+            return Err(WorkspaceError::Outside(path.to_owned()));
+        }
         Ok((place, found))
     }
 

@@ -1,0 +1,170 @@
+//! Where a server is, and a plain request to it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// How long a connection may take to come about.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer.
+const MOST: u64 = 16 << 20;
+
+pub(super) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
+
+pub(super) struct Address {
+    /// As the header `Host` names it.
+    pub host: String,
+    name: String,
+    port: u16,
+    tls: Option<TlsConnector>,
+    pub token: String,
+}
+
+impl Address {
+    /// Reads `http://host:port/#token=...`.
+    pub fn read(url: &str, token: Option<String>, ca: Option<&Path>) -> Result<Self, String> {
+        let wrong = || {
+            "give the address as `lathe serve` prints it, such as http://127.0.0.1:8090/#token=...".to_owned()
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
+        let secure = match scheme.to_ascii_lowercase().as_str() {
+            "http" | "ws" => false,
+            "https" | "wss" => true,
+            _ => return Err(wrong()),
+        };
+        let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+        let host = rest.split(['/', '?']).next().unwrap_or_default();
+        if host.is_empty() || host.contains(['@', ' ', '\r', '\n']) {
+            return Err(wrong());
+        }
+        let (name, port) = match host.rsplit_once(':') {
+            Some((name, port)) if !port.contains(']') => (name, port.parse().map_err(|_| wrong())?),
+            _ => (host, if secure { 443 } else { 80 }),
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let given = fragment.split('&').find_map(|part| part.strip_prefix("token="));
+        let token = given.map(str::to_owned).or(token);
+        let token = token.ok_or("give the token in the address (`#token=...`) or in LATHE_TOKEN")?;
+        if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("the token is one word".to_owned());
+        }
+        // A token on an open wire is anybody's.
+        let is_near = matches!(name.as_str(), "127.0.0.1" | "localhost" | "::1");
+        if !secure && !is_near {
+            return Err(format!(
+                "the token would go to {name} in the clear: use https, or a tunnel to 127.0.0.1"
+            ));
+        }
+        let tls = if secure { Some(connector(ca)?) } else { None };
+        Ok(Self { host: host.to_owned(), name, port, tls, token })
+    }
+
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    pub async fn open(&self) -> Result<Box<dyn Bytes>, String> {
+        let opening = async {
+            let stream =
+                TcpStream::connect((self.name.as_str(), self.port)).await.map_err(|e| e.to_string())?;
+            let Some(tls) = &self.tls else { return Ok(Box::new(stream) as Box<dyn Bytes>) };
+            let name = ServerName::try_from(self.name.clone()).map_err(|error| error.to_string())?;
+            let stream = tls.connect(name, stream).await.map_err(|error| error.to_string())?;
+            Ok(Box::new(stream) as Box<dyn Bytes>)
+        };
+        match tokio::time::timeout(PATIENCE, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err("no answer within 10 seconds".to_owned()),
+        }
+    }
+
+    /// Asks for JSON.
+    pub async fn get(&self, path: &str) -> Result<Value, String> {
+        let unreachable = |reason: String| format!("the server cannot be reached: {reason}");
+        let mut stream = self.open().await.map_err(unreachable)?;
+        let request = format!(
+            "GET {path} HTTP/1.0\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.host, self.token
+        );
+        stream.write_all(request.as_bytes()).await.map_err(|error| unreachable(error.to_string()))?;
+        let mut answer = Vec::new();
+        // An end without a farewell is an end.
+        let reading = async { stream.take(MOST).read_to_end(&mut answer).await };
+        let _ = tokio::time::timeout(PATIENCE * 3, reading).await;
+        let text = String::from_utf8_lossy(&answer);
+        let (head, body) = text.split_once("\r\n\r\n").ok_or_else(|| unreachable("no answer".to_owned()))?;
+        let status = head.split(' ').nth(1).unwrap_or_default();
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        match status {
+            "200" => Ok(body),
+            _ => Err(format!("{} ({status})", body["detail"].as_str().unwrap_or("the server says no"))),
+        }
+    }
+}
+
+fn connector(ca: Option<&Path>) -> Result<TlsConnector, String> {
+    let mut roots = RootCertStore::empty();
+    let mut add = |certificate: CertificateDer<'static>| drop(roots.add(certificate));
+    match ca {
+        Some(path) => {
+            let wrong = |error: &dyn std::fmt::Display| format!("--ca {}: {error}", path.display());
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
+                add(certificate.map_err(|error| wrong(&error))?);
+            }
+        }
+        None => rustls_native_certs::load_native_certs().certs.into_iter().for_each(&mut add),
+    }
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<(String, String, u16, String), String> {
+        let address = Address::read(url, None, None)?;
+        Ok((address.host, address.name, address.port, address.token))
+    }
+
+    #[test]
+    fn an_address_is_read_as_serve_prints_it() {
+        let near =
+            |host: &str, name: &str, port| Ok((host.to_owned(), name.to_owned(), port, "ab".to_owned()));
+        assert_eq!(read("http://127.0.0.1:8090/#token=ab"), near("127.0.0.1:8090", "127.0.0.1", 8090));
+        assert_eq!(read("ws://[::1]:9/x?y#z=1&token=ab"), near("[::1]:9", "::1", 9));
+        assert_eq!(read("http://localhost#token=ab"), near("localhost", "localhost", 80));
+    }
+
+    #[test]
+    fn what_is_no_address_or_would_show_the_token_is_refused() {
+        for url in [
+            "",
+            "127.0.0.1:8090",
+            "ftp://127.0.0.1/#token=ab",
+            "http://#token=ab",
+            "http://user@127.0.0.1/#token=ab",
+            "http://127.0.0.1:x/#token=ab",
+            "http://127.0.0.1:80/",
+            "http://127.0.0.1:80/#token=a b",
+            "http://example.com/#token=ab",
+        ] {
+            assert!(read(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `lathe connect`: a terminal elsewhere, against the real server.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use lathe_testkit::{Lathe, Running, Signal, TempRepo, eventually};
+use serde_json::{Value, json};
+
+use crate::lathe;
+
+const WITHIN: Duration = Duration::from_secs(60);
+
+struct Server {
+    running: Running,
+    url: String,
+    address: String,
+    token: String,
+    _outside: tempfile::TempDir,
+}
+
+/// A server whose model says these things, in this order.
+fn serve(repo: &TempRepo, answers: &[Value]) -> Server {
+    let outside = tempfile::tempdir().unwrap();
+    let cassette = outside.path().join("answers.cassette");
+    let head = json!({ "cassette": 1, "toolset": "lathe" });
+    let lines = answers.iter().map(|blocks| json!({ "answer": { "blocks": blocks } }));
+    let lines: Vec<String> = std::iter::once(head).chain(lines).map(|line| line.to_string()).collect();
+    std::fs::write(&cassette, lines.join("\n")).unwrap();
+    let running = lathe()
+        .in_dir(repo.path())
+        .args(["serve", "--port", "0", "--json", "--replay"])
+        .arg(&cassette)
+        .spawn();
+    eventually(WITHIN, "the server is there", || running.stdout_so_far().contains('\n'));
+    let said: Value = serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
+    let text = |key: &str| said[key].as_str().unwrap().to_owned();
+    Server { url: text("url"), address: text("address"), token: text("token"), running, _outside: outside }
+}
+
+fn call(id: &str, name: &str, arguments: Value) -> Value {
+    json!({ "call": { "id": id, "name": name, "arguments": arguments } })
+}
+
+fn two_steps() -> Vec<Value> {
+    vec![
+        json!([{ "text": { "text": "I look." } }, call("a1", "view", json!({ "path": "a.txt" }))]),
+        json!([call("d1", "task_done", json!({ "summary": "It is seen." }))]),
+    ]
+}
+
+fn asking() -> Vec<Value> {
+    vec![
+        json!([call("b1", "bash", json!({ "command": "touch made" }))]),
+        json!([call("d1", "task_done", json!({ "summary": "It is made." }))]),
+    ]
+}
+
+fn connect(url: &str) -> Lathe {
+    lathe().args(["connect", url])
+}
+
+#[test]
+fn a_task_is_given_its_bubbles_are_printed_and_the_session_is_listed() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let server = serve(&repo, &two_steps());
+    let ran = connect(&server.url).arg("Look at it.").run().expect_code(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines.contains(&"🧠 sequentialthinking 1：I look. ✅"), "{lines:?}");
+    assert!(lines.contains(&"🔧view {\"path\":\"a.txt\"} ✅"), "{lines:?}");
+    assert_eq!(lines.last(), Some(&"It is seen."));
+    let listed = connect(&server.url).run().expect_code(0).stdout;
+    assert!(listed.contains("completed") && listed.contains("Look at it."), "{listed}");
+    // The token may come by the environment, and a session may be looked at afterwards.
+    let id = listed.split_whitespace().next().unwrap();
+    let bare = format!("http://{}", server.address);
+    let again = lathe().args(["connect", &bare, "--session", id]).env("LATHE_TOKEN", &server.token).run();
+    assert_eq!(again.expect_code(0).stdout.lines().last(), Some("It is seen."));
+    drop(server.running);
+}
+
+#[test]
+fn a_wrong_token_a_wrong_address_and_no_server_are_said() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let server = serve(&repo, &two_steps());
+    let wrong = format!("http://{}/#token={}", server.address, "0".repeat(64));
+    let ran = connect(&wrong).arg("Look.").run().expect_code(1);
+    assert!(ran.stderr.contains("(401)"), "{}", ran.stderr);
+    let ran = connect(&wrong).run().expect_code(1);
+    assert!(ran.stderr.contains("(401)"), "{}", ran.stderr);
+    connect("http://example.com/#token=x").run().expect_code(2);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let ran = connect(&format!("http://{nobody}/#token=x")).arg("Look.").run().expect_code(1);
+    assert!(ran.stderr.contains("cannot be reached"), "{}", ran.stderr);
+    drop(server.running);
+}
+
+#[test]
+fn ctrl_c_cancels_the_run_and_a_typed_line_reaches_it() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let server = serve(&repo, &asking());
+    let client = connect(&server.url).arg("Make it.").stdin("only that, please\n").spawn();
+    client.wait_for_stdout("> only that, please", WITHIN);
+    // Nobody is at a terminal here: somebody else may answer.
+    client.wait_for_stdout("touch made", WITHIN);
+    client.wait_for_stdout("waits for an answer", WITHIN);
+    client.kill(Signal::Interrupt);
+    let ran = client.wait();
+    assert_eq!(ran.code, 130, "{} {}", ran.stdout, ran.stderr);
+    assert!(!repo.exists("made"));
+    drop(server.running);
+}
+
+#[test]
+fn a_question_is_answered_at_the_terminal() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let server = serve(&repo, &asking());
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_lathe"));
+    let line = format!("'{}' connect '{}' 'Make it.'", binary.display(), server.url);
+    let home = tempfile::tempdir().unwrap();
+    let mut shell = Command::new("script")
+        .args(["-qefc", &line, "/dev/null"])
+        .current_dir(repo.path())
+        .env("LATHE_HOME", home.path())
+        .env("TERM", "xterm")
+        .env("LANG", "C.UTF-8")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut keys, mut screen) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let shown = Arc::clone(&seen);
+    let reading = std::thread::spawn(move || {
+        let mut piece = [0; 4096];
+        while let Ok(read) = screen.read(&mut piece) {
+            if read == 0 {
+                break;
+            }
+            shown.lock().unwrap().extend_from_slice(&piece[..read]);
+        }
+    });
+    let text = || String::from_utf8_lossy(&seen.lock().unwrap()).into_owned();
+    eventually(WITHIN, "the question", || text().contains("a reason may follow"));
+    keys.write_all(b"o\n").unwrap();
+    let ended = shell.wait().unwrap();
+    reading.join().unwrap();
+    assert!(ended.success(), "{}", text());
+    assert!(text().contains("It is made."), "{}", text());
+    assert!(repo.exists("made"));
+    drop(server.running);
+}
+
+/// Passes bytes on, and cuts the first connection after so many from the server.
+fn cutting(to: String, after: usize) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let here = listener.local_addr().unwrap().to_string();
+    let count = Arc::new(AtomicUsize::new(0));
+    let (own, counted) = (here.clone(), Arc::clone(&count));
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let number = counted.fetch_add(1, Ordering::SeqCst);
+            let Ok(server) = TcpStream::connect(&to) else { continue };
+            let (mut up, mut into) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let (own, to) = (own.clone(), to.clone());
+            std::thread::spawn(move || {
+                let mut piece = [0; 8192];
+                while let Ok(read) = up.read(&mut piece) {
+                    // The server knows itself by its own name only.
+                    let text = piece[..read].to_vec();
+                    let text = match String::from_utf8(text.clone()) {
+                        Ok(head) if head.starts_with("GET ") => head.replace(&own, &to).into_bytes(),
+                        _ => text,
+                    };
+                    if read == 0 || into.write_all(&text).is_err() {
+                        break;
+                    }
+                }
+                let _ = into.shutdown(Shutdown::Both);
+            });
+            let (mut down, mut out) = (server, client);
+            std::thread::spawn(move || {
+                let mut piece = [0; 256];
+                let mut passed = 0;
+                while let Ok(read) = down.read(&mut piece) {
+                    passed += read;
+                    if read == 0 || out.write_all(&piece[..read]).is_err() || (number == 0 && passed > after)
+                    {
+                        break;
+                    }
+                }
+                let _ = out.shutdown(Shutdown::Both);
+                let _ = down.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    (here, count)
+}
+
+#[test]
+fn a_lost_connection_comes_back_by_its_cursor_and_nothing_is_printed_twice() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let mut answers: Vec<Value> = (0..20)
+        .map(|n| json!([call(&format!("v{n}"), "view", json!({ "path": "a.txt", "start_line": 1 }))]))
+        .collect();
+    answers.push(json!([call("d1", "task_done", json!({ "summary": "It is seen." }))]));
+    let server = serve(&repo, &answers);
+    // Far beyond the first frame, which holds all tools, and before the end.
+    let (here, count) = cutting(server.address.clone(), 45_000);
+    let ran = connect(&format!("http://{here}/#token={}", server.token)).arg("Look.").run().expect_code(0);
+    assert!(
+        ran.stderr.contains("the connection is lost") && ran.stderr.contains("connected again"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    let done = ran.stdout.lines().filter(|line| line.ends_with('✅') && line.contains("view")).count();
+    assert_eq!(done, 20, "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().last(), Some("It is seen."));
+    drop(server.running);
+}
