@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{FileProblem, HostError};
-use crate::removed::{Removed, Removals};
+use crate::removed::{Removals, Removed};
 use crate::session::{Host, working_folder};
 
 /// Bytes of a file that are read at once; more is had in parts.

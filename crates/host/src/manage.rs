@@ -6,7 +6,7 @@ use lathe_journal::{Journal, Reader};
 use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed};
 
 use crate::error::HostError;
-use crate::removed::{Removed, Removals};
+use crate::removed::{Removals, Removed};
 use crate::reports::{blobs_of, session_files};
 use crate::session::{Host, now};
 

@@ -13,7 +13,9 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
-use lathe_host::{Browser, Download, FileContent, Removed, Listing, Saved, SearchFound, SearchWish, UPLOAD_MAX};
+use lathe_host::{
+    Browser, Download, FileContent, Listing, Removed, Saved, SearchFound, SearchWish, UPLOAD_MAX,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -143,7 +145,7 @@ struct Done {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Removed {
+struct Deleted {
     success: bool,
     path: String,
     /// The id to bring it back by.
@@ -189,7 +191,7 @@ pub(crate) fn add(api: &mut Api) {
         .add(
             Endpoint::delete("/api/file", "Remove a file or folder; it can be brought back")
                 .query::<OfFile>()
-                .answer::<Removed>(),
+                .answer::<Deleted>(),
             remove,
         )
         .add(
@@ -294,10 +296,10 @@ async fn save(State(app): State<App>, Input(save): Input<Save>) -> Answer<Saved>
     Ok(Json(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
-async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<Removed> {
+async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<Deleted> {
     let browser = browser(&app, &asked.workspace, &asked.session_id)?;
     let kept = browser.remove(&asked.file).await?;
-    Ok(Json(Removed { success: true, path: kept.path, quarantine: kept.id }))
+    Ok(Json(Deleted { success: true, path: kept.path, quarantine: kept.id }))
 }
 
 async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Vec<Removed>> {
@@ -350,7 +352,7 @@ async fn download(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Result
     Ok((headers, body).into_response())
 }
 
-fn pieces(sent: Download) -> impl Stream<FileItem = std::io::Result<Vec<u8>>> {
+fn pieces(sent: Download) -> impl Stream<Item = std::io::Result<Vec<u8>>> {
     futures::stream::unfold(Some(sent), |sent| async {
         let mut sent = sent?;
         let read = tokio::task::spawn_blocking(move || (sent.next_piece(), sent)).await;

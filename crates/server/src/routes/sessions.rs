@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Removed, Really, Summary, Undone, What};
+use lathe_host::{Really, Removed, Summary, Undone, What};
 use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,7 +134,8 @@ pub(crate) fn add(api: &mut Api) {
     )
     .add(Endpoint::get("/api/sessions/{id}", "One session").answer::<Row>(), get)
     .add(
-        Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be brought back").answer::<Removed>(),
+        Endpoint::delete("/api/sessions/{id}", "Remove a session; it can be brought back")
+            .answer::<Removed>(),
         remove,
     )
     .add(
@@ -326,8 +327,9 @@ async fn remove(State(app): State<App>, Named(id): Named<String>) -> Answer<Remo
 
 async fn restore(State(app): State<App>, Named(id): Named<String>) -> Answer<Made> {
     let removed = tokio::task::block_in_place(|| app.host.removed_sessions());
-    let is_served =
-        |kept: &&Removed| app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root));
+    let is_served = |kept: &&Removed| {
+        app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
+    };
     let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
     tokio::task::block_in_place(|| app.host.bring_back(&kept.path))?;
