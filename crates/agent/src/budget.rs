@@ -33,6 +33,10 @@ impl Spent {
         if let Fact::TaskGiven(_) = event.fact {
             *self = Self::default();
         }
+        // A summary is made beside the run; when it comes says nothing about the run.
+        if let Fact::StepSummarised(_) = event.fact {
+            return;
+        }
         if let (Some(before), false) = (self.at, stood_still(&event.fact)) {
             let passed = event.at.duration_since(before).as_millis();
             self.ms = self.ms.saturating_add(u64::try_from(passed).unwrap_or(0));

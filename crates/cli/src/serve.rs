@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::Flag;
-use lathe_host::{Attended, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
+use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
 use lathe_protocol::{EndingRule, Mode, PatchRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
 use crate::exit::Exit;
-use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
+use crate::settings::{Place, Settled, lakeview, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
 #[derive(Args)]
@@ -252,6 +252,17 @@ impl Configured {
         flags
     }
 
+    /// What the configuration adds to a session, and how its steps are summed up.
+    fn extras(&self, settled: &Settled, wished: Option<bool>) -> Extras {
+        let mut plan = lakeview(&settled.config.settings);
+        plan.each_step = wished.unwrap_or(plan.each_step);
+        // A recorded model sums up by itself.
+        if self.model.replay.is_some() {
+            plan.source = None;
+        }
+        Extras { lakeview: plan, ..settled.extras() }
+    }
+
     fn cassette(&self) -> Option<ModelSource> {
         let strictness = if self.model.replay_strict { Strictness::Strict } else { Strictness::Lenient };
         let cassette = self.model.replay.clone()?;
@@ -282,7 +293,7 @@ impl Plans for Configured {
             tools,
             record: None,
             attended: Attended::Person,
-            extras: settled.extras(),
+            extras: self.extras(&settled, wish.lakeview),
         })
     }
 
@@ -296,7 +307,7 @@ impl Plans for Configured {
             budget: limits(&config.settings).budget,
             record: None,
             attended: Attended::Person,
-            extras: settled.extras(),
+            extras: self.extras(&settled, None),
         })
     }
 

@@ -6,8 +6,8 @@ use lathe_config::{
     Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
-    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, ModelRequest, ModelSource, Pace, ProjectLook,
-    Strictness,
+    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource, Pace,
+    ProjectLook, Strictness,
 };
 use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
 use serde_json::json;
@@ -178,6 +178,20 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
     }
 }
 
+/// How steps are summed up, where somebody may ask for it.
+pub(crate) fn lakeview(settings: &Settings) -> LakeviewPlan {
+    let usual = LakeviewPlan::default();
+    let named = settings.lakeview.model.is_some().then(|| {
+        let settings = Settings { model: settings.model_for_summaries(), ..settings.clone() };
+        source(&ModelArgs::default(), &settings)
+    });
+    LakeviewPlan {
+        source: named,
+        max_tokens: settings.lakeview.max_tokens.unwrap_or(usual.max_tokens),
+        each_step: settings.lakeview.enabled,
+    }
+}
+
 /// The tools that were asked for.
 pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
     ToolChoice {
@@ -225,6 +239,7 @@ fn extras(settings: &Settings) -> Extras {
             call_seconds: settings.tools.call_seconds,
         }),
         fields: settings.field.iter().map(field).collect(),
+        lakeview: LakeviewPlan::default(),
     }
 }
 

@@ -297,6 +297,9 @@ pub struct LakeviewSection {
     pub enabled: bool,
     /// A name under `models`, or another model of the same provider. The model of the task if left out.
     pub model: Option<String>,
+    /// Tokens the summaries of one session may take.
+    #[schemars(range(min = 1), extend("default" = 200_000, "x-user-only" = ALLOWED))]
+    pub max_tokens: Option<u64>,
 }
 
 /// An MCP server: a program (`command`) or an address (`url`, `http_url`, `tcp`).
@@ -376,15 +379,15 @@ impl Settings {
 
     /// The model that writes the summaries, or nothing if there are none.
     pub fn lakeview_model(&self) -> Option<ModelSection> {
-        if !self.lakeview.enabled {
-            return None;
-        }
+        self.lakeview.enabled.then(|| self.model_for_summaries())
+    }
+
+    /// The same, whether each step is summed up or only those somebody asks for.
+    pub fn model_for_summaries(&self) -> ModelSection {
         let Some(name) = &self.lakeview.model else {
-            return Some(self.model.clone());
+            return self.model.clone();
         };
-        Some(
-            self.model_named(name)
-                .unwrap_or_else(|| ModelSection { name: Some(name.clone()), ..self.model.clone() }),
-        )
+        self.model_named(name)
+            .unwrap_or_else(|| ModelSection { name: Some(name.clone()), ..self.model.clone() })
     }
 }

@@ -11,6 +11,7 @@ use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
+use crate::lakeview::LakeviewPlan;
 use crate::session::{Host, shell_env};
 use crate::trust::ProjectText;
 
@@ -26,6 +27,8 @@ pub struct Extras {
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
     pub secret_files: Vec<PathBuf>,
+    /// How steps are summed up.
+    pub lakeview: LakeviewPlan,
 }
 
 /// Tools of one domain, declared in a file and run by a program.

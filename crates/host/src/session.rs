@@ -5,11 +5,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_agent::{Actor, AgentError, Clock, Facts, LocalHandle, OpenReader, Setup, system_prompt};
+use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup, system_prompt};
 use lathe_changes::{Quarantine, TrackerOptions, Watch};
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
-    Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
+    Aside, Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
     Strictness, Variables, Wire,
 };
 use lathe_policy::Gate;
@@ -29,6 +29,7 @@ use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
+use crate::lakeview::{Beside, LakeviewPlan, each_step};
 use crate::models::{self, ModelRequest};
 use crate::trust::ProjectText;
 
@@ -114,9 +115,17 @@ pub struct Session {
     actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
     indexing: Option<lathe_graph::Background>,
+    lakeview: Result<Arc<Lakeview>, String>,
+    /// What sums up each step.
+    _summing: Option<Beside>,
 }
 
 impl Session {
+    /// Who sums up its steps, or why nobody can.
+    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
+        self.lakeview.clone()
+    }
+
     pub fn handle(&self) -> &dyn SessionHandle {
         &self.handle
     }
@@ -161,9 +170,9 @@ struct Opening {
 }
 
 /// The model of a session, ready to be asked.
-struct Ready {
-    client: Arc<dyn ModelClient>,
-    choice: ModelChoice,
+pub(crate) struct Ready {
+    pub(crate) client: Arc<dyn ModelClient>,
+    pub(crate) choice: ModelChoice,
     toolset: Toolset,
     key: Option<String>,
 }
@@ -271,7 +280,7 @@ impl Host {
         opening: Opening,
     ) -> Result<Session, HostError> {
         let Opening { tools, options, attended, extras, outside } = opening;
-        let redactor = Arc::new(secrets(ready.key, &extras.secrets(self.home.path())?));
+        let redactor = Arc::new(secrets(ready.key.clone(), &extras.secrets(self.home.path())?));
         let services = self
             .services(root, Arc::clone(&redactor))?
             .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
@@ -279,6 +288,8 @@ impl Host {
             .checked(extras.checks()?);
         // The tree is secured beside the first request.
         services.tracking.begin();
+        let lakeview =
+            self.lakeview(&extras.lakeview, &ready, &variables, root).map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
@@ -303,8 +314,43 @@ impl Host {
             (state.options.clone(), state.is_unfinished(), state.can_go_on());
         let tool_names: Vec<String> = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
         let tools = tool_names.len();
+        let summing = lakeview.as_ref().ok().filter(|_| extras.lakeview.each_step);
+        let summing =
+            summing.map(|lakeview| each_step(Arc::new(handle.clone()), Arc::clone(lakeview), state.seq));
         let (actor, indexing) = (tokio::spawn(actor.run()), self.index(root));
-        Ok(Session { id, options, unfinished, can_go_on, tools, tool_names, handle, actor, indexing })
+        Ok(Session {
+            id,
+            options,
+            unfinished,
+            can_go_on,
+            tools,
+            tool_names,
+            handle,
+            actor,
+            indexing,
+            lakeview,
+            _summing: summing,
+        })
+    }
+
+    /// Who sums up the steps of a session: the model that was named for it, or the session's own.
+    fn lakeview(
+        &self,
+        plan: &LakeviewPlan,
+        own: &Ready,
+        variables: &Arc<Variables>,
+        root: &Path,
+    ) -> Result<Arc<Lakeview>, HostError> {
+        let aside = match &plan.source {
+            None => Aside::new(Arc::clone(&own.client), own.choice.model.clone(), Arc::clone(variables)),
+            Some(source) => {
+                let stored = self.stored_keys();
+                let asking = Asking { variables, stored: &stored, workspace: root };
+                let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
+                Aside::new(named.client, named.choice.model, Arc::clone(variables))
+            }
+        };
+        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens)))
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
@@ -442,12 +488,12 @@ pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOption
 }
 
 /// Where a model is looked for, and for what.
-struct Asking<'a> {
-    variables: &'a Arc<Variables>,
-    stored: &'a Stored,
-    workspace: &'a Path,
+pub(crate) struct Asking<'a> {
+    pub(crate) variables: &'a Arc<Variables>,
+    pub(crate) stored: &'a Stored,
+    pub(crate) workspace: &'a Path,
     /// Secrets by the user's word.
-    known: &'a [(String, String)],
+    pub(crate) known: &'a [(String, String)],
 }
 
 impl Asking<'_> {
@@ -467,7 +513,7 @@ fn variable(name: &str, stored: &Stored) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| stored.get(name).cloned())
 }
 
-fn ready(
+pub(crate) fn ready(
     source: &ModelSource,
     toolset: Option<Toolset>,
     record: Option<&Path>,

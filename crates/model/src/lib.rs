@@ -3,6 +3,7 @@
 //! One module per wire, one client for all of them. Everything above speaks neutral messages; the rope turns each into
 //! the wire's bytes once.
 
+mod aside;
 mod assembly;
 mod body;
 mod cassette;
@@ -29,6 +30,7 @@ mod schema;
 mod shim;
 mod variables;
 
+pub use aside::{Aside, AsideQuestion, Said};
 pub use cassette::{Cassette, CassetteError};
 pub use client::{Address, Auth, ClientOptions, HttpClient, Outage, Patience};
 pub use form::{Delivery, Form, Params, Quirks, ToolForm, Wire};

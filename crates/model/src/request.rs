@@ -26,6 +26,8 @@ pub struct Head {
 pub enum Purpose {
     #[default]
     Step,
+    Lakeview,
+    Review,
 }
 
 /// One request, ready to be sent: the parts are shared with the rope, not copied.

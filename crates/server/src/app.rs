@@ -40,6 +40,8 @@ pub struct Wish {
     pub tools: Vec<String>,
     /// A conversation, or one task that is driven to its end.
     pub conversation: bool,
+    /// Whether each step is summed up; the configuration decides if left out.
+    pub lakeview: Option<bool>,
 }
 
 /// Makes plans from wishes: whoever knows the configuration gives this to the server.
@@ -91,6 +93,8 @@ pub(crate) struct Shared {
     pub counts: Arc<Counts>,
     pub table: Table,
     pub began: Instant,
+    /// Who asks for summaries waits for those who asked before.
+    pub lakeview: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone)]

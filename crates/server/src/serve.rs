@@ -118,6 +118,7 @@ pub async fn bind(
         rates: Rates::default(),
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
+        lakeview: tokio::sync::Mutex::default(),
         tls: tls.is_some(),
         port: address.port(),
         host,

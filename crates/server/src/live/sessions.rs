@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lathe_host::{Cursor, Host, HostError, Overrides, Session, SessionPlan, SessionState};
+use lathe_host::{Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState};
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, Seq, SessionHandle, SessionId,
     SessionOptions,
@@ -26,6 +26,7 @@ pub(crate) struct Live {
     pub tools: Vec<String>,
     pub hub: Hub,
     handle: Arc<dyn SessionHandle>,
+    lakeview: Result<Arc<Lakeview>, String>,
     session: Mutex<Option<Session>>,
     /// Seconds since the server began.
     used: AtomicU64,
@@ -35,6 +36,16 @@ impl Live {
     pub async fn submit(&self, id: CommandId, body: CommandBody) -> Receipt {
         self.touch();
         self.handle.submit(Command { id, actor: Actor::Person, body }).await
+    }
+
+    pub fn handle(&self) -> &dyn SessionHandle {
+        self.touch();
+        &*self.handle
+    }
+
+    /// Who sums up its steps.
+    pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
+        self.lakeview.clone()
     }
 
     pub fn subscribe(&self, from: Seq) -> Box<dyn EventStream> {
@@ -138,6 +149,7 @@ impl Sessions {
             tools: session.tool_names.clone(),
             hub,
             handle,
+            lakeview: session.lakeview(),
             session: Mutex::new(Some(session)),
             used: AtomicU64::new(now()),
         });

@@ -2,6 +2,7 @@
 
 pub(crate) mod files;
 pub(crate) mod git;
+pub(crate) mod lakeview;
 pub(crate) mod meta;
 mod multipart;
 pub(crate) mod review;
@@ -18,6 +19,7 @@ pub(crate) fn all() -> (Router<App>, Table) {
     let mut api = Api::new();
     meta::add(&mut api);
     runs::add(&mut api);
+    lakeview::add(&mut api);
     sessions::add(&mut api);
     files::add(&mut api);
     git::add(&mut api);

@@ -54,6 +54,9 @@ pub(crate) struct RunRequest {
     /// Only these tools.
     #[serde(default)]
     tools: Option<Vec<String>>,
+    /// Whether each step is summed up when it has ended, by requests of its own.
+    #[serde(default)]
+    lakeview: Option<bool>,
 }
 
 /// A task for a session that was started before.
@@ -279,7 +282,7 @@ fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) -> Res
     }
 }
 
-fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
+pub(super) fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
     if identity.role >= Role::Admin {
         return Ok(());
     }
@@ -319,6 +322,7 @@ async fn open_session(
         must_patch: request.must_patch.unwrap_or(false),
         tools: request.tools.clone().unwrap_or_default(),
         conversation,
+        lakeview: request.lakeview,
     };
     let plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
     Ok(app.sessions.start(plan).await?)

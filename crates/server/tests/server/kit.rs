@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, SessionPlan, Strictness};
+use lathe_host::{
+    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, Overrides, SessionPlan, Strictness,
+};
 use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
 use serde_json::{Value, json};
@@ -52,7 +54,10 @@ impl Plans for Recorded {
             record: None,
             tools: ToolChoice { core: wish.tools.clone(), exclude: Vec::new() },
             attended: Attended::Person,
-            extras: Extras::default(),
+            extras: Extras {
+                lakeview: LakeviewPlan { each_step: wish.lakeview == Some(true), ..LakeviewPlan::default() },
+                ..Extras::default()
+            },
         })
     }
 

@@ -8,6 +8,7 @@ mod files;
 mod frames;
 mod git;
 mod kit;
+mod lakeview;
 mod outside;
 mod page;
 #[allow(dead_code)]

@@ -1,5 +1,6 @@
 //! From events to the trajectory of one run.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lathe_protocol::{
@@ -12,6 +13,7 @@ use super::layout::lay_out;
 use super::shapes::{Call, Interaction, Message, Response, Step, StepUsage, ToolResult, finish_reason};
 use crate::session::Progress;
 use crate::time::iso_without_zone;
+use crate::wire::lakeview;
 use lathe_protocol::StepState;
 
 /// Depth of an interaction and of a step: root, list.
@@ -40,6 +42,8 @@ struct Run {
     pending: Vec<Raw>,
     interactions: Joined,
     steps: Joined,
+    /// What steps were said to be about. It may be said long after the step.
+    summaries: BTreeMap<StepNo, String>,
     open: Option<OpenStep>,
     finished: Option<(Timestamp, TaskFinished)>,
 }
@@ -72,7 +76,13 @@ struct Answer {
 struct Joined {
     text: String,
     count: u32,
+    /// Where the text of each step ends, without its closing brace.
+    ends: Vec<(StepNo, usize)>,
 }
+
+/// What stands between two items, and how an item ends.
+const BETWEEN: &str = ",\n    ";
+const CLOSING: &str = "\n    }";
 
 impl Default for TrajectoryBuilder {
     fn default() -> Self {
@@ -145,6 +155,7 @@ impl TrajectoryBuilder {
                     pending: vec![message],
                     interactions: Joined::default(),
                     steps: Joined::default(),
+                    summaries: BTreeMap::new(),
                     open: None,
                     finished: None,
                 });
@@ -165,6 +176,12 @@ impl TrajectoryBuilder {
             Fact::Reminded(reminded) => self.with_step(event, |step, pending| {
                 step.say(user_message(&reminded.text), pending);
             }),
+            Fact::StepSummarised(summary) => {
+                let words = lakeview(summary);
+                if let Some((run, step)) = self.current(event).zip(event.place.step) {
+                    run.summaries.insert(step, words);
+                }
+            }
             // Trae has no word for the others.
             _ => {}
         }
@@ -257,7 +274,7 @@ impl TrajectoryBuilder {
         };
         let again = |step: &OpenStep| step.answer.is_none() && event.place.step == Some(step.step);
         if let Some(step) = run.open.take().filter(|step| !again(step)) {
-            run.steps.push(&step.shape(&**time, &step.present()));
+            run.steps.push_step(&step, &**time);
         }
     }
 
@@ -297,11 +314,16 @@ impl TrajectoryBuilder {
         let (interactions, steps) = run.map_or((&nothing, &nothing), |run| (&run.interactions, &run.steps));
         let mut open = Joined::default();
         if let Some(step) = run.and_then(|run| run.open.as_ref()) {
-            open.push(&step.shape(&*self.time, &step.present()));
+            open.push_step(step, &*self.time);
         }
         out.reserve(interactions.text.len() + steps.text.len() + open.text.len() + 4096);
         list(out, "llm_interactions", &[interactions]);
-        list(out, "agent_steps", &[steps, &open]);
+        match run.map(|run| &run.summaries).filter(|summaries| !summaries.is_empty()) {
+            None => list(out, "agent_steps", &[steps, &open]),
+            Some(summaries) => {
+                list(out, "agent_steps", &[&steps.with(summaries), &open.with(summaries)]);
+            }
+        }
         let mut tail = String::new();
         field(&mut tail, "success", &finished.map(|(_, done)| done.ending.is_success()));
         field(&mut tail, "final_result", &finished.map(|(_, done)| &done.result));
@@ -380,10 +402,30 @@ impl OpenStep {
 impl Joined {
     fn push(&mut self, item: &impl Serialize) {
         if self.count > 0 {
-            self.text.push_str(",\n    ");
+            self.text.push_str(BETWEEN);
         }
         self.count += 1;
         lay_out(&json(item), ITEM_DEPTH, &mut self.text);
+    }
+
+    fn push_step(&mut self, step: &OpenStep, time: &dyn Fn(Timestamp) -> String) {
+        self.push(&step.shape(time, &step.present()));
+        self.ends.push((step.step, self.text.len() - CLOSING.len()));
+    }
+
+    /// The same steps, with what they were about.
+    fn with(&self, summaries: &BTreeMap<StepNo, String>) -> Self {
+        let mut text = String::with_capacity(self.text.len() + 200 * summaries.len());
+        let mut from = 0;
+        for (step, end) in &self.ends {
+            text.push_str(self.text.get(from..*end).unwrap_or_default());
+            if let Some(summary) = summaries.get(step) {
+                let _ = write!(text, ",\n      \"lakeview_summary\": {}", json(summary));
+            }
+            from = *end;
+        }
+        text.push_str(self.text.get(from..).unwrap_or_default());
+        Self { text, count: self.count, ends: Vec::new() }
     }
 }
 

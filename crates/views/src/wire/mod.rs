@@ -19,3 +19,4 @@ mod step;
 pub use cursor::Cursor;
 pub use frames::{WireFrame, live_frame};
 pub use projector::{PastSteps, Projector};
+pub(crate) use step::lakeview;

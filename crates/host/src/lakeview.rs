@@ -1,0 +1,191 @@
+//! Lakeview as a service: who is asked, which steps, and where the answer is kept.
+//!
+//! A session that is open is told by a command, like everything else. One that is not gets the event through a writer of its
+//! own, as a rewind does; whoever watches its journal sees the step again. A model that fails changes nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lathe_agent::{Lakeview, StepText, StepTexts};
+use lathe_journal::{Journal, Reader};
+use lathe_model::Aside;
+use lathe_protocol::{
+    Actor, Command, CommandBody, CommandId, Draft, EventStream, Place, ReceiptAnswer, Seq, SessionHandle,
+    SessionId, StepSummarised, Update,
+};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::HostError;
+use crate::session::{
+    Asking, Host, ModelSource, Overrides, Ready, beginning, now, ready, variables_of, working_folder,
+};
+
+/// Tokens the summaries of one session may take, if nothing else is said.
+const MAX_TOKENS: u64 = 200_000;
+
+/// How steps are summed up.
+#[derive(Debug, Clone)]
+pub struct LakeviewPlan {
+    /// Who is asked; the model of the session if left out.
+    pub source: Option<ModelSource>,
+    /// Tokens for one session.
+    pub max_tokens: u64,
+    /// Whether each step is summed up by itself when it has ended.
+    pub each_step: bool,
+}
+
+impl Default for LakeviewPlan {
+    fn default() -> Self {
+        Self { source: None, max_tokens: MAX_TOKENS, each_step: false }
+    }
+}
+
+/// Where a summary is kept.
+#[derive(Clone, Copy)]
+pub enum Keep<'a> {
+    /// The session is open here.
+    Session(&'a dyn SessionHandle),
+    /// Nobody has it open.
+    Journal,
+    Nowhere,
+}
+
+/// A step and what it was about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SummarisedStep {
+    /// Counted from the beginning of the run.
+    pub number: u32,
+    pub summary: Result<StepSummarised, String>,
+}
+
+/// A task that ends with what it belongs to.
+pub(crate) struct Beside(JoinHandle<()>);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Host {
+    /// Who sums up the steps of a session that is not open here.
+    pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Arc<Lakeview>, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let (opened, before) = beginning(&reader)?;
+        let root = working_folder(Path::new(&opened.workspace))?;
+        let variables = Arc::new(variables_of(&opened, &root));
+        let stored = self.stored_keys();
+        let asking = Asking { variables: &variables, stored: &stored, workspace: &root };
+        let plan = &overrides.extras.lakeview;
+        let source = plan.source.as_ref().unwrap_or(&overrides.source);
+        let Ready { client, choice, .. } =
+            ready(source, Some(before.toolset), None, &asking, Some(&before.model))?;
+        Ok(Arc::new(Lakeview::new(Aside::new(client, choice.model, variables), plan.max_tokens)))
+    }
+
+    /// The steps of the last run of a session that have ended.
+    pub fn finished_steps(&self, id: &SessionId) -> Result<Vec<u32>, HostError> {
+        let steps = self.step_texts(id)?.steps;
+        Ok(steps.iter().filter(|step| step.is_finished()).map(|step| step.number).collect())
+    }
+
+    fn step_texts(&self, id: &SessionId) -> Result<StepTexts, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let mut steps = StepTexts::default();
+        reader.live_each(|event| steps.take(&event))?;
+        Ok(steps)
+    }
+
+    /// Sums up one step of the last run. What was said before is given back as it is, unless it is wanted `anew`.
+    pub async fn summarise_step(
+        &self,
+        id: &SessionId,
+        lakeview: &Lakeview,
+        number: u32,
+        anew: bool,
+        keep: Keep<'_>,
+        cancel: &CancellationToken,
+    ) -> SummarisedStep {
+        let summary = self.summarised(id, lakeview, number, anew, keep, cancel).await;
+        SummarisedStep { number, summary }
+    }
+
+    async fn summarised(
+        &self,
+        id: &SessionId,
+        lakeview: &Lakeview,
+        number: u32,
+        anew: bool,
+        keep: Keep<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<StepSummarised, String> {
+        let steps = tokio::task::block_in_place(|| self.step_texts(id)).map_err(|error| error.to_string())?;
+        let at = steps.steps.iter().position(|step| step.number == number && step.is_finished());
+        let Some((at, step)) = at.and_then(|at| Some((at, steps.steps.get(at)?))) else {
+            return Err("there is no such step, or it has not ended".to_owned());
+        };
+        if let Some(known) = step.summary.clone().filter(|_| !anew) {
+            return Ok(known);
+        }
+        let summary = lakeview.summarise(&steps, at, cancel).await?;
+        match keep {
+            Keep::Nowhere => {}
+            Keep::Session(handle) => submit(handle, step, &summary).await?,
+            Keep::Journal => tokio::task::block_in_place(|| self.write_summary(id, step, &summary))
+                .map_err(|error| error.to_string())?,
+        }
+        Ok(summary)
+    }
+
+    fn write_summary(
+        &self,
+        id: &SessionId,
+        step: &StepText,
+        summary: &StepSummarised,
+    ) -> Result<(), HostError> {
+        let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let place = Place::in_run(step.run).at_step(step.step);
+        journal.append(now(), Draft { place, fact: summary.clone().into() })?;
+        journal.close()?;
+        Ok(())
+    }
+}
+
+async fn submit(handle: &dyn SessionHandle, step: &StepText, summary: &StepSummarised) -> Result<(), String> {
+    let body = CommandBody::Summarise { run: step.run, step: step.step, summary: summary.clone() };
+    let id = CommandId::new(format!("lakeview-{}-{}-{}", step.run, step.step, now()));
+    match handle.submit(Command { id, actor: Actor::Person, body }).await.answer {
+        ReceiptAnswer::Accepted { .. } => Ok(()),
+        ReceiptAnswer::Refused { reason } => Err(reason),
+    }
+}
+
+/// Sums up each step that ends after event `from`, one after the other, for as long as the session is open.
+pub(crate) fn each_step(handle: Arc<dyn SessionHandle>, lakeview: Arc<Lakeview>, from: Seq) -> Beside {
+    let updates = handle.subscribe(Seq(0));
+    Beside(tokio::spawn(follow(updates, handle, lakeview, from)))
+}
+
+async fn follow(
+    mut updates: Box<dyn EventStream>,
+    handle: Arc<dyn SessionHandle>,
+    lakeview: Arc<Lakeview>,
+    from: Seq,
+) {
+    let mut steps = StepTexts::default();
+    let cancel = CancellationToken::new();
+    while let Some(update) = updates.next().await {
+        let Update::Event(event) = update else { continue };
+        let was = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
+        steps.take(&event);
+        let ended = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
+        let Some(last) = ended.filter(|_| ended != was && event.seq > from) else { continue };
+        // What cannot be summed up is left as it is.
+        if let Ok(summary) = lakeview.summarise(&steps, last - 1, &cancel).await
+            && let Some(step) = steps.steps.get(last - 1)
+        {
+            let _ = submit(&*handle, step, &summary).await;
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A question beside the conversation: a request of its own, in a lane of its own, that leaves no trace in the rope.
+
+use std::sync::Arc;
+
+use lathe_protocol::{AgentId, Message, StepNo, Usage, text_of};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::form::{Form, Params};
+use crate::request::{Answer, Head, ModelClient, ModelError, Purpose, Request};
+use crate::rope::Rope;
+use crate::variables::Variables;
+
+/// A model that is asked single questions.
+#[derive(Clone)]
+pub struct Aside {
+    client: Arc<dyn ModelClient>,
+    model: String,
+    variables: Arc<Variables>,
+}
+
+pub struct AsideQuestion<'a> {
+    pub purpose: Purpose,
+    /// The step it is about.
+    pub step: StepNo,
+    /// Which answer of its lane this will be, counted from 0.
+    pub turn: u32,
+    pub system: &'a str,
+    pub text: &'a str,
+    pub temperature: f64,
+    pub max_tokens: u32,
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    pub text: String,
+    pub usage: Usage,
+    pub model: String,
+}
+
+impl Aside {
+    pub fn new(client: Arc<dyn ModelClient>, model: impl Into<String>, variables: Arc<Variables>) -> Self {
+        Self { client, model: model.into(), variables }
+    }
+
+    pub async fn ask(
+        &self,
+        question: &AsideQuestion<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Said, ModelError> {
+        let (deltas, mut shown) = mpsc::channel(64);
+        let request = self.request(question);
+        let asking = async {
+            let answer = self.client.ask(request, &deltas, cancel).await;
+            drop(deltas);
+            answer
+        };
+        // Nobody looks at the words while they come, but they must be taken.
+        let (answer, ()) = tokio::join!(asking, async { while shown.recv().await.is_some() {} });
+        let Answer { blocks, usage, model, .. } = answer?;
+        Ok(Said { text: text_of(&blocks), usage, model })
+    }
+
+    fn request(&self, question: &AsideQuestion<'_>) -> Request {
+        let Form { wire, params } = self.client.form();
+        let params = Params {
+            temperature: Some(question.temperature),
+            max_tokens: Some(question.max_tokens),
+            top_p: None,
+            top_k: None,
+            thinking_tokens: None,
+            stop_sequences: Vec::new(),
+            ..(*params).clone()
+        };
+        let mut rope = Rope::new(Form::new(wire, params), AgentId::main(), Arc::clone(&self.variables));
+        rope.set_head(&Head {
+            model: self.model.clone(),
+            system: question.system.to_owned(),
+            tools: Vec::new(),
+        });
+        rope.push(Message::user(question.text));
+        Request { purpose: question.purpose, turn: question.turn, ..rope.request(question.step) }
+    }
+}
