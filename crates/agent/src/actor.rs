@@ -289,7 +289,9 @@ impl Actor {
                 Ok(())
             }
             Inbox::MayEnd(reply) => {
-                if self.state.must_patch() {
+                if let Some(reason) = self.state.review_refusal() {
+                    let _ = reply.send(Err(reason));
+                } else if self.state.must_patch() {
                     let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
                     self.tasks.spawn(effects::may_end(patcher, look, reply));
                 } else {
@@ -404,7 +406,8 @@ impl Actor {
         match action {
             Action::StartEpoch(cause) => {
                 let toolset = self.state.options.toolset;
-                let system = system_prompt(toolset, &(self.setup.facts)());
+                let own = self.state.options.persona.as_ref().and_then(|persona| persona.system.clone());
+                let system = own.unwrap_or_else(|| system_prompt(toolset, &(self.setup.facts)()));
                 let tools = self.setup.toolbox.own_specs();
                 self.append(self.in_run(), EpochStarted { cause, system, tools })
             }

@@ -10,11 +10,12 @@ use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
     StepNo, ToolErrorKind, Update,
 };
-use lathe_tools::{Prepared, Preview, Recalled, RunContext, Toolbox, Wanted};
+use lathe_tools::{Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
+use crate::review::ReviewsLeft;
 use crate::running::Reply;
 use crate::state::Baseline;
 
@@ -127,16 +128,41 @@ pub(crate) async fn ask(
     let _ = inbox.send(Inbox::Answered { step, result, took_ms }).await;
 }
 
-/// Runs a call.
+/// What a call means for reviews.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Review {
+    /// It is one, asked for by the model.
+    Asked(ReviewsLeft),
+    /// What it changes is judged.
+    AfterEdit(ReviewsLeft),
+}
+
+/// Runs a call. What a judge says of it belongs to its result, so it is never asked for again.
 pub(crate) async fn call(
     toolbox: Arc<Toolbox>,
     prepared: Prepared,
     permit: Permit,
     context: RunContext,
+    review: Option<Review>,
     inbox: mpsc::Sender<Inbox>,
 ) {
-    let call = context.call.clone();
-    let result = Box::new(toolbox.run(prepared, permit, context).await);
+    let (call, cancel) = (context.call.clone(), context.cancel.clone());
+    let mut result = Box::new(toolbox.run(prepared, permit, context).await);
+    match review {
+        Some(Review::Asked(left)) => {
+            if let Some(reviewed) = &result.review {
+                result.text = left.told(reviewed);
+            }
+        }
+        Some(Review::AfterEdit(left)) if result.error.is_none() && !result.changes.is_empty() => {
+            let reviewed = review_changes(toolbox.services(), &result.changes, &cancel).await;
+            if let Some(reviewed) = reviewed {
+                result.text = format!("{}\n\n{}", result.text, left.told(&reviewed));
+                result.review = Some(reviewed);
+            }
+        }
+        Some(Review::AfterEdit(_)) | None => {}
+    }
     let _ = inbox.send(Inbox::Finished { call, result }).await;
 }
 
@@ -196,7 +222,7 @@ pub(crate) async fn judged_call(
     inbox: mpsc::Sender<Inbox>,
 ) {
     match look.has_patch(&*patcher).await {
-        Ok(()) => call(toolbox, prepared, permit, context, inbox).await,
+        Ok(()) => call(toolbox, prepared, permit, context, None, inbox).await,
         Err(reason) => {
             let call = context.call.clone();
             let result = CallFinished::failed(prepared.name(), ToolErrorKind::ExecutionFailed, reason);

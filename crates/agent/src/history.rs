@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lathe_model::{Form, Head, Request, Rope, Variables};
 use lathe_protocol::{
-    AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Message, Seq, StepNo, ToolMessage,
-    Toolset, calls_of,
+    AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Message, Persona, Seq, StepNo,
+    ToolMessage, Toolset, calls_of,
 };
 
 pub struct History {
@@ -16,6 +16,9 @@ pub struct History {
     toolset: Toolset,
     model: String,
     workspace: String,
+    persona: Option<Persona>,
+    /// Whether the session was given a task.
+    has_task: bool,
     /// The calls of the last answer, with the results that are there.
     open: Vec<(CallId, Option<ToolMessage>)>,
     /// What a person said since the last request. It waits, because nothing may come between calls and their results.
@@ -31,6 +34,8 @@ impl History {
             toolset: Toolset::Lathe,
             model: String::new(),
             workspace: String::new(),
+            persona: None,
+            has_task: false,
             open: Vec::new(),
             said: Vec::new(),
             known: None,
@@ -64,6 +69,7 @@ impl History {
                 self.toolset = opened.options.toolset;
                 self.model.clone_from(&opened.options.model.model);
                 self.workspace.clone_from(&opened.workspace);
+                self.persona.clone_from(&opened.options.persona);
             }
             Fact::OptionsChanged(changed) => {
                 self.toolset = changed.options.toolset;
@@ -74,7 +80,11 @@ impl History {
                 system: epoch.system.clone(),
                 tools: epoch.tools.clone(),
             }),
-            Fact::TaskGiven(given) => self.push(Message::user(self.task_text(&given.text))),
+            Fact::TaskGiven(given) => {
+                let is_first = !std::mem::replace(&mut self.has_task, true);
+                let task = Persona::task_text(self.persona.as_ref(), &given.text, is_first);
+                self.push(Message::user(self.task_text(&task)));
+            }
             Fact::ModelAnswered(answered) => {
                 self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
                 // A provider refuses an assistant message with nothing in it.

@@ -199,6 +199,13 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     if empty {
         return vec![finish(Ending::Failed, "The model answered with nothing, twice.")];
     }
+    if let Some(reason) = state.review_refusal() {
+        return if state.reminded {
+            vec![finish(Ending::Failed, &format!("{text}\n\n{reason}"))]
+        } else {
+            vec![Action::Remind(reason)]
+        };
+    }
     // Giving up after everything was denied is not an answer.
     if state.denied_steps > 0 {
         return vec![finish(Ending::Denied, text)];

@@ -14,6 +14,7 @@ use lathe_protocol::{
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Spent;
+use crate::review::Reviews;
 
 /// The canonical name of the tool that ends a task.
 pub const DONE_TOOL: &str = "done";
@@ -126,6 +127,9 @@ pub struct State {
     /// Whether a person said something that the model has not been shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steered: bool,
+    /// What judges said of this run's edits.
+    #[serde(default)]
+    pub reviews: Reviews,
 }
 
 /// What the work tree is compared with.
@@ -179,6 +183,7 @@ impl State {
             said_done: None,
             approvals: BTreeMap::new(),
             steered: false,
+            reviews: Reviews::default(),
         })
     }
 
@@ -296,6 +301,7 @@ impl State {
         self.said_done = None;
         self.ending = None;
         self.steered = false;
+        self.reviews = Reviews::default();
     }
 
     fn answered(&mut self, answered: &ModelAnswered) {
@@ -378,6 +384,9 @@ impl State {
         self.changed.extend(finished.changes.iter().map(|change| change.path.clone()));
         for seen in &finished.seen {
             self.seen.insert(seen.path.clone(), seen.hash.clone());
+        }
+        if let Some(reviewed) = &finished.review {
+            self.reviews.apply(reviewed);
         }
         if let Some(error) = &finished.error
             && error.kind == ToolErrorKind::NoSpaceLeft
@@ -500,6 +509,11 @@ impl State {
     /// Whether a run without a patch is not done.
     pub fn must_patch(&self) -> bool {
         self.options.patch.as_ref().is_some_and(|rule| rule.must)
+    }
+
+    /// Why a judge's verdict keeps the task from ending, if it does.
+    pub fn review_refusal(&self) -> Option<String> {
+        self.reviews.refusal(self.options.review.as_ref())
     }
 
     /// How the last run ended.

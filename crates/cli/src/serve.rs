@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::Flag;
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
-use lathe_protocol::{EndingRule, Mode, PatchRule};
+use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -253,14 +253,28 @@ impl Configured {
     }
 
     /// What the configuration adds to a session, and how its steps are summed up.
-    fn extras(&self, settled: &Settled, wished: Option<bool>) -> Extras {
-        let mut plan = lakeview(&settled.config.settings);
-        plan.each_step = wished.unwrap_or(plan.each_step);
-        // A recorded model sums up by itself.
+    fn extras(&self, settled: &Settled, wish: &Wish) -> Extras {
+        let settings = &settled.config.settings;
+        let mut extras = settled.extras();
+        extras.lakeview = lakeview(settings);
+        extras.lakeview.each_step = wish.lakeview.unwrap_or(extras.lakeview.each_step);
+        // A recorded model answers every question itself.
         if self.model.replay.is_some() {
-            plan.source = None;
+            (extras.lakeview.source, extras.review.source) = (None, None);
         }
-        Extras { lakeview: plan, ..settled.extras() }
+        if let Some(wished) = &wish.review {
+            let section = &settings.review;
+            let rule = ReviewRule {
+                rules: wished.rules.clone(),
+                gate: wished.gate,
+                after_edits: true,
+                max_reviews: section.max_reviews,
+                max_tokens: section.max_tokens,
+            };
+            extras.review.rule = (!wished.rules.is_empty()).then_some(rule);
+        }
+        extras.persona.clone_from(&wish.persona);
+        extras
     }
 
     fn cassette(&self) -> Option<ModelSource> {
@@ -293,7 +307,7 @@ impl Plans for Configured {
             tools,
             record: None,
             attended: Attended::Person,
-            extras: self.extras(&settled, wish.lakeview),
+            extras: self.extras(&settled, wish),
         })
     }
 
@@ -307,7 +321,7 @@ impl Plans for Configured {
             budget: limits(&config.settings).budget,
             record: None,
             attended: Attended::Person,
-            extras: self.extras(&settled, None),
+            extras: self.extras(&settled, &Wish::default()),
         })
     }
 

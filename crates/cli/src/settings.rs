@@ -7,9 +7,9 @@ use lathe_config::{
 };
 use lathe_host::{
     Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource, Pace,
-    ProjectLook, Strictness,
+    ProjectLook, ReviewPlan, Strictness,
 };
-use lathe_protocol::{Limits, Mode, ToolChoice, Toolset};
+use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;
 
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
@@ -181,14 +181,32 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
 /// How steps are summed up, where somebody may ask for it.
 pub(crate) fn lakeview(settings: &Settings) -> LakeviewPlan {
     let usual = LakeviewPlan::default();
-    let named = settings.lakeview.model.is_some().then(|| {
-        let settings = Settings { model: settings.model_for_summaries(), ..settings.clone() };
-        source(&ModelArgs::default(), &settings)
-    });
     LakeviewPlan {
-        source: named,
+        source: beside(settings, settings.lakeview.model.as_deref()),
         max_tokens: settings.lakeview.max_tokens.unwrap_or(usual.max_tokens),
         each_step: settings.lakeview.enabled,
+    }
+}
+
+/// A model that is asked beside the conversation; none if it is that of the task.
+fn beside(settings: &Settings, name: Option<&str>) -> Option<ModelSource> {
+    let model = settings.model_beside(name?);
+    Some(source(&ModelArgs::default(), &Settings { model, ..settings.clone() }))
+}
+
+/// How edits are judged.
+pub(crate) fn review(settings: &Settings) -> ReviewPlan {
+    let section = &settings.review;
+    let rule = ReviewRule {
+        rules: section.rules.clone(),
+        gate: section.gate,
+        after_edits: true,
+        max_reviews: section.max_reviews,
+        max_tokens: section.max_tokens,
+    };
+    ReviewPlan {
+        rule: (section.enabled && !section.rules.trim().is_empty()).then_some(rule),
+        source: beside(settings, section.model.as_deref()),
     }
 }
 
@@ -240,6 +258,8 @@ fn extras(settings: &Settings) -> Extras {
         }),
         fields: settings.field.iter().map(field).collect(),
         lakeview: LakeviewPlan::default(),
+        review: review(settings),
+        persona: None,
     }
 }
 

@@ -36,7 +36,7 @@ pub use part::{Part, project_parts};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;
 pub use sections::{
-    Console, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, ProviderSection,
-    RunSection, Settings, ToolsSection,
+    Console, FieldSection, LakeviewSection, McpServerSection, ModelSection, OnOutage, OnlineSection,
+    ProviderSection, ReviewSection, RunSection, Settings, ToolsSection,
 };
 pub use show::{Row, trae_show_config};

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lathe_protocol::{Budget, Limits, Mode, Sandbox, Toolset};
+use lathe_protocol::{Budget, Limits, Mode, ReviewRule, Sandbox, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,11 @@ pub struct Settings {
     pub run: RunSection,
     /// Short summaries of the steps.
     pub lakeview: LakeviewSection,
+    /// Reviews of edits by a judge.
+    pub review: ReviewSection,
+    /// Documents beside the workspace, for `online_doc_tool`.
+    #[schemars(extend("x-user-only" = ENDPOINT))]
+    pub online: OnlineSection,
     /// Servers whose tools the model is given, by name.
     #[schemars(extend("x-user-only" = PROGRAM))]
     pub mcp_servers: BTreeMap<String, McpServerSection>,
@@ -302,6 +307,52 @@ pub struct LakeviewSection {
     pub max_tokens: Option<u64>,
 }
 
+/// Reviews of edits by a judge: a model that looks at each edit by rules.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReviewSection {
+    /// Whether edits are judged. It costs requests of its own.
+    pub enabled: bool,
+    /// What edits are judged by.
+    pub rules: String,
+    /// Whether a failing last verdict keeps the task from ending.
+    pub gate: bool,
+    /// Reviews of one run at most.
+    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    pub max_reviews: u32,
+    /// Tokens the reviews of one run may take.
+    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    pub max_tokens: u64,
+    /// A name under `models`, or another model of the same provider. The model of the task if left out.
+    pub model: Option<String>,
+}
+
+impl Default for ReviewSection {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            rules: String::new(),
+            gate: false,
+            max_reviews: ReviewRule::max_reviews(),
+            max_tokens: ReviewRule::max_tokens(),
+            model: None,
+        }
+    }
+}
+
+/// Documents beside the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OnlineSection {
+    /// Whether the model has `online_doc_tool`.
+    pub enabled: bool,
+    /// Address of a service that keeps the documents. Lathe keeps them itself if left out.
+    #[schemars(extend("x-env" = "LATHE_ONLINE_BASE_URL"))]
+    pub base_url: Option<String>,
+    /// Variable of the environment that holds the key of that service.
+    pub key_variable: Option<String>,
+}
+
 /// An MCP server: a program (`command`) or an address (`url`, `http_url`, `tcp`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -384,10 +435,12 @@ impl Settings {
 
     /// The same, whether each step is summed up or only those somebody asks for.
     pub fn model_for_summaries(&self) -> ModelSection {
-        let Some(name) = &self.lakeview.model else {
-            return self.model.clone();
-        };
+        self.lakeview.model.as_deref().map_or_else(|| self.model.clone(), |name| self.model_beside(name))
+    }
+
+    /// A name under `models`, or another model of the same provider.
+    pub fn model_beside(&self, name: &str) -> ModelSection {
         self.model_named(name)
-            .unwrap_or_else(|| ModelSection { name: Some(name.clone()), ..self.model.clone() })
+            .unwrap_or_else(|| ModelSection { name: Some(name.to_owned()), ..self.model.clone() })
     }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_extend::{Program, ToolRan};
-use lathe_protocol::{Boxed, Kind, Raw, ToolChoice, ToolErrorKind, Toolset};
+use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
 use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
 
+use crate::aside::ReviewPlan;
 use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
 use crate::session::{Host, shell_env};
@@ -29,6 +30,10 @@ pub struct Extras {
     pub secret_files: Vec<PathBuf>,
     /// How steps are summed up.
     pub lakeview: LakeviewPlan,
+    /// How edits are judged.
+    pub review: ReviewPlan,
+    /// Who the agent is told to be.
+    pub persona: Option<Persona>,
 }
 
 /// Tools of one domain, declared in a file and run by a program.

@@ -1,6 +1,7 @@
 //! The host: one per process. It opens the engines, owns the sessions and offers what surfaces need, typed by the protocol.
 
 mod answers;
+mod aside;
 mod auth;
 mod browse;
 mod budget;
@@ -39,6 +40,7 @@ mod travel;
 mod trust;
 mod watching;
 
+pub use aside::ReviewPlan;
 pub use auth::{KeyFrom, ProviderRow};
 pub use browse::{
     Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,

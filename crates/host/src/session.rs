@@ -9,14 +9,14 @@ use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenRe
 use lathe_changes::{Quarantine, TrackerOptions, Watch};
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
-    Aside, Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
+    Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
     Strictness, Variables, Wire,
 };
 use lathe_policy::Gate;
 use lathe_protocol::{
     AgentId, Budget, Digest, Draft, EndingRule, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
-    RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice, ToolSpec,
-    Toolset,
+    ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
+    ToolSpec, Toolset,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
@@ -29,7 +29,7 @@ use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
-use crate::lakeview::{Beside, LakeviewPlan, each_step};
+use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::trust::ProjectText;
 
@@ -162,6 +162,7 @@ const TRACKED_FILES: usize = 200_000;
 /// How a session is opened, beside its model.
 struct Opening {
     tools: ToolChoice,
+    review: Option<ReviewRule>,
     /// New options, if it is opened again.
     options: Option<SessionOptions>,
     attended: Attended,
@@ -173,7 +174,7 @@ struct Opening {
 pub(crate) struct Ready {
     pub(crate) client: Arc<dyn ModelClient>,
     pub(crate) choice: ModelChoice,
-    toolset: Toolset,
+    pub(crate) toolset: Toolset,
     key: Option<String>,
 }
 
@@ -204,6 +205,8 @@ impl Host {
             ending: plan.ending,
             patch: plan.patch,
             tools: plan.tools,
+            review: plan.extras.review.rule.clone(),
+            persona: plan.extras.persona.clone(),
         };
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         self.home.make()?;
@@ -227,6 +230,7 @@ impl Host {
             variables,
             Opening {
                 tools: options.tools,
+                review: options.review,
                 options: None,
                 attended: plan.attended,
                 extras: plan.extras,
@@ -262,6 +266,7 @@ impl Host {
         };
         let opening = Opening {
             tools: options.tools.clone(),
+            review: options.review.clone(),
             options: Some(options),
             attended: overrides.attended,
             outside: overrides.extras.outside(&root, self.home.path()).await?,
@@ -279,13 +284,15 @@ impl Host {
         variables: Arc<Variables>,
         opening: Opening,
     ) -> Result<Session, HostError> {
-        let Opening { tools, options, attended, extras, outside } = opening;
+        let Opening { tools, review, options, attended, extras, outside } = opening;
         let redactor = Arc::new(secrets(ready.key.clone(), &extras.secrets(self.home.path())?));
-        let services = self
+        let mut services = self
             .services(root, Arc::clone(&redactor))?
             .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
             .keeping(self.keeper(Some(&id)))
             .checked(extras.checks()?);
+        let source = extras.review.source.as_ref();
+        services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         // The tree is secured beside the first request.
         services.tracking.begin();
         let lakeview =
@@ -331,26 +338,6 @@ impl Host {
             lakeview,
             _summing: summing,
         })
-    }
-
-    /// Who sums up the steps of a session: the model that was named for it, or the session's own.
-    fn lakeview(
-        &self,
-        plan: &LakeviewPlan,
-        own: &Ready,
-        variables: &Arc<Variables>,
-        root: &Path,
-    ) -> Result<Arc<Lakeview>, HostError> {
-        let aside = match &plan.source {
-            None => Aside::new(Arc::clone(&own.client), own.choice.model.clone(), Arc::clone(variables)),
-            Some(source) => {
-                let stored = self.stored_keys();
-                let asking = Asking { variables, stored: &stored, workspace: root };
-                let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
-                Aside::new(named.client, named.choice.model, Arc::clone(variables))
-            }
-        };
-        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens)))
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Actor, Block, CallId, Change, CommandDecided, CommandId, Decision, Digest, Effects, Question, Raw,
-    SeenFile, Seq, SessionId, SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
+    Reviewed, SeenFile, Seq, SessionId, SessionOptions, StepNo, StopReason, ToolSpec, Truncation, Usage,
 };
 
 /// The first event of a journal.
@@ -239,6 +239,9 @@ pub struct CallFinished {
     /// What the tool wants to be given at its next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Raw>,
+    /// What a judge said about the edit, or about what the call asked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Reviewed>,
     pub took_ms: u64,
 }
 
@@ -444,6 +447,7 @@ impl CallFinished {
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,
+            review: None,
             took_ms: 0,
         }
     }

@@ -14,6 +14,7 @@ mod message;
 mod options;
 mod question;
 mod raw;
+mod review;
 mod state;
 
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
@@ -41,7 +42,10 @@ pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
-pub use options::{EndingRule, Limits, ModelChoice, PatchRule, Sandbox, SessionOptions, ToolChoice, Toolset};
+pub use options::{
+    EndingRule, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice, Toolset,
+};
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;
+pub use review::{ReviewLocation, ReviewRule, ReviewVerdict, Reviewed};
 pub use state::{AgentState, CallState, StepState};

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Mode};
+use crate::{Budget, Mode, ReviewRule};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionOptions {
@@ -19,6 +19,36 @@ pub struct SessionOptions {
     /// Which tools of the toolset there are.
     #[serde(default, skip_serializing_if = "ToolChoice::is_all")]
     pub tools: ToolChoice,
+    /// What edits are judged by, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ReviewRule>,
+    /// Who the agent is told to be, if not what Lathe says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persona: Option<Persona>,
+}
+
+/// An agent mode: words of the user's that stand in for, or beside, Lathe's own.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Persona {
+    /// Its name, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The whole system text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Told with the first task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+impl Persona {
+    /// A task as the model is given it: the first of a session has the instructions behind it.
+    pub fn task_text(persona: Option<&Persona>, task: &str, is_first: bool) -> String {
+        match persona.and_then(|persona| persona.instructions.as_deref()).filter(|_| is_first) {
+            Some(instructions) => format!("{task}\n\n[Special instructions]\n{instructions}"),
+            None => task.to_owned(),
+        }
+    }
 }
 
 /// Lists of tools: names, or `Tool(arg)` for commands of the shell.

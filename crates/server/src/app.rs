@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use lathe_host::{Host, Overrides, SessionPlan};
-use lathe_protocol::{Mode, SessionId, Toolset};
+use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 
 use crate::access::{Access, Audit, Names, Rates};
 use crate::api::Table;
@@ -42,6 +42,19 @@ pub struct Wish {
     pub conversation: bool,
     /// Whether each step is summed up; the configuration decides if left out.
     pub lakeview: Option<bool>,
+    /// What edits are judged by; the configuration decides if left out, and nothing is judged if it is empty.
+    pub review: Option<ReviewWish>,
+    /// Who the agent is told to be.
+    pub persona: Option<Persona>,
+    /// Whether there are documents; the configuration decides if left out.
+    pub online: Option<bool>,
+}
+
+/// What a client wants of reviews. The configuration says what they may take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReviewWish {
+    pub rules: String,
+    pub gate: bool,
 }
 
 /// Makes plans from wishes: whoever knows the configuration gives this to the server.

@@ -21,6 +21,6 @@ mod serve;
 mod ws;
 
 pub use access::{Role, TokenRow, Tokens};
-pub use app::{OnRestart, Plans, Wish};
+pub use app::{OnRestart, Plans, ReviewWish, Wish};
 pub use error::ServerError;
 pub use serve::{Bound, ServerOptions, TlsFiles, bind};

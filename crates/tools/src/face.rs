@@ -7,8 +7,8 @@ use crate::outcome::Data;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::{
-    ask, bash, code, data, done, edit, gemini, glob, list, memory, modify, patch, search, think, todo, trae,
-    view, write,
+    ask, bash, code, data, done, edit, gemini, glob, list, memory, modify, online, patch, review, search,
+    think, todo, trae, view, write,
 };
 
 /// Arguments as the tool wants them, with the canonical name of the tool they are for.
@@ -76,6 +76,33 @@ pub(crate) fn faces(toolset: Toolset) -> &'static [Face] {
         Toolset::Bash => &bash::ONE,
     }
 }
+
+/// Tools that only some sessions have: those with rules for reviews, and those with documents. They have one name everywhere.
+pub(crate) static REVIEW: Face = Face {
+    name: "quality_review",
+    display: "Review",
+    aliases: &["quality_review_tool"],
+    kind: Kind::Think,
+    description: include_str!("review/lathe.md"),
+    schema: crate::schema::schema_of::<review::Arguments>,
+    checks: Checks::Own,
+    adapt: |arguments| Ok((review::ID, arguments)),
+    modify: None,
+    voice: Voice::lathe(16_000),
+};
+
+pub(crate) static ONLINE: Face = Face {
+    name: "online_doc_tool",
+    display: "Documents",
+    aliases: &[],
+    kind: Kind::Fetch,
+    description: include_str!("online/lathe.md"),
+    schema: crate::schema::schema_of::<online::Arguments>,
+    checks: Checks::Own,
+    adapt: |arguments| Ok((online::ID, arguments)),
+    modify: None,
+    voice: Voice::lathe(20_000),
+};
 
 static LATHE: [Face; 13] = [
     Face {
@@ -268,6 +295,8 @@ pub(crate) fn words(outcome: &Data, cap: usize) -> String {
         Data::Values(values) => data::words(values),
         Data::Code(text) => marked("code", text, cap),
         Data::Patched(patched) => patch::words(patched),
+        Data::Reviewed(reviewed) => review::words(reviewed),
+        Data::Online { text, .. } => text.clone(),
     }
 }
 

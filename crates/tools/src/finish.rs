@@ -38,6 +38,10 @@ pub(crate) async fn finish(
             seen,
             attachments: Vec::new(),
             memory,
+            review: match data {
+                Data::Reviewed(reviewed) => Some(reviewed.clone()),
+                _ => None,
+            },
             took_ms: 0,
         },
         Err(problem) => CallFinished {

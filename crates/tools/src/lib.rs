@@ -27,12 +27,14 @@ mod list;
 mod many;
 mod memory;
 mod modify;
+mod online;
 mod outcome;
 mod outside;
 mod patch;
 mod placeholder;
 mod preview;
 mod problem;
+mod review;
 pub mod router;
 mod schedule;
 mod schema;
@@ -55,8 +57,12 @@ pub use bash::{PersonLine, run_line};
 pub use check::{CheckRule, Checks};
 pub use commands::{Judge, Judged, Ledger, Notebook, Recalled};
 pub use git_runs::git_runs;
+pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
+pub use review::{
+    ID as REVIEW_TOOL, ReviewAsk, Reviewer, of_changes as review_changes, words as review_words,
+};
 pub use schedule::{Stage, startable};
 pub use secure::Keeper;
 pub use services::{LiveOutput, Services, ShellPlan};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lathe_blobs::BlobError;
 use lathe_changes::TreeChange;
 use lathe_edit::MatchKind;
-use lathe_protocol::{Raw, SeenFile, ToolError, ToolErrorKind};
+use lathe_protocol::{Raw, Reviewed, SeenFile, ToolError, ToolErrorKind};
 use lathe_redact::Redactor;
 use lathe_search::{Found, FoundFiles, TextQuery};
 use lathe_shell::LineExit;
@@ -82,6 +82,12 @@ pub(crate) enum Data {
     /// What the code graph answered, in words and within its budget.
     Code(String),
     Patched(PatchedData),
+    Reviewed(Reviewed),
+    /// What became of a document, in the words of the server fork.
+    Online {
+        text: String,
+        id: String,
+    },
 }
 
 pub(crate) struct PatchedData {
@@ -293,6 +299,7 @@ impl Data {
                 DataDone::Added | DataDone::Removed { .. } => {}
             },
             Data::Folder(folder) => folder.entries.iter_mut().for_each(clean),
+            Data::Online { text, .. } => clean(text),
             Data::Edited(edited) => edited.snippets.iter_mut().for_each(|snippet| clean(&mut snippet.text)),
             Data::Shell(_)
             | Data::ShellRestarted
@@ -303,6 +310,7 @@ impl Data {
             | Data::Remembered(_)
             | Data::Patched(_)
             | Data::Thought(_)
+            | Data::Reviewed(_)
             | Data::Done { .. } => {}
         }
     }
@@ -363,11 +371,17 @@ impl Data {
                 let paths: Vec<&str> = patched.files.iter().map(|file| file.path.as_str()).collect();
                 json!({ "paths": paths })
             }
+            Data::Reviewed(reviewed) => json!(reviewed.verdict),
+            Data::Online { id, .. } => json!({ "document_id": id }),
         }
     }
 
     /// A run that gave data and failed all the same.
     pub(crate) fn failure(&self) -> Option<ToolError> {
+        if let Data::Reviewed(Reviewed { verdict: None, failure, .. }) = self {
+            let message = failure.clone().unwrap_or_default();
+            return Some(ToolError { kind: ToolErrorKind::ExecutionFailed, message });
+        }
         let Data::Shell(shell) = self else { return None };
         let (kind, message) = match shell.exit {
             LineExit::Code(_) | LineExit::ShellKilled { .. } => return None,

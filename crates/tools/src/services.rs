@@ -7,15 +7,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lathe_blobs::Blobs;
 use lathe_edit::syntax::SyntaxCache;
-use lathe_protocol::OutputStream;
+use lathe_protocol::{OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, place_ax};
 use lathe_workspace::{Files, Processes};
 
 use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
+use crate::face::Face;
 use crate::known::Known;
 use crate::secure::Keeper;
+use crate::online::Documents;
+use crate::review::Reviewer;
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -45,6 +48,10 @@ pub struct Services {
     pub keeper: Option<Keeper>,
     /// What looks at files after they were changed.
     pub checks: Checks,
+    /// Who judges edits, in a session with rules for that.
+    pub reviewer: Option<Arc<dyn Reviewer>>,
+    /// Where documents are kept, in a session that has them.
+    pub documents: Option<Arc<dyn Documents>>,
     /// What was written last.
     pub(crate) known: Known,
     /// Trees of files that were changed lately.
@@ -82,6 +89,8 @@ impl Services {
             tracking: Tracking::off(),
             keeper: None,
             checks: Checks::default(),
+            reviewer: None,
+            documents: None,
             known: Known::default(),
             syntax: Arc::default(),
             graph: Arc::default(),
@@ -113,6 +122,18 @@ impl Services {
     /// Lets files be looked at after they were changed.
     pub fn checked(self, checks: Checks) -> Self {
         Self { checks, ..self }
+    }
+
+    /// The tools that this session has and others have not. One tool for everything, and Gemini's, stay as they are.
+    pub(crate) fn own_faces(&self, toolset: Toolset) -> Vec<&'static Face> {
+        match toolset {
+            Toolset::Lathe | Toolset::Trae => {
+                let review = self.reviewer.as_ref().map(|_| &crate::face::REVIEW);
+                let online = self.documents.as_ref().map(|_| &crate::face::ONLINE);
+                review.into_iter().chain(online).collect()
+            }
+            Toolset::Gemini | Toolset::Bash => Vec::new(),
+        }
     }
 
     /// Lets the tools be commands of the shell. The first offer counts.

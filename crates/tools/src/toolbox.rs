@@ -25,8 +25,8 @@ use crate::selection::{Known, Selection};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, ShellLine, Tool};
 use crate::{
-    ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, patch, search, think, todo,
-    trae, view, write,
+    ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search,
+    think, todo, trae, view, write,
 };
 use crate::{placeholder, validate};
 
@@ -48,7 +48,8 @@ pub(crate) struct Tools(HashMap<&'static str, Box<dyn Tool>>);
 
 impl Tools {
     fn built_in(services: &Services) -> Self {
-        let all: [Box<dyn Tool>; 18] = [
+        let online = services.documents.as_ref().and_then(|documents| documents.host()).map(str::to_owned);
+        let all: [Box<dyn Tool>; 20] = [
             Box::new(bash::BashTool),
             Box::new(view::ViewTool),
             Box::new(edit::EditTool),
@@ -67,6 +68,8 @@ impl Tools {
             Box::new(patch::PatchTool),
             Box::new(code::CodeTool),
             Box::new(ckg::CkgTool),
+            Box::new(review::ReviewTool),
+            Box::new(online::OnlineTool { host: online }),
         ];
         Self(all.into_iter().map(|tool| (tool.id(), tool)).collect())
     }
@@ -160,7 +163,7 @@ impl Toolbox {
         if toolset.has_commands() {
             services.offer(commands(&tools, &services, &selection, outside.clone()));
         }
-        let entries = entries(toolset, &selection, outside);
+        let entries = entries(toolset, &services.own_faces(toolset), &selection, outside);
         Self { toolset, tools, entries, later: RwLock::default(), selection, services }
     }
 
@@ -180,7 +183,7 @@ impl Toolbox {
 
     /// What a session with this choice and these tools has, for people.
     pub fn listed(toolset: Toolset, choice: ToolChoice, outside: Vec<OutsideTool>) -> Vec<ToolAbout> {
-        entries(toolset, &Selection(choice), outside).iter().map(Entry::about).collect()
+        entries(toolset, &[], &Selection(choice), outside).iter().map(Entry::about).collect()
     }
 
     /// A tool that came later: the list the model was told of stays as it is, and `call_tool` reaches it.
@@ -385,12 +388,17 @@ fn commands(
 
 /// The built-in tools in their order, then the others in theirs, then, if there are others, the tool that calls them. With
 /// one tool for everything, the others are commands in its shell.
-fn entries(toolset: Toolset, selection: &Selection, mut outside: Vec<OutsideTool>) -> Vec<Entry> {
+fn entries(
+    toolset: Toolset,
+    own: &[&'static Face],
+    selection: &Selection,
+    mut outside: Vec<OutsideTool>,
+) -> Vec<Entry> {
     if toolset == Toolset::Bash {
         outside.clear();
     }
     let others = !outside.is_empty();
-    let built_in = faces(toolset).iter().map(Entry::built_in);
+    let built_in = faces(toolset).iter().chain(own.iter().copied()).map(Entry::built_in);
     let joined = outside.into_iter().map(Entry::outside);
     let mut entries: Vec<Entry> = Vec::new();
     for entry in built_in.chain(joined).chain(others.then(Entry::caller)) {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Effects, FrameBody, OutputStream, SeenFile,
-    ToolErrorKind,
+    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Effects, FrameBody, Kind, OutputStream,
+    SeenFile, ToolErrorKind,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, Recalled, RunContext};
+use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, REVIEW_TOOL, Recalled, RunContext};
 use tokio_util::sync::CancellationToken;
 
 use super::{Actor, AgentError};
@@ -47,6 +47,13 @@ impl Actor {
             return self.append(self.at_call(id), failed);
         };
         self.append(self.at_call(id.clone()), CallStarted {})?;
+        let review = match self.review_of(&prepared) {
+            Ok(review) => review,
+            Err(reason) => {
+                let failed = CallFinished::failed(prepared.name(), ToolErrorKind::ExecutionFailed, reason);
+                return self.append(self.at_call(id), failed);
+            }
+        };
         let stop = self.running.begin(id.clone(), &self.cancel);
         let context = self.context(id, prepared.tool, &prepared.effects, stop);
         let toolbox = Arc::clone(&self.setup.toolbox);
@@ -57,8 +64,23 @@ impl Actor {
             self.tasks.spawn(judged);
             return Ok(());
         }
-        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, self.answers.clone()));
+        self.tasks.spawn(effects::call(toolbox, prepared, permit, context, review, self.answers.clone()));
         Ok(())
+    }
+
+    /// What a call means for reviews, or why it may not run because of them.
+    fn review_of(&self, prepared: &Prepared) -> Result<Option<effects::Review>, String> {
+        let Some(rule) = &self.state.options.review else { return Ok(None) };
+        if prepared.tool == DONE_TOOL {
+            return self.state.review_refusal().map_or(Ok(None), Err);
+        }
+        let left = self.state.reviews.left(rule);
+        if prepared.tool == REVIEW_TOOL {
+            let none = "No more reviews in this run: their budget is used up. Go on without.";
+            return left.map(|left| Some(effects::Review::Asked(left))).ok_or_else(|| none.to_owned());
+        }
+        let judged = rule.after_edits && prepared.kind == Kind::Edit;
+        Ok(left.filter(|_| judged).map(effects::Review::AfterEdit))
     }
 
     pub(super) fn context(

@@ -24,6 +24,8 @@ pub(crate) fn options() -> SessionOptions {
         ending: EndingRule::Remind,
         patch: None,
         tools: Default::default(),
+        review: None,
+        persona: None,
     }
 }
 

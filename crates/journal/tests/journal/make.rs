@@ -89,6 +89,8 @@ pub fn opened(id: &str) -> SessionOpened {
             ending: EndingRule::Remind,
             patch: None,
             tools: Default::default(),
+            review: None,
+            persona: None,
         },
         parent: None,
         forked: None,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::access::{Identity, Role, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
-use crate::app::{App, Wish};
+use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
 use crate::live::Live;
 
@@ -57,6 +57,17 @@ pub(crate) struct RunRequest {
     /// Whether each step is summed up when it has ended, by requests of its own.
     #[serde(default)]
     lakeview: Option<bool>,
+    /// Whether edits are judged by rules: `quality_review_rules`, or those of the agent mode or the configuration.
+    #[serde(default)]
+    enable_quality_review: Option<bool>,
+    #[serde(default)]
+    quality_review_rules: Option<String>,
+    /// Whether a failing verdict keeps the task from ending.
+    #[serde(default)]
+    quality_review_gate: Option<bool>,
+    /// Whether the model has `online_doc_tool`.
+    #[serde(default)]
+    use_online_mode: Option<bool>,
 }
 
 /// A task for a session that was started before.
@@ -323,10 +334,34 @@ async fn open_session(
         tools: request.tools.clone().unwrap_or_default(),
         conversation,
         lakeview: request.lakeview,
+        review: review_wish(request)?,
+        persona: None,
+        online: request.use_online_mode,
     };
     let plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
     Ok(app.sessions.start(plan).await?)
 }
+
+/// The rules edits are judged by where nobody names others: to the point, with substance, and sound.
+const USUAL_RULES: &str = "The edit serves the task it was made for. It is complete: no placeholder, no part that only promises. It is sound: nothing in it contradicts itself or what stands around it.";
+
+fn review_wish(request: &RunRequest) -> Result<Option<ReviewWish>, ApiError> {
+    let gate = request.quality_review_gate.unwrap_or(false);
+    let rules = request.quality_review_rules.clone().filter(|rules| !rules.trim().is_empty());
+    match (request.enable_quality_review, rules) {
+        (Some(false), _) => Ok(Some(ReviewWish::default())),
+        (_, Some(rules)) if rules.chars().count() > RULES_MAX => {
+            Err(ApiError::bad(format!("`quality_review_rules` may have {RULES_MAX} characters.")))
+        }
+        (Some(true), rules) => {
+            Ok(Some(ReviewWish { rules: rules.unwrap_or_else(|| USUAL_RULES.to_owned()), gate }))
+        }
+        (None, _) => Ok(None),
+    }
+}
+
+/// Characters of rules for reviews.
+const RULES_MAX: usize = 20_000;
 
 /// Waits for the end of the run that began with event `given`.
 async fn result(app: &App, live: &Live, given: Seq) -> Answer<RunResult> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{
-    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, Overrides, SessionPlan, Strictness,
+    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, Overrides, ReviewPlan, SessionPlan, Strictness,
 };
-use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ToolChoice};
+use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -56,6 +56,17 @@ impl Plans for Recorded {
             attended: Attended::Person,
             extras: Extras {
                 lakeview: LakeviewPlan { each_step: wish.lakeview == Some(true), ..LakeviewPlan::default() },
+                review: ReviewPlan {
+                    rule: wish.review.as_ref().map(|wished| ReviewRule {
+                        rules: wished.rules.clone(),
+                        gate: wished.gate,
+                        after_edits: true,
+                        max_reviews: 3,
+                        max_tokens: 1_000,
+                    }),
+                    source: None,
+                },
+                persona: wish.persona.clone(),
                 ..Extras::default()
             },
         })

@@ -18,6 +18,7 @@ mod paths_table;
 #[path = "../../../workspace/tests/files/paths_world.rs"]
 mod paths_world;
 mod review;
+mod review_gate;
 mod runs;
 mod sessions;
 mod storm;

@@ -93,6 +93,8 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
         Data::Text(text) | Data::Code(text) => Printout::out(ended(text)),
         Data::Answers(answers) => Printout::out(ended(&answers.join("\n"))),
         Data::Done { .. } => Printout::out("Task done.\n"),
+        Data::Reviewed(reviewed) => Printout::out(ended(&crate::review::words(reviewed))),
+        Data::Online { text, .. } => Printout::out(ended(text)),
         Data::Shell(_)
         | Data::ShellRestarted
         | Data::File(_)

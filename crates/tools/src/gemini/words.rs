@@ -52,6 +52,8 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
         Data::ShellRestarted
         | Data::Values(_)
         | Data::Patched(_)
+        | Data::Reviewed(_)
+        | Data::Online { .. }
         | Data::Code(_)
         | Data::Folder(_)
         | Data::Document(_)

@@ -14,6 +14,7 @@ use crate::face::{Checks, Face, Voice};
 use crate::schema::schema_of;
 
 pub(crate) use check::CheckTool;
+pub(crate) use words::clipped;
 
 /// Trae clips file text at this many characters.
 const CLIP: usize = 16_000;

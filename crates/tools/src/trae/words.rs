@@ -39,6 +39,8 @@ pub(super) fn data(outcome: &Data, cap: usize) -> String {
         | Data::Image(_)
         | Data::Remembered(_)
         | Data::Patched(_)
+        | Data::Reviewed(_)
+        | Data::Online { .. }
         | Data::Answers(_) => crate::face::words(outcome, cap),
         Data::Values(values) => values_words(values, cap),
     }
@@ -81,7 +83,7 @@ fn exited(code: i32) -> String {
 }
 
 /// The first `cap` characters, with Trae's note if there were more.
-fn clipped(text: &str, cap: usize) -> String {
+pub(crate) fn clipped(text: &str, cap: usize) -> String {
     match text.char_indices().nth(cap) {
         Some((at, _)) => format!("{}{CLIPPED}", text.get(..at).unwrap_or_default()),
         None => text.to_owned(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lathe_protocol::{
-    CallFinished, CallId, Event, Fact, ModelAnswered, Raw, RunNo, SessionOptions, StepNo, StopReason,
-    TaskFinished, Timestamp, Toolset, Usage, calls_of, text_of,
+    CallFinished, CallId, Event, Fact, ModelAnswered, Persona, Raw, RunNo, SessionOptions, StepNo,
+    StopReason, TaskFinished, Timestamp, Toolset, Usage, calls_of, text_of,
 };
 use serde::Serialize;
 
@@ -145,7 +145,10 @@ impl TrajectoryBuilder {
                 }
             }
             Fact::TaskGiven(given) if self.wanted.is_none_or(|wanted| wanted == event.place.run) => {
-                let message = user_message(&self.task_text(&given.text));
+                let persona = self.options.as_ref().and_then(|options| options.persona.as_ref());
+                // The first task of a session is its first run.
+                let task = Persona::task_text(persona, &given.text, event.place.run == RunNo(1));
+                let message = user_message(&self.task_text(&task));
                 self.run = Some(Run {
                     no: event.place.run,
                     task: given.text.clone(),

@@ -1,0 +1,167 @@
+//! `quality_review`: a judge looks at an edit by the rules of the session, because the model asks for it or because a file
+//! was edited.
+//!
+//! Who judges is behind a seam: no tool knows a model. A verdict belongs to the result of the call it is about, so it is
+//! written down once and never asked for again.
+
+use std::path::Path;
+
+use lathe_policy::Permit;
+use lathe_protocol::{Boxed, Change, Effects, Lane, Reviewed};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::{Data, Outcome};
+use crate::problem::Problem;
+use crate::services::Services;
+use crate::tool::{Invocation, RunContext, Tool, arguments};
+
+pub const ID: &str = "review";
+
+/// Bytes of a diff that are shown to the judge.
+const SHOWN: usize = 60_000;
+
+/// What is to be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewAsk {
+    pub path: String,
+    /// The edit: a piece of the file, or a difference.
+    pub snippet: String,
+    /// What the call said, and what came of it, where that is known.
+    pub call_text: Option<String>,
+    pub result_text: Option<String>,
+    pub rules: String,
+}
+
+/// Judges edits.
+pub trait Reviewer: Send + Sync {
+    /// The rules of the session.
+    fn rules(&self) -> &str;
+
+    fn review<'a>(&'a self, ask: ReviewAsk, cancel: &'a CancellationToken) -> Boxed<'a, Reviewed>;
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Arguments {
+    /// The file that was edited.
+    file_path: String,
+    /// The edited part of the file, as it is now.
+    edited_snippet: String,
+    /// What the edit was given: the text of the call.
+    #[serde(default)]
+    tool_calls_file_text: Option<String>,
+    /// What the edit answered.
+    #[serde(default)]
+    tool_results_result: Option<String>,
+    /// The rules to judge by.
+    quality_review_rules: String,
+}
+
+pub(crate) struct ReviewTool;
+
+impl Tool for ReviewTool {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
+        let Arguments {
+            file_path,
+            edited_snippet,
+            tool_calls_file_text,
+            tool_results_result,
+            quality_review_rules,
+        } = arguments(value)?;
+        Ok(Box::new(Asked {
+            ask: ReviewAsk {
+                path: file_path,
+                snippet: edited_snippet,
+                call_text: tool_calls_file_text,
+                result_text: tool_results_result,
+                rules: quality_review_rules,
+            },
+        }))
+    }
+}
+
+struct Asked {
+    ask: ReviewAsk,
+}
+
+impl Invocation for Asked {
+    fn describe(&self) -> String {
+        format!("review {}", self.ask.path)
+    }
+
+    /// It reads nothing but its arguments, and asks whom the session asks anyway.
+    fn effects(&self) -> Effects {
+        Effects::default()
+    }
+
+    /// One after the other: each is counted.
+    fn lane(&self) -> Lane {
+        Lane::Alone
+    }
+
+    fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
+        Box::pin(async move {
+            let Some(reviewer) = context.services.reviewer.clone() else {
+                return Err(Problem::Arguments("this session has no review rules".to_owned())).into();
+            };
+            let mut ask = self.ask;
+            // The model may not judge itself by weaker rules than the session's.
+            if !ask.rules.contains(reviewer.rules()) {
+                ask.rules = format!("{}\n{}", reviewer.rules(), ask.rules);
+            }
+            Ok(Data::Reviewed(reviewer.review(ask, &context.cancel).await)).into()
+        })
+    }
+}
+
+/// Judges what a call changed in files; none where nothing was changed that can be shown.
+pub async fn of_changes(
+    services: &Services,
+    changes: &[Change],
+    cancel: &CancellationToken,
+) -> Option<Reviewed> {
+    let reviewer = services.reviewer.clone()?;
+    let mut paths = Vec::new();
+    let mut snippet = String::new();
+    for change in changes {
+        let blob = |digest: &Option<lathe_protocol::Digest>| {
+            digest.as_ref().and_then(|digest| services.blobs.get(digest).ok().flatten())
+        };
+        let path = Path::new(&change.path);
+        let shown = crate::tool::shown(&services.root, path);
+        let (before, after) = (blob(&change.before), blob(&change.after));
+        let diff = lathe_edit::unified_diff(before.as_deref(), after.as_deref(), &shown);
+        if !diff.is_empty() {
+            snippet.push_str(&diff);
+            paths.push(shown);
+        }
+    }
+    if paths.is_empty() {
+        return None;
+    }
+    let snippet = services.redactor.text(crate::view::clip(&snippet, SHOWN)).into_owned();
+    let ask = ReviewAsk {
+        path: paths.join(", "),
+        snippet,
+        call_text: None,
+        result_text: None,
+        rules: reviewer.rules().to_owned(),
+    };
+    Some(reviewer.review(ask, cancel).await)
+}
+
+/// For the model.
+pub fn words(reviewed: &Reviewed) -> String {
+    match (&reviewed.verdict, &reviewed.failure) {
+        (Some(verdict), _) => format!("Quality review: {}", verdict.words()),
+        (None, Some(reason)) => format!("Quality review: could not be made ({reason})."),
+        (None, None) => "Quality review: could not be made.".to_owned(),
+    }
+}
