@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::Flag;
-use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
+use lathe_host::{
+    Attended, Extras, Home, Host, ModelSource, OnlinePlan, Overrides, Pace, SessionPlan, Strictness,
+};
 use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
@@ -273,6 +275,7 @@ impl Configured {
             };
             extras.review.rule = (!wished.rules.is_empty()).then_some(rule);
         }
+        extras.online.enabled = wish.online.unwrap_or(extras.online.enabled);
         extras.persona.clone_from(&wish.persona);
         extras
     }
@@ -323,6 +326,11 @@ impl Plans for Configured {
             attended: Attended::Person,
             extras: self.extras(&settled, &Wish::default()),
         })
+    }
+
+    fn online(&self) -> Result<OnlinePlan, String> {
+        // Of the user's own files: where the server stands does not matter.
+        Ok(self.settled(self.host.home().path(), None, Vec::new())?.extras().online)
     }
 
     fn settings(&self, folder: &Path) -> Result<Value, String> {

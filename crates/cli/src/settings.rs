@@ -6,8 +6,8 @@ use lathe_config::{
     Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
-    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource, Pace,
-    ProjectLook, ReviewPlan, Strictness,
+    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource,
+    OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;
@@ -210,6 +210,14 @@ pub(crate) fn review(settings: &Settings) -> ReviewPlan {
     }
 }
 
+/// Where documents are kept. Only the user's own files may name a service.
+fn online(settings: &Settings) -> OnlinePlan {
+    let section = &settings.online;
+    let key = section.key_variable.as_ref().and_then(|name| std::env::var(name).ok());
+    let service = section.base_url.clone().map(|base_url| ServiceOptions { base_url, key });
+    OnlinePlan { enabled: section.enabled, service }
+}
+
 /// The tools that were asked for.
 pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
     ToolChoice {
@@ -260,6 +268,7 @@ fn extras(settings: &Settings) -> Extras {
         lakeview: LakeviewPlan::default(),
         review: review(settings),
         persona: None,
+        online: online(settings),
     }
 }
 

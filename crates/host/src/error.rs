@@ -52,6 +52,8 @@ pub enum HostError {
     Discovery(String),
     #[error("`[field.{domain}]` in the configuration is wrong: {reason}")]
     Field { domain: String, reason: String },
+    #[error("the documents cannot be used: {0}")]
+    Documents(String),
     #[error("the shell cannot go on: {0}")]
     Shell(String),
     #[error("the rules cannot be used: {0}")]
@@ -157,6 +159,7 @@ impl HostError {
             Self::Policy(_) => "policy",
             Self::Secrets { .. } => "secrets",
             Self::Discovery(_) => "discovery",
+            Self::Documents(_) => "documents",
             Self::Shell(_) => "shell",
             Self::Field { .. } => "field",
             Self::NotModifiable(_) => "not-modifiable",

@@ -11,6 +11,7 @@ use lathe_workspace::LocalProcesses;
 use tokio_util::sync::CancellationToken;
 
 use crate::aside::ReviewPlan;
+use crate::documents::OnlinePlan;
 use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
 use crate::session::{Host, shell_env};
@@ -34,6 +35,8 @@ pub struct Extras {
     pub review: ReviewPlan,
     /// Who the agent is told to be.
     pub persona: Option<Persona>,
+    /// Whether there are documents, and where.
+    pub online: OnlinePlan,
 }
 
 /// Tools of one domain, declared in a file and run by a program.

@@ -7,6 +7,7 @@ mod browse;
 mod budget;
 mod demo;
 mod doctor;
+mod documents;
 mod error;
 mod extras;
 mod facts;
@@ -49,6 +50,7 @@ pub use browse::{
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use error::{FileProblem, HostError};
+pub use documents::{OnlinePlan, Shelf};
 pub use extras::{Discovery, Extras, FieldDomain};
 pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
@@ -74,6 +76,7 @@ pub use watching::{Happened, Watching};
 
 pub use lathe_agent::{Divergence, Lakeview, Verified};
 pub use lathe_changes::{Kept, PutBack};
+pub use lathe_documents::{Document, Found, ServiceOptions, Version};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};

@@ -163,6 +163,7 @@ const TRACKED_FILES: usize = 200_000;
 struct Opening {
     tools: ToolChoice,
     review: Option<ReviewRule>,
+    online: bool,
     /// New options, if it is opened again.
     options: Option<SessionOptions>,
     attended: Attended,
@@ -207,6 +208,7 @@ impl Host {
             tools: plan.tools,
             review: plan.extras.review.rule.clone(),
             persona: plan.extras.persona.clone(),
+            online: plan.extras.online.enabled,
         };
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         self.home.make()?;
@@ -231,6 +233,7 @@ impl Host {
             Opening {
                 tools: options.tools,
                 review: options.review,
+                online: options.online,
                 options: None,
                 attended: plan.attended,
                 extras: plan.extras,
@@ -267,6 +270,7 @@ impl Host {
         let opening = Opening {
             tools: options.tools.clone(),
             review: options.review.clone(),
+            online: options.online,
             options: Some(options),
             attended: overrides.attended,
             outside: overrides.extras.outside(&root, self.home.path()).await?,
@@ -284,7 +288,7 @@ impl Host {
         variables: Arc<Variables>,
         opening: Opening,
     ) -> Result<Session, HostError> {
-        let Opening { tools, review, options, attended, extras, outside } = opening;
+        let Opening { tools, review, online, options, attended, extras, outside } = opening;
         let redactor = Arc::new(secrets(ready.key.clone(), &extras.secrets(self.home.path())?));
         let mut services = self
             .services(root, Arc::clone(&redactor))?
@@ -293,6 +297,9 @@ impl Host {
             .checked(extras.checks()?);
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
+        if online {
+            services.documents = Some(Arc::new(self.shelf(&extras.online)?));
+        }
         // The tree is secured beside the first request.
         services.tracking.begin();
         let lakeview =

@@ -25,6 +25,9 @@ pub struct SessionOptions {
     /// Who the agent is told to be, if not what Lathe says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub persona: Option<Persona>,
+    /// Whether there are documents beside the workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub online: bool,
 }
 
 /// An agent mode: words of the user's that stand in for, or beside, Lathe's own.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{Host, Overrides, SessionPlan};
+use lathe_host::{Host, OnlinePlan, Overrides, SessionPlan};
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 
 use crate::access::{Access, Audit, Names, Rates};
@@ -62,6 +62,10 @@ pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
     /// How a session that was left is opened again.
     fn overrides(&self, folder: &Path) -> Result<Overrides, String>;
+    /// Where documents are kept.
+    fn online(&self) -> Result<OnlinePlan, String> {
+        Ok(OnlinePlan::default())
+    }
     /// The settings of a folder, each with its source; secrets are not in it.
     fn settings(&self, folder: &Path) -> Result<serde_json::Value, String>;
 }

@@ -26,6 +26,7 @@ pub(crate) fn options() -> SessionOptions {
         tools: Default::default(),
         review: None,
         persona: None,
+        online: false,
     }
 }
 

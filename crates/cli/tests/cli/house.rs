@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 24] = [
+const MAY_USE: [(&str, &[&str]); 25] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -24,6 +24,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
     ("grammars", &[]),
     ("search", &["protocol", "workspace"]),
     ("extend", &["protocol", "workspace"]),
+    ("documents", &[]),
     ("edit", &["protocol", "grammars"]),
     ("graph", &["grammars"]),
     (
@@ -54,6 +55,7 @@ const MAY_USE: [(&str, &[&str]); 24] = [
             "workspace",
             "shell",
             "edit",
+            "documents",
             "graph",
             "changes",
             "search",

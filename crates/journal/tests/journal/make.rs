@@ -91,6 +91,7 @@ pub fn opened(id: &str) -> SessionOpened {
             tools: Default::default(),
             review: None,
             persona: None,
+            online: false,
         },
         parent: None,
         forked: None,

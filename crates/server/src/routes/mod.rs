@@ -6,6 +6,7 @@ pub(crate) mod lakeview;
 pub(crate) mod meta;
 mod multipart;
 pub(crate) mod review;
+pub(crate) mod online;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 
@@ -20,6 +21,7 @@ pub(crate) fn all() -> (Router<App>, Table) {
     meta::add(&mut api);
     runs::add(&mut api);
     lakeview::add(&mut api);
+    online::add(&mut api);
     sessions::add(&mut api);
     files::add(&mut api);
     git::add(&mut api);

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{
-    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, Overrides, ReviewPlan, SessionPlan, Strictness,
+    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, ReviewPlan, SessionPlan,
+    Strictness,
 };
 use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
@@ -67,6 +68,7 @@ impl Plans for Recorded {
                     source: None,
                 },
                 persona: wish.persona.clone(),
+                online: OnlinePlan { enabled: wish.online == Some(true), service: None },
                 ..Extras::default()
             },
         })

@@ -9,6 +9,7 @@ mod frames;
 mod git;
 mod kit;
 mod lakeview;
+mod online;
 mod outside;
 mod page;
 #[allow(dead_code)]

@@ -1,0 +1,154 @@
+//! Documents beside the workspace: Lathe's own store, or a service that the user's configuration names. The tool of a session
+//! and whoever asks over HTTP reach the same shelf.
+
+use std::sync::Arc;
+
+use lathe_documents::{Document, DocumentError, Found, Service, ServiceOptions, Store, Version};
+use lathe_protocol::Boxed;
+use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::HostError;
+use crate::session::Host;
+
+/// Where documents are kept, and whether a session has them.
+#[derive(Debug, Clone, Default)]
+pub struct OnlinePlan {
+    pub enabled: bool,
+    /// A service; Lathe's own store if left out.
+    pub service: Option<ServiceOptions>,
+}
+
+/// Something with documents on it.
+pub struct Shelf {
+    kind: Kind,
+}
+
+enum Kind {
+    Own(Arc<Store>),
+    Service(Service),
+}
+
+impl Host {
+    pub fn shelf(&self, plan: &OnlinePlan) -> Result<Shelf, HostError> {
+        let wrong = |error: DocumentError| HostError::Documents(error.to_string());
+        let kind = match &plan.service {
+            Some(options) => Kind::Service(Service::new(options).map_err(wrong)?),
+            None => {
+                self.home().make()?;
+                Kind::Own(Arc::new(Store::open(&self.home().path().join("docs.db")).map_err(wrong)?))
+            }
+        };
+        Ok(Shelf { kind })
+    }
+}
+
+/// Runs something on the store, beside whatever else goes on.
+async fn on<T: Send + 'static>(
+    store: &Arc<Store>,
+    work: impl FnOnce(&Store) -> Result<T, DocumentError> + Send + 'static,
+) -> Result<T, String> {
+    let store = Arc::clone(store);
+    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+impl Shelf {
+    pub async fn create(
+        &self,
+        title: String,
+        content: String,
+        description: String,
+    ) -> Result<Document, String> {
+        match &self.kind {
+            Kind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
+            Kind::Service(service) => {
+                service.create(&title, &content, &description).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    pub async fn detail(&self, id: String) -> Result<Document, String> {
+        match &self.kind {
+            Kind::Own(store) => on(store, move |store| store.detail(&id)).await,
+            Kind::Service(service) => service.detail(&id).await.map_err(|error| error.to_string()),
+        }
+    }
+
+    pub async fn edit(
+        &self,
+        id: String,
+        content: String,
+        title: Option<String>,
+    ) -> Result<(Document, bool), String> {
+        match &self.kind {
+            Kind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
+            Kind::Service(service) => {
+                service.edit(&id, &content, title.as_deref()).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// Pages count from 1.
+    pub async fn search(&self, keyword: String, page: u32, size: u32) -> Result<Vec<Found>, String> {
+        match &self.kind {
+            Kind::Own(store) => {
+                let skip = page.saturating_sub(1).saturating_mul(size);
+                on(store, move |store| store.search(&keyword, skip, size)).await
+            }
+            Kind::Service(service) => {
+                service.search(&keyword, page, size).await.map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    /// A service keeps its versions to itself.
+    pub async fn versions(&self, id: String) -> Result<Vec<Version>, String> {
+        match &self.kind {
+            Kind::Own(store) => on(store, move |store| store.versions(&id)).await,
+            Kind::Service(service) => Err(format!("{} gives no versions", service.host())),
+        }
+    }
+
+    pub async fn version(&self, id: String, version: u32) -> Result<Option<Document>, String> {
+        match &self.kind {
+            Kind::Own(store) => on(store, move |store| store.get(&id, Some(version))).await,
+            Kind::Service(service) => Err(format!("{} gives no versions", service.host())),
+        }
+    }
+
+    async fn done(&self, ask: DocumentAsk) -> Result<DocumentAnswer, String> {
+        let (document, title_changed) = match ask {
+            DocumentAsk::Create { title, content, description } => {
+                (self.create(title, content, description).await?, false)
+            }
+            DocumentAsk::Detail { id } => (self.detail(id).await?, false),
+            DocumentAsk::Edit { id, content, title } => self.edit(id, content, title).await?,
+        };
+        let Document { document_id, title, description, content, updated_at, .. } = document;
+        Ok(DocumentAnswer { id: document_id, title, description, content, updated_at, title_changed })
+    }
+}
+
+impl Documents for Shelf {
+    fn host(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Own(_) => None,
+            Kind::Service(service) => Some(service.host()),
+        }
+    }
+
+    fn ask<'a>(
+        &'a self,
+        ask: DocumentAsk,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<DocumentAnswer, String>> {
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err("cancelled by the user".to_owned()),
+                done = self.done(ask) => done,
+            }
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Documents beside the workspace, with the names of the server fork. Who asks here reaches the same shelf as the tool of a
+//! session.
+
+use axum::Json;
+use axum::extract::State;
+use lathe_host::{Document, Found, Shelf, Version};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Role;
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::app::App;
+use crate::error::ApiError;
+
+/// Documents on a page, at most.
+const PAGE_MAX: u32 = 200;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Search {
+    /// Words that the title, the description or the content holds.
+    #[serde(default)]
+    keyword: Option<String>,
+    /// Counted from 1.
+    #[serde(default, rename = "pageNum")]
+    page_num: Option<u32>,
+    #[serde(default, rename = "pageSize")]
+    page_size: Option<u32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Which {
+    #[serde(rename = "documentId", alias = "document_id")]
+    document_id: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Create {
+    title: String,
+    content: String,
+    #[serde(default)]
+    description: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Edit {
+    #[serde(rename = "documentId", alias = "document_id")]
+    document_id: String,
+    content: String,
+    #[serde(default)]
+    title: Option<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WhichVersion {
+    /// The content of this version instead of the list.
+    #[serde(default)]
+    version: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    document_id: String,
+    version: u32,
+    title: String,
+    description: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    updated_at: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Items {
+    items: Vec<Shown>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Edited {
+    document_id: String,
+    success: bool,
+    title_changed: bool,
+    version: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Versions {
+    versions: Vec<VersionRow>,
+    /// The document as it was, if a version was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<Shown>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct VersionRow {
+    version: u32,
+    title: String,
+    updated_at: String,
+    bytes: u64,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(
+        Endpoint::post("/online/docs/search", "Find documents")
+            .role(Role::Viewer)
+            .body::<Search>()
+            .answer::<Items>(),
+        search,
+    )
+    .add(
+        Endpoint::post("/online/docs/detail", "One document")
+            .role(Role::Viewer)
+            .body::<Which>()
+            .answer::<Shown>(),
+        detail,
+    )
+    .add(Endpoint::post("/online/docs/create", "Make a document").body::<Create>().answer::<Shown>(), create)
+    .add(
+        Endpoint::post("/online/report/create", "Make a document").body::<Create>().answer::<Shown>(),
+        create,
+    )
+    .add(
+        Endpoint::post("/online/report/edit", "Replace a document; the old version is kept")
+            .body::<Edit>()
+            .answer::<Edited>(),
+        edit,
+    )
+    .add(
+        Endpoint::get("/online/docs/{id}/versions", "All versions of a document, or one of them")
+            .query::<WhichVersion>()
+            .answer::<Versions>(),
+        versions,
+    );
+}
+
+fn shelf(app: &App) -> Result<Shelf, ApiError> {
+    let plan = tokio::task::block_in_place(|| app.plans.online()).map_err(ApiError::bad)?;
+    Ok(tokio::task::block_in_place(|| app.host.shelf(&plan))?)
+}
+
+/// What the store or the service says of a failure.
+fn failed(reason: String) -> ApiError {
+    if reason.starts_with("HTTP 404") { ApiError::not_found(reason) } else { ApiError::bad(reason) }
+}
+
+fn shown(document: Document) -> Shown {
+    let Document { document_id, version, title, description, content, updated_at } = document;
+    Shown { document_id, version, title, description, content: Some(content), updated_at }
+}
+
+async fn search(State(app): State<App>, Input(asked): Input<Search>) -> Answer<Items> {
+    let size = asked.page_size.unwrap_or(20).clamp(1, PAGE_MAX);
+    let page = asked.page_num.unwrap_or(1).max(1);
+    let found = shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(failed)?;
+    let row = |Found { document_id, version, title, description, updated_at }| Shown {
+        document_id,
+        version,
+        title,
+        description,
+        content: None,
+        updated_at,
+    };
+    Ok(Json(Items { items: found.into_iter().map(row).collect() }))
+}
+
+async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> Answer<Shown> {
+    Ok(Json(shown(shelf(&app)?.detail(asked.document_id).await.map_err(failed)?)))
+}
+
+async fn create(State(app): State<App>, Input(asked): Input<Create>) -> Answer<Shown> {
+    if asked.title.trim().is_empty() {
+        return Err(ApiError::unprocessable("`title` is empty."));
+    }
+    let made = shelf(&app)?.create(asked.title, asked.content, asked.description).await;
+    Ok(Json(shown(made.map_err(failed)?)))
+}
+
+async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> Answer<Edited> {
+    let title = asked.title.filter(|title| !title.trim().is_empty());
+    let edited = shelf(&app)?.edit(asked.document_id.clone(), asked.content, title).await;
+    let (document, title_changed) = edited.map_err(failed)?;
+    Ok(Json(Edited {
+        document_id: asked.document_id,
+        success: true,
+        title_changed,
+        version: document.version,
+    }))
+}
+
+async fn versions(
+    State(app): State<App>,
+    Named(id): Named<String>,
+    Asked(asked): Asked<WhichVersion>,
+) -> Answer<Versions> {
+    let shelf = shelf(&app)?;
+    let missing = || ApiError::not_found("There is no such document or version.");
+    let rows = shelf.versions(id.clone()).await.map_err(failed)?;
+    if rows.is_empty() {
+        return Err(missing());
+    }
+    let document = match asked.version {
+        None => None,
+        Some(version) => Some(shown(shelf.version(id, version).await.map_err(failed)?.ok_or_else(missing)?)),
+    };
+    let row =
+        |Version { version, title, updated_at, bytes }| VersionRow { version, title, updated_at, bytes };
+    Ok(Json(Versions { versions: rows.into_iter().map(row).collect(), document }))
+}
