@@ -76,7 +76,8 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.stored_keys();
-        let asking = Asking { variables: &variables, stored: &stored, workspace: &root };
+        let known = overrides.extras.secrets(self.home().path())?;
+        let asking = Asking { variables: &variables, stored: &stored, workspace: &root, known: &known };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =

@@ -49,8 +49,8 @@ pub use browse::{
 };
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
-pub use error::{FileProblem, HostError};
 pub use documents::{OnlinePlan, Shelf};
+pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain};
 pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};

@@ -177,6 +177,8 @@ pub(crate) struct Ready {
     pub(crate) choice: ModelChoice,
     pub(crate) toolset: Toolset,
     key: Option<String>,
+    /// Secrets by the user's word.
+    pub(crate) known: Vec<(String, String)>,
 }
 
 impl Host {
@@ -525,7 +527,7 @@ pub(crate) fn ready(
         let choice =
             ModelChoice { provider: models::RECORDED.into(), model: "recorded".into(), base_url: None };
         let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
-        Ok(Ready { client, choice, toolset, key: None })
+        Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
     };
     let mut ready = match source {
         ModelSource::Replay { cassette, pace, strictness } => {
@@ -546,7 +548,13 @@ pub(crate) fn ready(
             found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
             let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), asking.known)));
-            Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key }
+            Ready {
+                client,
+                choice: found.choice,
+                toolset: toolset.unwrap_or(Toolset::Lathe),
+                key,
+                known: asking.known.to_vec(),
+            }
         }
     };
     if let Some(path) = record {

@@ -16,9 +16,9 @@ use crate::check::Checks;
 use crate::commands::{AgentCommands, LineContext};
 use crate::face::Face;
 use crate::known::Known;
-use crate::secure::Keeper;
 use crate::online::Documents;
 use crate::review::Reviewer;
+use crate::secure::Keeper;
 use crate::tracking::Tracking;
 
 /// Where live output goes.

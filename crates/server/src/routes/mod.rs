@@ -5,8 +5,8 @@ pub(crate) mod git;
 pub(crate) mod lakeview;
 pub(crate) mod meta;
 mod multipart;
-pub(crate) mod review;
 pub(crate) mod online;
+pub(crate) mod review;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 
