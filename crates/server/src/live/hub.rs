@@ -37,7 +37,8 @@ pub(crate) enum Sent {
 }
 
 pub(crate) struct Hub {
-    sender: broadcast::Sender<Sent>,
+    /// The task that follows the session holds the only strong one: when the session is closed, listeners are told.
+    sender: broadcast::WeakSender<Sent>,
     kept: Arc<Mutex<Kept>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
@@ -122,7 +123,8 @@ impl Hub {
         }));
         let running = Arc::new(AtomicBool::new(false));
         let mut updates = handle.subscribe(frames.last());
-        let (out, places, is_running) = (sender.clone(), Arc::clone(&kept), Arc::clone(&running));
+        let weak = sender.downgrade();
+        let (out, places, is_running) = (sender, Arc::clone(&kept), Arc::clone(&running));
         let last_frames = Arc::clone(&recent);
         let task = tokio::spawn(async move {
             let mut frames = frames;
@@ -161,15 +163,16 @@ impl Hub {
                 }
             }
         });
-        Self { sender, kept, recent, running, task }
+        Self { sender: weak, kept, recent, running, task }
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Sent> {
-        self.sender.subscribe()
+        // One that hears nothing but the end, where the session is closed.
+        self.sender.upgrade().map_or_else(|| broadcast::channel(1).1, |sender| sender.subscribe())
     }
 
     pub fn listeners(&self) -> usize {
-        self.sender.receiver_count()
+        self.sender.upgrade().map_or(0, |sender| sender.receiver_count())
     }
 
     pub fn is_running(&self) -> bool {
