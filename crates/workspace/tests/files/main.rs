@@ -4,6 +4,7 @@
 mod failures;
 mod full_disk;
 mod kill;
+mod names;
 mod paths;
 mod paths_table;
 mod paths_world;
