@@ -103,6 +103,7 @@ impl Exit {
             | HostError::Policy(_)
             | HostError::Secrets { .. }
             | HostError::Discovery(_)
+            | HostError::Documents(_)
             | HostError::Field { .. }
             | HostError::NotModifiable(_)
             | HostError::File { .. }

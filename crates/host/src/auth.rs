@@ -60,6 +60,23 @@ impl Host {
         Ok(had)
     }
 
+    /// The key that was kept for a provider. It is for clients of models, and for nobody's eyes.
+    pub fn stored_key(&self, name: &str) -> Option<String> {
+        self.stored_keys().remove(&variable(known_name(name), "API_KEY"))
+    }
+
+    /// Where the key of each provider is, in a word. Nobody is asked for it.
+    pub fn key_states(&self) -> Vec<(&'static str, &'static str)> {
+        let stored = self.stored_keys();
+        let state = |provider: &'static Provider| match key_of(provider, &stored) {
+            KeyFrom::Environment(_) => "environment",
+            KeyFrom::Stored => "stored",
+            KeyFrom::NotNeeded => "not_needed",
+            KeyFrom::Missing => "missing",
+        };
+        PROVIDERS.iter().map(|provider| (provider.name, state(provider))).collect()
+    }
+
     fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
         let path = self.auth_file();
         let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
@@ -78,19 +95,23 @@ impl Host {
         PROVIDERS
             .iter()
             .map(|provider| {
-                let variables = provider.key_variables();
-                let set = |name: &&String| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-                let key = match variables.iter().find(set) {
-                    Some(name) => KeyFrom::Environment(name.clone()),
-                    None if variables.iter().any(|name| stored.contains_key(name)) => KeyFrom::Stored,
-                    None if !provider.needs_key => KeyFrom::NotNeeded,
-                    None => KeyFrom::Missing,
-                };
+                let key = key_of(provider, &stored);
                 let offers =
                     if provider.is_local() { crate::local::offered(provider.base_url) } else { Vec::new() };
                 ProviderRow { provider, key, offers }
             })
             .collect()
+    }
+}
+
+fn key_of(provider: &Provider, stored: &Stored) -> KeyFrom {
+    let variables = provider.key_variables();
+    let set = |name: &&String| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    match variables.iter().find(set) {
+        Some(name) => KeyFrom::Environment(name.clone()),
+        None if variables.iter().any(|name| stored.contains_key(name)) => KeyFrom::Stored,
+        None if !provider.needs_key => KeyFrom::NotNeeded,
+        None => KeyFrom::Missing,
     }
 }
 

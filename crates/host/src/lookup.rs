@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_journal::{Index, Reader, SessionState, Summary, is_held, session_ids};
-use lathe_protocol::{Event, Seq, SessionId};
+use lathe_protocol::{Event, Seq, SessionId, SessionOptions};
 
 use crate::error::HostError;
 use crate::session::{Host, beginning};
@@ -109,6 +109,12 @@ impl Host {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, _) = beginning(&reader)?;
         Ok(PathBuf::from(opened.workspace))
+    }
+
+    /// What a session is set to.
+    pub fn options(&self, id: &SessionId) -> Result<SessionOptions, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        Ok(beginning(&reader)?.1)
     }
 
     /// The opening and the last run of a session.

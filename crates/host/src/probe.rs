@@ -45,6 +45,16 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Whether a model answers, with words about it.
+    pub async fn test_model(&self, request: &ModelRequest) -> (bool, String) {
+        match self.probe(request).await {
+            Some(check) => (check.state == CheckState::Good, check.detail),
+            None => (false, "no model is named".to_owned()),
+        }
+    }
+}
+
 struct Seen {
     first: Option<Duration>,
     whole: Duration,

@@ -413,6 +413,17 @@ impl Host {
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
     }
 
+    /// The system text that a session in this folder begins with.
+    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
+        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home.memory()))
+    }
+
+    /// Every tool a session with this toolset may have, with what the model is told of it.
+    pub fn tool_names(&self, toolset: Toolset) -> Vec<(String, String)> {
+        let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
+        specs.map(|spec| (spec.name, spec.description)).collect()
+    }
+
     /// The request a task would begin with. Nothing is sent or stored.
     pub async fn first_request(&self, plan: &SessionPlan, task: &str) -> Result<ShownRequest, HostError> {
         let root = working_folder(&plan.folder)?;

@@ -13,6 +13,7 @@ use crate::access::{Access, Audit, Names, Rates};
 use crate::api::Table;
 use crate::error::ApiError;
 use crate::live::{Live, Sessions};
+use crate::settings::Settings;
 
 /// What becomes of runs that were under way when the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +113,7 @@ pub(crate) struct Shared {
     pub began: Instant,
     /// Who asks for summaries waits for those who asked before.
     pub lakeview: tokio::sync::Mutex<()>,
+    pub settings: Settings,
 }
 
 #[derive(Clone)]
@@ -151,7 +153,8 @@ impl App {
         }
         let folder = self.host.workspace(id)?;
         let folder = self.folder(&folder)?;
-        let overrides = self.plans.overrides(&folder).map_err(ApiError::bad)?;
+        let mut overrides = self.plans.overrides(&folder).map_err(ApiError::bad)?;
+        crate::routes::models::known_again(self, &self.host.options(id)?.model, &mut overrides);
         self.sessions.open(id, || Ok(overrides)).await.map_err(|error| ApiError::conflict(error.to_string()))
     }
 

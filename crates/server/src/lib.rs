@@ -18,6 +18,7 @@ mod live;
 mod page;
 mod routes;
 mod serve;
+mod settings;
 mod ws;
 
 pub use access::{Role, TokenRow, Tokens};

@@ -25,6 +25,7 @@ use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::error::ServerError;
 use crate::live::Sessions;
 use crate::routes;
+use crate::settings::Settings;
 
 /// How long requests may take to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -114,6 +115,7 @@ pub async fn bind(
     let left = sessions.left_behind();
     let app = App(Arc::new(Shared {
         names: Names::new(address, &options.names, tls.is_some()),
+        settings: Settings::new(&home),
         access: Access::new(home, &token),
         rates: Rates::default(),
         counts: Arc::new(Counts::default()),

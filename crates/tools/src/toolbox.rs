@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
-use crate::face::{Checks, Face, Voice, faces};
+use crate::face::{Checks, Face, ONLINE, REVIEW, Voice, faces};
 use crate::finish::finish;
 use crate::outside::OutsideTool;
 use crate::preview::Preview;
@@ -174,6 +174,14 @@ impl Toolbox {
     /// What the model is told of a toolset, always in the same order and bytes.
     pub fn specs(toolset: Toolset) -> Vec<ToolSpec> {
         faces(toolset).iter().map(Face::spec).collect()
+    }
+
+    /// The tools that only some sessions have.
+    pub fn special_specs(toolset: Toolset) -> Vec<ToolSpec> {
+        match toolset {
+            Toolset::Lathe | Toolset::Trae => vec![REVIEW.spec(), ONLINE.spec()],
+            Toolset::Gemini | Toolset::Bash => Vec::new(),
+        }
     }
 
     /// The same for people.

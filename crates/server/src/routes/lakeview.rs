@@ -99,7 +99,8 @@ impl Work {
             Some(live) => live.lakeview().map_err(ApiError::bad)?,
             None => {
                 let folder = app.folder(&app.host.workspace(&id)?)?;
-                let overrides = app.plans.overrides(&folder).map_err(ApiError::bad)?;
+                let mut overrides = app.plans.overrides(&folder).map_err(ApiError::bad)?;
+                super::models::known_again(app, &app.host.options(&id)?.model, &mut overrides);
                 app.host.lakeview_for(&id, &overrides)?
             }
         };

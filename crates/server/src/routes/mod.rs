@@ -5,10 +5,16 @@ pub(crate) mod git;
 pub(crate) mod lakeview;
 pub(crate) mod meta;
 mod multipart;
+pub(crate) mod config;
+pub(crate) mod lakeview;
+pub(crate) mod meta;
+pub(crate) mod models;
+pub(crate) mod modes;
 pub(crate) mod online;
 pub(crate) mod review;
 pub(crate) mod runs;
 pub(crate) mod sessions;
+pub(crate) mod tools;
 
 use axum::Router;
 
@@ -22,6 +28,10 @@ pub(crate) fn all() -> (Router<App>, Table) {
     runs::add(&mut api);
     lakeview::add(&mut api);
     online::add(&mut api);
+    modes::add(&mut api);
+    tools::add(&mut api);
+    models::add(&mut api);
+    config::add(&mut api);
     sessions::add(&mut api);
     files::add(&mut api);
     git::add(&mut api);

@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::modes::{self, AgentMode, RULES_MAX};
+use super::{models, tools};
 use crate::access::{Identity, Role, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
 use crate::app::{App, ReviewWish, Wish};
@@ -57,6 +59,18 @@ pub(crate) struct RunRequest {
     /// Whether each step is summed up when it has ended, by requests of its own.
     #[serde(default)]
     lakeview: Option<bool>,
+    /// A model that is kept under this name.
+    #[serde(default)]
+    model_config_name: Option<String>,
+    /// A system prompt, where the agent mode has none.
+    #[serde(default)]
+    prompt: Option<String>,
+    /// An agent mode by its name.
+    #[serde(default)]
+    agent_mode: Option<String>,
+    /// An agent mode of this run's own.
+    #[serde(default)]
+    agent_mode_config: Option<AgentMode>,
     /// Whether edits are judged by rules: `quality_review_rules`, or those of the agent mode or the configuration.
     #[serde(default)]
     enable_quality_review: Option<bool>,
@@ -320,7 +334,13 @@ async fn open_session(
         admin(identity, "mode: full-auto")?;
     }
     let folder = app.folder(&PathBuf::from(request.working_dir.clone().unwrap_or_default()))?;
-    let wish = Wish {
+    let mode = modes::chosen(
+        app,
+        request.agent_mode.as_deref(),
+        request.agent_mode_config.as_ref(),
+        request.prompt.as_deref(),
+    )?;
+    let mut wish = Wish {
         folder,
         provider: request.provider.clone(),
         model: request.model.clone(),
@@ -331,27 +351,32 @@ async fn open_session(
         toolset: request.toolset,
         max_steps: request.max_steps,
         must_patch: request.must_patch.unwrap_or(false),
-        tools: request.tools.clone().unwrap_or_default(),
+        tools: request.tools.clone().or_else(|| mode.tools()).unwrap_or_default(),
         conversation,
         lakeview: request.lakeview,
-        review: review_wish(request)?,
-        persona: None,
+        review: review_wish(request, &mode)?,
+        persona: mode.persona(),
         online: request.use_online_mode,
     };
-    let plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    if let Some(name) = &request.model_config_name {
+        tokio::task::block_in_place(|| models::choose(app, name, &mut wish))?;
+    }
+    let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
     Ok(app.sessions.start(plan).await?)
 }
 
 /// The rules edits are judged by where nobody names others: to the point, with substance, and sound.
 const USUAL_RULES: &str = "The edit serves the task it was made for. It is complete: no placeholder, no part that only promises. It is sound: nothing in it contradicts itself or what stands around it.";
 
-fn review_wish(request: &RunRequest) -> Result<Option<ReviewWish>, ApiError> {
-    let gate = request.quality_review_gate.unwrap_or(false);
-    let rules = request.quality_review_rules.clone().filter(|rules| !rules.trim().is_empty());
-    match (request.enable_quality_review, rules) {
+fn review_wish(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewWish>, ApiError> {
+    let given = |rules: &Option<String>| rules.clone().filter(|rules| !rules.trim().is_empty());
+    let gate = request.quality_review_gate.or(mode.quality_review_gate).unwrap_or(false);
+    let rules = given(&request.quality_review_rules).or_else(|| given(&mode.quality_review_rules));
+    match (request.enable_quality_review.or(mode.enable_quality_review), rules) {
         (Some(false), _) => Ok(Some(ReviewWish::default())),
         (_, Some(rules)) if rules.chars().count() > RULES_MAX => {
-            Err(ApiError::bad(format!("`quality_review_rules` may have {RULES_MAX} characters.")))
+            Err(ApiError::unprocessable(format!("`quality_review_rules` may have {RULES_MAX} characters.")))
         }
         (Some(true), rules) => {
             Ok(Some(ReviewWish { rules: rules.unwrap_or_else(|| USUAL_RULES.to_owned()), gate }))
@@ -359,9 +384,6 @@ fn review_wish(request: &RunRequest) -> Result<Option<ReviewWish>, ApiError> {
         (None, _) => Ok(None),
     }
 }
-
-/// Characters of rules for reviews.
-const RULES_MAX: usize = 20_000;
 
 /// Waits for the end of the run that began with event `given`.
 async fn result(app: &App, live: &Live, given: Seq) -> Answer<RunResult> {

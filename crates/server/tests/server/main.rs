@@ -22,4 +22,5 @@ mod review;
 mod review_gate;
 mod runs;
 mod sessions;
+mod settings;
 mod storm;

@@ -1,0 +1,228 @@
+//! Models under names of one's own. A key goes in and never comes out: it is in the key store of the host, and what is kept
+//! here says only that there is one.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use lathe_host::{ModelRequest, ModelSource, Overrides};
+use lathe_protocol::ModelChoice;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::access::Role;
+use crate::api::{Answer, Api, Endpoint, Input, Named};
+use crate::app::{App, Wish};
+use crate::error::ApiError;
+use crate::settings::good_name;
+
+const FILE: &str = "models.json";
+const MODELS_MAX: usize = 200;
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Kept {
+    provider: String,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
+}
+
+type AllKept = BTreeMap<String, Kept>;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ModelInput {
+    provider: String,
+    model: String,
+    #[serde(default)]
+    base_url: Option<String>,
+    /// Kept, and never given back. What was kept before stays if it is left out.
+    #[serde(default)]
+    api_key: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ModelRow {
+    name: String,
+    provider: String,
+    model: String,
+    base_url: Option<String>,
+    api_key_set: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProviderRow {
+    name: &'static str,
+    /// Where its key is: `environment`, `stored`, `not_needed`, `missing`.
+    key: &'static str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Models {
+    models: Vec<ModelRow>,
+    /// What Lathe knows by itself.
+    providers: Vec<ProviderRow>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tested {
+    ok: bool,
+    detail: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Deleted {
+    deleted: bool,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(Endpoint::get("/api/models", "The models and providers").answer::<Models>(), list)
+        .add(
+            Endpoint::put("/api/models/{name}", "Keep a model under a name")
+                .role(Role::Admin)
+                .body::<ModelInput>()
+                .answer::<ModelRow>(),
+            put,
+        )
+        .add(
+            Endpoint::post("/api/models/{name}/test", "Ask the model something small")
+                .role(Role::Admin)
+                .answer::<Tested>(),
+            test,
+        )
+        .add(
+            Endpoint::delete("/api/models/{name}", "Forget a model and its key")
+                .role(Role::Admin)
+                .answer::<Deleted>(),
+            delete,
+        );
+}
+
+/// The name of a model's key in the key store.
+fn key_name(name: &str) -> String {
+    // Two names never share a key: what is no letter or digit is written by its number.
+    let word: String = name
+        .chars()
+        .map(|c| {
+            if c.is_ascii_lowercase() || c.is_ascii_digit() {
+                c.to_string()
+            } else {
+                format!("_{:x}_", u32::from(c))
+            }
+        })
+        .collect();
+    format!("server_model_{word}")
+}
+
+fn row(app: &App, name: &str, kept: &Kept) -> ModelRow {
+    ModelRow {
+        name: name.to_owned(),
+        provider: kept.provider.clone(),
+        model: kept.model.clone(),
+        base_url: kept.base_url.clone(),
+        api_key_set: app.host.stored_key(&key_name(name)).is_some(),
+    }
+}
+
+fn named(app: &App, name: &str) -> Result<Kept, ApiError> {
+    let kept: AllKept = app.settings.read(FILE)?;
+    kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no model of that name."))
+}
+
+/// Lets a wish be for the model of this name. An admin has put its address and key there, so whoever may run may use it.
+pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiError> {
+    let kept = named(app, name)?;
+    wish.provider = Some(kept.provider);
+    wish.model = Some(kept.model);
+    wish.base_url = kept.base_url;
+    wish.api_key = app.host.stored_key(&key_name(name));
+    Ok(())
+}
+
+/// The model of a session that is opened again, where it is one of these: its key is not in the journal.
+pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overrides) {
+    let ModelSource::Ask(request) = &mut overrides.source else { return };
+    let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
+    let same = |kept: &Kept| {
+        kept.provider.to_lowercase() == choice.provider
+            && kept.model == choice.model
+            && kept.base_url == choice.base_url
+    };
+    if let Some((name, kept)) = kept.iter().find(|(_, kept)| same(kept)) {
+        request.provider = Some(kept.provider.clone());
+        request.model = Some(kept.model.clone());
+        request.base_url.clone_from(&kept.base_url);
+        request.api_key = app.host.stored_key(&key_name(name));
+    }
+}
+
+async fn list(State(app): State<App>) -> Answer<Models> {
+    tokio::task::block_in_place(|| {
+        let kept: AllKept = app.settings.read(FILE)?;
+        let providers = app.host.key_states().into_iter().map(|(name, key)| ProviderRow { name, key });
+        Ok(Json(Models {
+            models: kept.iter().map(|(name, kept)| row(&app, name, kept)).collect(),
+            providers: providers.collect(),
+        }))
+    })
+}
+
+async fn put(
+    State(app): State<App>,
+    Named(name): Named<String>,
+    Input(asked): Input<ModelInput>,
+) -> Answer<ModelRow> {
+    good_name(&name)?;
+    let ModelInput { provider, model, base_url, api_key } = asked;
+    let wrong =
+        |text: &str| text.trim().is_empty() || text.len() > 1000 || text.chars().any(char::is_control);
+    if wrong(&provider) || wrong(&model) || base_url.as_deref().is_some_and(wrong) {
+        return Err(ApiError::unprocessable("`provider`, `model` and `base_url` are one line each."));
+    }
+    if base_url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
+        return Err(ApiError::unprocessable("`base_url` begins with http:// or https://."));
+    }
+    tokio::task::block_in_place(|| {
+        let before: AllKept = app.settings.read(FILE)?;
+        let moved = before
+            .get(&name)
+            .is_some_and(|before| before.base_url != base_url || before.provider != provider);
+        match api_key.filter(|key| !key.trim().is_empty()) {
+            Some(key) => drop(app.host.login(&key_name(&name), &key)?),
+            // A key belongs to the place it was given for.
+            None if moved => drop(app.host.logout(&key_name(&name))?),
+            None => {}
+        }
+        let kept = Kept { provider, model, base_url };
+        let shown = row(&app, &name, &kept);
+        app.settings.change(FILE, |all: &mut AllKept| {
+            if all.len() >= MODELS_MAX && !all.contains_key(&name) {
+                return Err(ApiError::conflict(format!("There are {MODELS_MAX} models already.")));
+            }
+            all.insert(name, kept);
+            Ok(())
+        })?;
+        Ok(Json(shown))
+    })
+}
+
+async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Tested> {
+    let kept = tokio::task::block_in_place(|| named(&app, &name))?;
+    let request = ModelRequest {
+        provider: Some(kept.provider),
+        model: Some(kept.model),
+        base_url: kept.base_url,
+        api_key: app.host.stored_key(&key_name(&name)),
+        ..ModelRequest::default()
+    };
+    let (ok, detail) = app.host.test_model(&request).await;
+    Ok(Json(Tested { ok, detail }))
+}
+
+async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
+    tokio::task::block_in_place(|| {
+        named(&app, &name)?;
+        app.host.logout(&key_name(&name))?;
+        app.settings.change(FILE, |all: &mut AllKept| Ok(all.remove(&name).is_some()))?;
+        Ok(Json(Deleted { deleted: true }))
+    })
+}

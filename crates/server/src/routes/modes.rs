@@ -1,0 +1,220 @@
+//! Agent modes: words of the user's for a kind of work, kept under a name; and the prompts they stand in for.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use lathe_protocol::{Persona, Toolset};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::settings::good_name;
+
+const FILE: &str = "modes.json";
+/// Modes that are kept.
+const MODES_MAX: usize = 500;
+/// Characters of a system prompt.
+const PROMPT_MAX: usize = 100_000;
+/// Characters of instructions: they are told with the first task, which they must not drown.
+const INSTRUCTIONS_MAX: usize = 8_000;
+/// Characters of rules for reviews.
+pub(crate) const RULES_MAX: usize = 20_000;
+
+/// The names of the server fork for prompts that are built in.
+const TRAE: &str = "TRAE_AGENT_SYSTEM_PROMPT";
+const DOCUMENT: &str = "DOCUMENT_AGENT_SYSTEM_PROMPT";
+
+const DOCUMENT_PROMPT: &str = "You write and revise documents for a user, with tools that read and change files and documents.\n\
+Read what there is before you write. Keep to the subject, the structure and the language the user has chosen. Headings begin \
+with ## or ###; a chapter says something a reader could not have guessed. Change only what the task asks for, and keep the \
+rest as it is, word for word. State no fact that you cannot find in the material or know for certain; where something is \
+missing, say so in the text. When the document is done, read it once as its reader would, mend what you find, and end the \
+task with a summary of what you changed.";
+
+/// Words of the user's for a kind of work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct AgentMode {
+    #[serde(default)]
+    pub mode_name: String,
+    /// The whole system text, or the name of one that is built in. Lathe's own if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Told with the first task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enable_quality_review: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality_review_rules: Option<String>,
+    /// Whether a failing verdict keeps the task from ending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quality_review_gate: Option<bool>,
+    /// Only these tools, and the one that ends the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_whitelist: Option<Vec<String>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Modes {
+    modes: Vec<AgentMode>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Deleted {
+    deleted: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WhichPrompt {
+    /// `TRAE_AGENT_SYSTEM_PROMPT`, `DOCUMENT_AGENT_SYSTEM_PROMPT`, a toolset, or an agent mode.
+    name: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Prompt {
+    prompt: String,
+}
+
+type Kept = BTreeMap<String, AgentMode>;
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(Endpoint::get("/api/modes", "The agent modes").answer::<Modes>(), list)
+        .add(Endpoint::get("/api/modes/{name}", "One agent mode").answer::<AgentMode>(), get)
+        .add(
+            Endpoint::put("/api/modes/{name}", "Keep an agent mode")
+                .body::<AgentMode>()
+                .answer::<AgentMode>(),
+            put,
+        )
+        .add(Endpoint::delete("/api/modes/{name}", "Forget an agent mode").answer::<Deleted>(), delete)
+        .add(
+            Endpoint::get("/agent/prompt", "A system prompt").query::<WhichPrompt>().answer::<Prompt>(),
+            prompt,
+        );
+}
+
+impl AgentMode {
+    fn check(&self) -> Result<(), ApiError> {
+        let long = |text: &Option<String>, most: usize| {
+            text.as_ref().is_some_and(|text| text.chars().count() > most)
+        };
+        for (name, text, most) in [
+            ("system_prompt", &self.system_prompt, PROMPT_MAX),
+            ("custom_instructions", &self.custom_instructions, INSTRUCTIONS_MAX),
+            ("quality_review_rules", &self.quality_review_rules, RULES_MAX),
+        ] {
+            if long(text, most) {
+                return Err(ApiError::unprocessable(format!("`{name}` may have {most} characters.")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Who the agent is told to be; none if that is Lathe's own.
+    pub fn persona(&self) -> Option<Persona> {
+        let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+        let system = given(&self.system_prompt).and_then(|text| match text.trim() {
+            TRAE => None,
+            DOCUMENT => Some(DOCUMENT_PROMPT.to_owned()),
+            _ => Some(text),
+        });
+        let instructions = given(&self.custom_instructions);
+        let named = system.is_some() || instructions.is_some();
+        named.then(|| Persona { name: self.mode_name.clone(), system, instructions })
+    }
+
+    /// The tools there are, if not all.
+    pub fn tools(&self) -> Option<Vec<String>> {
+        let mut tools = self.tool_whitelist.clone().filter(|tools| !tools.is_empty())?;
+        // Without it nothing could be ended.
+        if !tools.iter().any(|tool| tool == "task_done") {
+            tools.push("task_done".to_owned());
+        }
+        Some(tools)
+    }
+}
+
+/// The agent mode of a run: the one it brings along, or the one it names; a prompt beside it counts where the mode has none.
+pub(crate) fn chosen(
+    app: &App,
+    name: Option<&str>,
+    given: Option<&AgentMode>,
+    prompt: Option<&str>,
+) -> Result<AgentMode, ApiError> {
+    let mut mode = match (given, name) {
+        (Some(given), _) => given.clone(),
+        (None, Some(name)) => tokio::task::block_in_place(|| kept(app, name))?,
+        (None, None) => AgentMode::default(),
+    };
+    if mode.system_prompt.as_ref().is_none_or(|text| text.trim().is_empty()) {
+        mode.system_prompt = prompt.map(str::to_owned);
+    }
+    mode.check()?;
+    Ok(mode)
+}
+
+fn kept(app: &App, name: &str) -> Result<AgentMode, ApiError> {
+    let kept: Kept = app.settings.read(FILE)?;
+    kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no such agent mode."))
+}
+
+async fn list(State(app): State<App>) -> Answer<Modes> {
+    let kept: Kept = tokio::task::block_in_place(|| app.settings.read(FILE))?;
+    Ok(Json(Modes { modes: kept.into_values().collect() }))
+}
+
+async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<AgentMode> {
+    Ok(Json(tokio::task::block_in_place(|| kept(&app, &name))?))
+}
+
+async fn put(
+    State(app): State<App>,
+    Named(name): Named<String>,
+    Input(mut mode): Input<AgentMode>,
+) -> Answer<AgentMode> {
+    good_name(&name)?;
+    mode.check()?;
+    mode.mode_name.clone_from(&name);
+    let done = mode.clone();
+    tokio::task::block_in_place(|| {
+        app.settings.change(FILE, |kept: &mut Kept| {
+            if kept.len() >= MODES_MAX && !kept.contains_key(&name) {
+                return Err(ApiError::conflict(format!("There are {MODES_MAX} agent modes already.")));
+            }
+            kept.insert(name, mode);
+            Ok(())
+        })
+    })?;
+    Ok(Json(done))
+}
+
+async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
+    let deleted = tokio::task::block_in_place(|| {
+        app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some()))
+    })?;
+    if deleted {
+        Ok(Json(Deleted { deleted }))
+    } else {
+        Err(ApiError::not_found("There is no such agent mode."))
+    }
+}
+
+async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> Answer<Prompt> {
+    let folder = app.folder(std::path::Path::new(""))?;
+    let built_in = |toolset: Toolset| app.host.system_text(toolset, &folder);
+    let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);
+    let prompt = match asked.name.as_str() {
+        TRAE => built_in(Toolset::Trae),
+        DOCUMENT => DOCUMENT_PROMPT.to_owned(),
+        name => match of_toolset() {
+            Some(toolset) => built_in(toolset),
+            None => tokio::task::block_in_place(|| kept(&app, name))?
+                .system_prompt
+                .ok_or_else(|| ApiError::not_found("That agent mode has no prompt of its own."))?,
+        },
+    };
+    Ok(Json(Prompt { prompt }))
+}

@@ -1,0 +1,160 @@
+//! Tools as people see them: their names in two languages, a name of one's own, and whether new sessions have them.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use lathe_protocol::Toolset;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Answer, Api, Asked, Endpoint, Input};
+use crate::app::App;
+use crate::error::ApiError;
+
+const FILE: &str = "tools.json";
+/// Characters of a name of one's own.
+const NAME_MAX: usize = 64;
+
+/// What people call the tools in Chinese; the first nine are the server fork's.
+const CHINESE: [(&str, &str); 20] = [
+    ("bash", "终端"),
+    ("str_replace_based_edit_tool", "文本编辑"),
+    ("json_edit_tool", "JSON编辑"),
+    ("sequentialthinking", "顺序思考"),
+    ("task_done", "任务完成"),
+    ("quality_review", "质量审查"),
+    ("online_doc_tool", "在线文档"),
+    ("mock_edit_tool", "模拟编辑"),
+    ("ckg", "代码知识图谱"),
+    ("edit", "文本编辑"),
+    ("think", "顺序思考"),
+    ("code", "代码知识图谱"),
+    ("view", "查看"),
+    ("search", "搜索"),
+    ("glob", "查找文件"),
+    ("write", "写入文件"),
+    ("apply_patch", "应用补丁"),
+    ("todo", "待办清单"),
+    ("remember", "记忆"),
+    ("ask_user", "询问用户"),
+];
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Kept {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    custom_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+}
+
+type AllKept = BTreeMap<String, Kept>;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WhichTools {
+    /// Those of this toolset; of `lathe` and `trae` if left out.
+    #[serde(default)]
+    toolset: Option<Toolset>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ToolRow {
+    name: String,
+    description: String,
+    custom_name: Option<String>,
+    initial_name_zh: Option<&'static str>,
+    is_custom: bool,
+    /// Whether new sessions have it.
+    enabled: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Tools {
+    tools: Vec<ToolRow>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ToolConfig {
+    name: String,
+    /// A name for people; an empty one takes it away.
+    #[serde(default)]
+    custom_name: Option<String>,
+    #[serde(default)]
+    enabled: Option<bool>,
+}
+
+pub(crate) fn add(api: &mut Api) {
+    api.add(Endpoint::get("/agent/tools", "The tools").query::<WhichTools>().answer::<Tools>(), list).add(
+        Endpoint::post("/agent/tools/config", "Name a tool, or leave it out of new sessions")
+            .body::<ToolConfig>()
+            .answer::<ToolRow>(),
+        config,
+    );
+}
+
+/// Names of tools that new sessions do not have.
+pub(crate) fn left_out(app: &App) -> Result<Vec<String>, ApiError> {
+    let kept: AllKept = app.settings.read(FILE)?;
+    Ok(kept.into_iter().filter(|(_, kept)| kept.enabled == Some(false)).map(|(name, _)| name).collect())
+}
+
+fn rows(app: &App, toolset: Option<Toolset>) -> Result<Vec<ToolRow>, ApiError> {
+    let kept: AllKept = app.settings.read(FILE)?;
+    let sets = toolset.map_or_else(|| vec![Toolset::Lathe, Toolset::Trae], |toolset| vec![toolset]);
+    let mut rows: Vec<ToolRow> = Vec::new();
+    for (name, description) in sets.into_iter().flat_map(|set| app.host.tool_names(set)) {
+        if rows.iter().any(|row| row.name == name) {
+            continue;
+        }
+        let kept = kept.get(&name).cloned().unwrap_or_default();
+        rows.push(ToolRow {
+            initial_name_zh: CHINESE.iter().find(|(known, _)| *known == name).map(|(_, chinese)| *chinese),
+            name,
+            description,
+            custom_name: kept.custom_name,
+            is_custom: false,
+            enabled: kept.enabled.unwrap_or(true),
+        });
+    }
+    Ok(rows)
+}
+
+async fn list(State(app): State<App>, Asked(asked): Asked<WhichTools>) -> Answer<Tools> {
+    Ok(Json(Tools { tools: tokio::task::block_in_place(|| rows(&app, asked.toolset))? }))
+}
+
+async fn config(State(app): State<App>, Input(asked): Input<ToolConfig>) -> Answer<ToolRow> {
+    let ToolConfig { name, custom_name, enabled } = asked;
+    if custom_name
+        .as_ref()
+        .is_some_and(|name| name.chars().count() > NAME_MAX || name.chars().any(char::is_control))
+    {
+        return Err(ApiError::unprocessable(format!("A name has at most {NAME_MAX} characters.")));
+    }
+    if name == "task_done" && enabled == Some(false) {
+        return Err(ApiError::unprocessable("`task_done` ends tasks; it cannot be left out."));
+    }
+    tokio::task::block_in_place(|| {
+        let is_it = |row: &ToolRow| row.name == name;
+        if !Toolset::ALL
+            .into_iter()
+            .try_fold(false, |found, set| rows(&app, Some(set)).map(|rows| found || rows.iter().any(is_it)))?
+        {
+            return Err(ApiError::not_found("There is no such tool."));
+        }
+        app.settings.change(FILE, |kept: &mut AllKept| {
+            let entry = kept.entry(name.clone()).or_default();
+            if let Some(custom) = custom_name {
+                entry.custom_name = Some(custom).filter(|custom| !custom.trim().is_empty());
+            }
+            entry.enabled = enabled.or(entry.enabled);
+            Ok(())
+        })?;
+        for set in Toolset::ALL {
+            if let Some(row) = rows(&app, Some(set))?.into_iter().find(is_it) {
+                return Ok(Json(row));
+            }
+        }
+        Err(ApiError::not_found("There is no such tool."))
+    })
+}

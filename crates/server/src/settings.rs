@@ -1,0 +1,70 @@
+//! What the server is told to keep: names of tools, agent modes, models. Small JSON files in `$LATHE_HOME/server`, for their
+//! owner only, written beside and renamed. Keys are not among them: those are in the key store of the host.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::access::make_folder;
+use crate::error::ApiError;
+
+pub(crate) struct Settings {
+    folder: PathBuf,
+    /// One change at a time.
+    one: Mutex<()>,
+}
+
+impl Settings {
+    pub fn new(home: &Path) -> Self {
+        Self { folder: home.join("server"), one: Mutex::default() }
+    }
+
+    /// What is kept under this name; nothing if there is no such file.
+    pub fn read<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ApiError> {
+        let path = self.folder.join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|error| ApiError::conflict(format!("{} cannot be read: {error}", path.display()))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
+            Err(error) => Err(ApiError::conflict(format!("{} cannot be read: {error}", path.display()))),
+        }
+    }
+
+    /// Changes what is kept. Nothing is written if the change is refused.
+    pub fn change<T: DeserializeOwned + Default + Serialize, R>(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut T) -> Result<R, ApiError>,
+    ) -> Result<R, ApiError> {
+        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept: T = self.read(name)?;
+        let done = change(&mut kept)?;
+        let text = serde_json::to_string_pretty(&kept).map_err(|error| ApiError::bad(error.to_string()))?;
+        self.write(name, &text)
+            .map_err(|error| ApiError::conflict(format!("{name} cannot be written: {error}")))?;
+        Ok(done)
+    }
+
+    fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
+        make_folder(&self.folder)?;
+        let beside = self.folder.join(format!(".{name}.new"));
+        let _ = std::fs::remove_file(&beside);
+        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&beside, self.folder.join(name))
+    }
+}
+
+/// A name that can be shown, and written into an address.
+pub(crate) fn good_name(name: &str) -> Result<(), ApiError> {
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
+    if !name.trim().is_empty() && name.chars().count() <= 64 && name.chars().all(fine) {
+        return Ok(());
+    }
+    Err(ApiError::unprocessable("A name has 1 to 64 letters, digits, spaces, dots, dashes or underscores."))
+}
