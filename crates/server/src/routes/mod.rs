@@ -1,15 +1,13 @@
 //! What there is to ask.
 
+pub(crate) mod config;
 pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod lakeview;
 pub(crate) mod meta;
-mod multipart;
-pub(crate) mod config;
-pub(crate) mod lakeview;
-pub(crate) mod meta;
 pub(crate) mod models;
 pub(crate) mod modes;
+mod multipart;
 pub(crate) mod online;
 pub(crate) mod review;
 pub(crate) mod runs;

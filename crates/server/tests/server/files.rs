@@ -180,10 +180,10 @@ async fn no_route_reads_writes_or_removes_anything_outside_whatever_the_path() {
                     // Upload looks whether it may write before anything else, and so do all.
                     say("not protected");
                 }
-                Is::File(text, _) | Is::Protected(text, _) if route == "read" && is_text => {
-                    if status != 200 || body["content"] != text {
-                        say("not read");
-                    }
+                Is::File(text, _) | Is::Protected(text, _)
+                    if route == "read" && is_text && (status != 200 || body["content"] != text) =>
+                {
+                    say("not read");
                 }
                 Is::File(..) if route == "save over" && is_text && status != 200 => say("not saved"),
                 Is::Missing(_) if route == "save new" && status != 200 => say("not made"),
