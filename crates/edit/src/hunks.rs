@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use similar::DiffOp;
 
-use crate::Encoding;
 use crate::compare::compare;
 
 /// Lines that were replaced by others, counted from 0.
@@ -16,10 +15,12 @@ pub struct Hunk {
     pub new: Range<usize>,
 }
 
-/// Where the lines differ, in their order. None if either is no text.
+/// Where the lines differ, in their order. None if either is no text of single bytes or UTF-8.
 pub fn hunks(old: &[u8], new: &[u8]) -> Option<Vec<Hunk>> {
-    Encoding::detect(old)?;
-    Encoding::detect(new)?;
+    // Wide characters have no lines of bytes.
+    if old.contains(&0) || new.contains(&0) {
+        return None;
+    }
     let ops = compare(&lines(old), &lines(new));
     let mut found: Vec<Hunk> = Vec::new();
     for op in ops.iter().filter(|op| !matches!(op, DiffOp::Equal { .. })) {
