@@ -1,5 +1,8 @@
 //! The store on a real file, and the service against a server of this machine.
 
+// Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -64,9 +67,9 @@ fn documents_are_found_by_words_of_their_latest_version() {
         store.search(word, 0, 10).unwrap().into_iter().map(|found| found.document_id).collect()
     };
     assert_eq!(ids("FRUIT").len(), 2);
-    assert_eq!(ids("yellow"), [one.document_id.clone()]);
+    assert_eq!(ids("yellow"), std::slice::from_ref(&one.document_id));
     assert_eq!(ids("red"), Vec::<String>::new());
-    assert_eq!(ids("100%"), [two.document_id.clone()]);
+    assert_eq!(ids("100%"), std::slice::from_ref(&two.document_id));
     assert_eq!(ids("").len(), 2);
     assert_eq!(store.search("", 1, 10).unwrap().len(), 1);
 }

@@ -50,6 +50,7 @@ async fn a_result_is_data_words_and_nothing_else() {
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,
+            review: None,
             took_ms: 0,
         }
     );

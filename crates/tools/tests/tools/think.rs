@@ -101,6 +101,7 @@ async fn lathes_thought_is_noted_and_counted() {
                 seen: Vec::new(),
                 attachments: Vec::new(),
                 memory: Raw::from_serialize(&json!({ "thoughts": number, "branches": [] })).ok(),
+                review: None,
                 took_ms: 0,
             }
         );
