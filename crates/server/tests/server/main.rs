@@ -1,7 +1,7 @@
 //! The server over its real protocol: sockets of this machine, a recorded model, real tools.
 
 // Helpers of tests are not inside `#[test]` functions, where these are allowed anyway.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod access;
 mod files;
