@@ -6,6 +6,7 @@
 
 mod approvals;
 mod connect;
+mod beside;
 mod discovered;
 mod edits;
 mod ends;
