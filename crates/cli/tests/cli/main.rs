@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod approvals;
-mod connect;
 mod beside;
+mod connect;
 mod discovered;
 mod edits;
 mod ends;
