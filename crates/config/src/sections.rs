@@ -20,6 +20,7 @@ const KEY: &str = "a project may not choose the key that is used";
 const PROGRAM: &str = "a project may not choose what is started or connected to";
 const ALLOWED: &str = "a project may not choose how much is allowed";
 const HIDDEN: &str = "a project may not choose what is hidden from you and the model";
+const ASKED: &str = "a project may not choose what else your model is asked";
 const WRITTEN: &str = "a project may not choose which file is written";
 
 /// The whole configuration.
@@ -33,6 +34,7 @@ pub struct Settings {
     /// Short summaries of the steps.
     pub lakeview: LakeviewSection,
     /// Reviews of edits by a judge.
+    #[schemars(extend("x-user-only" = ASKED))]
     pub review: ReviewSection,
     /// Documents beside the workspace, for `online_doc_tool`.
     #[schemars(extend("x-user-only" = ENDPOINT))]
@@ -318,10 +320,10 @@ pub struct ReviewSection {
     /// Whether a failing last verdict keeps the task from ending.
     pub gate: bool,
     /// Reviews of one run at most.
-    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    #[schemars(range(min = 1))]
     pub max_reviews: u32,
     /// Tokens the reviews of one run may take.
-    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    #[schemars(range(min = 1))]
     pub max_tokens: u64,
     /// A name under `models`, or another model of the same provider. The model of the task if left out.
     pub model: Option<String>,
