@@ -15,8 +15,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{FileProblem, HostError};
+use crate::place::working_folder;
 use crate::removed::{Removals, Removed};
-use crate::session::{Host, working_folder};
+use crate::session::Host;
 
 /// Bytes of a file that are read at once; more is had in parts.
 pub const READ_MAX: u64 = 4 << 20;

@@ -14,7 +14,8 @@ use crate::aside::ReviewPlan;
 use crate::documents::OnlinePlan;
 use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
-use crate::session::{Host, shell_env};
+use crate::place::{shell_env, working_folder};
+use crate::session::Host;
 use crate::trust::ProjectText;
 
 /// What the user's own files name, and what the user trusts of a project's.
@@ -230,7 +231,7 @@ impl Host {
         choice: ToolChoice,
         extras: &Extras,
     ) -> Result<Vec<ToolAbout>, HostError> {
-        let root = crate::session::working_folder(folder)?;
+        let root = working_folder(folder)?;
         Ok(Toolbox::listed(toolset, choice, extras.outside(&root, self.home().path()).await?))
     }
 }

@@ -17,9 +17,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
-use crate::session::{
-    Asking, Host, ModelSource, Overrides, Ready, beginning, now, ready, variables_of, working_folder,
-};
+use crate::place::working_folder;
+use crate::session::{Asking, Host, ModelSource, Overrides, Ready, beginning, now, ready, variables_of};
 
 /// Tokens the summaries of one session may take, if nothing else is said.
 const MAX_TOKENS: u64 = 200_000;

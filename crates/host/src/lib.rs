@@ -23,6 +23,7 @@ mod lookup;
 mod manage;
 mod models;
 mod patch;
+mod place;
 mod policy;
 mod policy_replay;
 mod probe;

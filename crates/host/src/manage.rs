@@ -1,6 +1,7 @@
 //! Sessions as things: named, removed and brought back, exported.
 
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use lathe_journal::{Journal, Reader};
 use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed};
@@ -66,6 +67,15 @@ impl Host {
         let mut builder = crate::trajectory::builder(run);
         self.events(id)?.iter().for_each(|event| builder.take(event));
         Ok(builder.to_json())
+    }
+
+    /// Folders of what was removed before this.
+    pub(crate) fn old_removals(&self, limit: SystemTime) -> Vec<PathBuf> {
+        let places = std::fs::read_dir(self.home().path().join("removed")).into_iter().flatten().flatten();
+        let is_old = |place: &std::fs::DirEntry| {
+            place.metadata().and_then(|found| found.modified()).is_ok_and(|at| at < limit)
+        };
+        places.filter(is_old).map(|place| place.path()).collect()
     }
 
     /// Folders of removed sessions, whose blobs are still needed.

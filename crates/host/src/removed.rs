@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FileProblem, HostError};
 use crate::home::Home;
-use crate::session::{new_id, now};
+use crate::place::new_id;
+use crate::session::now;
 
 const ABOUT: &str = "about.json";
 const CONTENT: &str = "content";

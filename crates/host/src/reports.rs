@@ -61,8 +61,8 @@ impl Host {
         Ok(session_ids(&self.home().sessions())?)
     }
 
-    /// Removes sessions and entries of the quarantine that nobody touched for `older`, code graphs that nobody asked for a month, and then every blob,
-    /// baseline and leftover that no session needs. With `really` false it only says what it would do.
+    /// Removes sessions, entries of the quarantine and removed files that nobody touched for `older`, code graphs that nobody
+    /// asked for a month, and then every blob, baseline and leftover that no session needs. With `really` false it only says what it would do.
     pub fn collect(&self, older: Duration, really: bool) -> Result<Garbage, HostError> {
         let sessions = self.home().sessions();
         let limit = SystemTime::now().checked_sub(older).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -91,6 +91,13 @@ impl Host {
         garbage.other += kept;
         garbage.bytes += bytes;
         needed.extend(self.kept_blobs().iter().map(Digest::to_string));
+        for place in self.old_removals(limit) {
+            garbage.other += 1;
+            garbage.bytes += folder_size(&place);
+            if really {
+                let _ = std::fs::remove_dir_all(&place);
+            }
+        }
         // A session that was removed can be brought back.
         for folder in self.removed_folders() {
             for id in session_ids(&folder)? {

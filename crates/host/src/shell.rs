@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::session::{Host, working_folder};
+use crate::place::working_folder;
+use crate::session::Host;
 
 /// Chunks on their way to the screen.
 const CHUNKS: usize = 1024;

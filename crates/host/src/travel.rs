@@ -21,7 +21,8 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
-use crate::session::{Attended, Host, ModelSource, SessionPlan, new_id, variables_of};
+use crate::place::new_id;
+use crate::session::{Attended, Host, ModelSource, SessionPlan, variables_of};
 
 /// Events read at once.
 const BATCH: usize = 256;

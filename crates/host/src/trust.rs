@@ -15,7 +15,8 @@ use lathe_protocol::{Digest, Digesting};
 use lathe_workspace::{Files, LocalFiles, WorkspaceError};
 
 use crate::error::HostError;
-use crate::session::{Host, now, working_folder};
+use crate::place::working_folder;
+use crate::session::{Host, now};
 
 /// Files of a project that speak to the model, in the order they are told.
 pub const INSTRUCTIONS: [&str; 4] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".lathe/instructions.md"];

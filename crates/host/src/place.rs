@@ -1,0 +1,70 @@
+//! Where a session works: its folder, the environment of its shell, and its name.
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher, RandomState};
+use std::path::{Path, PathBuf};
+
+use lathe_protocol::SessionId;
+use lathe_workspace::absolute_path;
+
+use crate::error::HostError;
+
+/// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.
+pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
+    let ours = |name: &str| name.ends_with("_API_KEY") || name.starts_with("LATHE_");
+    let mut env: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(ours)).collect();
+    for (name, value) in [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("GIT_TERMINAL_PROMPT", "0"),
+        // A status must not write the index, which would run a hook.
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_EDITOR", "true"),
+        ("TERM", "dumb"),
+    ] {
+        env.retain(|(known, _)| known != name);
+        env.push((name.into(), value.into()));
+    }
+    // What `ls` means must not depend on the folder that is worked in.
+    for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+        *value = absolute_path(value);
+    }
+    harden_git(&mut env);
+    env
+}
+
+/// Settings that go before those of a repository: nothing that it names is run by what only reads, and a folder that looks
+/// like a repository is none. A driver or a filter cannot be switched off like this; the gate asks about those.
+fn harden_git(env: &mut Vec<(OsString, OsString)>) {
+    let count = |env: &[(OsString, OsString)]| {
+        let found = env.iter().find(|(name, _)| name == "GIT_CONFIG_COUNT")?;
+        found.1.to_str()?.parse::<usize>().ok()
+    };
+    let mut at = count(env).unwrap_or(0);
+    for (key, value) in
+        [("core.fsmonitor", "false"), ("core.pager", "cat"), ("safe.bareRepository", "explicit")]
+    {
+        env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
+        env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
+        at += 1;
+    }
+    env.retain(|(name, _)| name != "GIT_CONFIG_COUNT");
+    env.push(("GIT_CONFIG_COUNT".into(), at.to_string().into()));
+}
+
+pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
+    let wrong = |reason: String| HostError::Folder { path: folder.to_owned(), reason };
+    let root = folder.canonicalize().map_err(|error| wrong(error.to_string()))?;
+    if !root.is_dir() {
+        return Err(wrong("it is not a folder".to_owned()));
+    }
+    Ok(root)
+}
+
+/// Sorted by time when sorted by name, short enough to type the beginning of.
+pub(crate) fn new_id() -> SessionId {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let chance = RandomState::new().hash_one(std::process::id());
+    SessionId::new(format!("{now}-{:06x}", chance & 0xff_ffff))
+}
