@@ -3,7 +3,7 @@
 use lathe_grammars::Node;
 
 use crate::read::Walk;
-use crate::syntax::kind;
+use crate::syntax::{Child, kind};
 
 impl<'t> Walk<'t, '_> {
     /// Between two tokens there may be blanks and continued lines, and these must really part them.
@@ -21,15 +21,17 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// The children, with the checks that hold for all of them.
-    pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Node<'t>> {
-        let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
+    pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Child<'t>> {
+        let mut children = self.taken_spare();
+        children.extend(node.children(&mut self.cursor).map(Child::new));
+        let above = kind(node);
         let mut end = node.start_byte();
         // To the grammar a line feed is a blank wherever it does not need it; to bash it ends a command unless
         // something that calls for more stands before it. A comment does not.
-        let one = is_one_command(kind(node));
+        let one = is_one_command(above);
         let mut open = true;
         for child in &children {
-            let (begin, sort) = (child.start_byte(), kind(*child));
+            let (begin, sort) = (child.node.start_byte(), child.kind);
             // Nearly every gap is one blank.
             if begin > end && !(begin == end + 1 && self.byte(end) == Some(b' ')) {
                 self.gap(end, begin);
@@ -38,7 +40,7 @@ impl<'t> Walk<'t, '_> {
                     self.line_feed(end, begin);
                 }
             }
-            end = end.max(child.end_byte());
+            end = end.max(child.node.end_byte());
             if sort == "comment" {
                 if !self.parted(begin) {
                     self.differs("a comment inside a word");
@@ -47,11 +49,11 @@ impl<'t> Walk<'t, '_> {
             }
             open = match sort {
                 "&&" | "||" | "|" | "|&" | ")" | "case_item" => true,
-                "in" => kind(node) == "case_statement",
+                "in" => above == "case_statement",
                 _ => false,
             };
-            if !child.is_named() {
-                self.sign(node, *child, sort);
+            if !child.named {
+                self.sign(above, child.node, sort);
             }
         }
         self.gap(end, node.end_byte());
@@ -59,9 +61,10 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Operators and keywords.
-    fn sign(&mut self, node: Node<'t>, child: Node<'t>, sign: &str) {
+    fn sign(&mut self, above: &str, child: Node<'t>, sign: &str) {
         match sign {
-            ";;" if !matches!(kind(node), "case_item") => self.differs("`;;` outside of case"),
+            "|" | "&&" | ";" | "\n" => {}
+            ";;" if above != "case_item" => self.differs("`;;` outside of case"),
             "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
             word if word.bytes().all(|byte| byte.is_ascii_lowercase())
                 && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>

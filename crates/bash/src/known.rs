@@ -9,7 +9,7 @@ pub fn prints(text: &str) -> Vec<Word> {
     let [command] = script.commands.as_slice() else { return Vec::new() };
     let operands = || command.words.iter().skip(1);
     let last = || operands().next_back().cloned().into_iter().collect();
-    let here = || vec![Word::of(Piece::Variable { name: "PWD".to_owned(), quoted: true })];
+    let here = || vec![Word::of(Piece::Variable { name: "PWD".into(), quoted: true })];
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     match command.program_name() {
         Some("echo") => operands().skip_while(options).cloned().collect(),

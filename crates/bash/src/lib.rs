@@ -19,7 +19,9 @@ mod programs;
 mod read;
 mod script;
 mod simple;
+mod statements;
 mod syntax;
+mod text;
 mod words;
 mod wrap;
 
@@ -29,3 +31,4 @@ pub use pieces::Pieces;
 pub use programs::normal_words;
 pub use read::read;
 pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
+pub use text::Text;

@@ -9,7 +9,7 @@ use lathe_grammars::{Node, TreeCursor};
 
 use crate::characters;
 use crate::script::{Command, Floor, FloorRule, Piece, Script, Stage, Word};
-use crate::syntax::{kind, parse};
+use crate::syntax::{Child, kind, parse};
 use crate::words::{self, Span, SpanKind};
 use crate::{known, loose, names, programs, wrap};
 
@@ -36,7 +36,8 @@ pub fn read(text: &str) -> Script {
         reader.floor(FloorRule::Character, "the text holds a NUL");
         return reader.script;
     }
-    reader.queue.push(Job { text: text.to_owned(), around: Around::default(), lines: true });
+    reader.budget -= text.len() + 1;
+    reader.text(text, Around::default(), true);
     loop {
         while let Some(job) = reader.queue.pop() {
             if job.text.len() + 1 > reader.budget {
@@ -45,7 +46,7 @@ pub fn read(text: &str) -> Script {
                 break;
             }
             reader.budget -= job.text.len() + 1;
-            reader.job(&job);
+            reader.text(&job.text, job.around, job.lines);
         }
         // What a pipe carries is known only when both of its ends are.
         if !reader.feed_pipes() {
@@ -92,11 +93,13 @@ pub(crate) struct Walk<'t, 'r> {
     pub(crate) reader: &'r mut Reader,
     pub(crate) stack: Vec<(Node<'t>, Around)>,
     /// Redirections that the grammar hangs around a command.
-    pub(crate) hung: Vec<(usize, Vec<Node<'t>>)>,
+    pub(crate) hung: Vec<(usize, Node<'t>)>,
     /// Whether the grammar and our own reading disagreed.
     doubtful: bool,
     /// Kept, because making one for each node costs as much as the rest of the walk.
     pub(crate) cursor: TreeCursor<'t>,
+    /// Lists of children that are done with, for the next ones.
+    spares: Vec<Vec<Child<'t>>>,
 }
 
 impl Reader {
@@ -108,41 +111,38 @@ impl Reader {
         }
     }
 
-    fn job(&mut self, job: &Job) {
-        let Some(tree) = parse(&job.text) else {
+    fn text(&mut self, text: &str, mut around: Around, lines: bool) {
+        let Some(tree) = parse(text) else {
             self.script.endless = true;
             return;
         };
         let root = tree.root_node();
-        let mut around = job.around.clone();
         if root.has_error() {
             self.floor(FloorRule::Syntax, "this is not bash as Lathe understands it");
             around.broken = true;
-            if job.lines && job.text.contains('\n') {
+            if lines && text.contains('\n') {
                 // Bash runs the lines before the one it cannot read.
-                for line in job.text.lines().rev() {
+                for line in text.lines().rev() {
                     self.queue.push(Job { text: line.to_owned(), around: around.clone(), lines: false });
                 }
             }
         }
         let mut walk = Walk {
-            text: &job.text,
+            text,
             reader: self,
             stack: Vec::new(),
             hung: Vec::new(),
             doubtful: around.broken,
             cursor: root.walk(),
+            spares: Vec::new(),
         };
         let outside = around.clone();
         walk.gap(0, root.start_byte());
-        walk.gap(root.end_byte(), job.text.len());
-        walk.stack.push((root, around));
-        while let Some((node, around)) = walk.stack.pop() {
-            walk.visit(node, around);
-        }
+        walk.gap(root.end_byte(), text.len());
+        walk.all(root, around);
         if walk.doubtful {
             // What the grammar could not make sense of may still be a command that is denied.
-            for words in loose::commands(&job.text) {
+            for words in loose::commands(text) {
                 self.add(
                     Command { words, ..Command::default() },
                     &Around { broken: true, ..outside.clone() },
@@ -317,8 +317,12 @@ impl<'t> Walk<'t, '_> {
         self.reader.floor(FloorRule::Syntax, format!("bash may read this differently: {why}"));
     }
 
-    fn visit(&mut self, node: Node<'t>, around: Around) {
+    pub(crate) fn visit(&mut self, node: Node<'t>, around: Around) {
         match kind(node) {
+            // What most nodes are comes first: names are compared one after the other.
+            "command" => self.command(node, around),
+            "pipeline" => self.pipeline(node, &around, None),
+            "redirected_statement" => self.redirected(node, around),
             "program" | "list" | "subshell" | "do_group" | "if_statement" | "elif_clause" | "else_clause"
             | "while_statement" | "negated_command" => {
                 if kind(node) == "subshell" && self.source(node).starts_with("((") {
@@ -334,9 +338,6 @@ impl<'t> Walk<'t, '_> {
                     self.statements(node, &around);
                 }
             }
-            "pipeline" => self.pipeline(node, &around, None),
-            "command" => self.command(node, around),
-            "redirected_statement" => self.redirected(node, around),
             "variable_assignment" | "variable_assignments" => self.assignments(node, around),
             "declaration_command" | "unset_command" => self.declaration(node, around),
             "test_command" => self.test(node, around),
@@ -411,39 +412,21 @@ impl<'t> Walk<'t, '_> {
         }
     }
 
+    /// Takes a list of children back.
+    pub(crate) fn spare(&mut self, mut children: Vec<Child<'t>>) {
+        children.clear();
+        self.spares.push(children);
+    }
+
+    pub(crate) fn taken_spare(&mut self) -> Vec<Child<'t>> {
+        self.spares.pop().unwrap_or_default()
+    }
+
     /// Looks for commands below, and for nothing else.
     pub(crate) fn descend(&mut self, node: Node<'t>, around: &Around) {
         let children: Vec<Node<'t>> = node.named_children(&mut self.cursor).collect();
         for child in children.into_iter().rev() {
             self.stack.push((child, around.clone()));
-        }
-    }
-
-    fn statements(&mut self, node: Node<'t>, around: &Around) {
-        let children = self.children(node);
-        // `{ }` and `do done` are errors to bash, and only to bash.
-        let mut keyword = false;
-        for child in children.iter().filter(|child| kind(**child) != "comment") {
-            let opens = matches!(
-                kind(*child),
-                "{" | "do" | "then" | "else" | "if" | "elif" | "while" | "until" | "("
-            );
-            let part = matches!(kind(*child), "elif_clause" | "else_clause" | "do_group");
-            if std::mem::replace(&mut keyword, opens) && (part || !child.is_named()) {
-                self.differs("an empty part");
-            }
-        }
-        if keyword {
-            self.differs("an empty part");
-        }
-        let mut next_is_amp = false;
-        for child in children.into_iter().rev() {
-            if !child.is_named() {
-                next_is_amp = kind(child) == "&";
-                continue;
-            }
-            let background = around.background || std::mem::take(&mut next_is_amp);
-            self.stack.push((child, Around { background, ..around.clone() }));
         }
     }
 
@@ -457,15 +440,16 @@ impl<'t> Walk<'t, '_> {
             },
             |first| Stage { index: first.index + 1, ..first },
         );
-        let mut visits = Vec::new();
-        for child in children.into_iter().filter(|child| child.is_named()) {
-            if kind(child) == "negated_command" && stage.index > 0 {
+        let from = self.stack.len();
+        for child in children.iter().filter(|child| child.named) {
+            if child.kind == "negated_command" && stage.index > 0 {
                 self.differs("`!` in the middle of a pipe");
             }
-            visits.push((child, Around { stage: Some(stage), ..around.clone() }));
+            self.stack.push((child.node, Around { stage: Some(stage), ..around.clone() }));
             stage.index += 1;
         }
-        self.stack.extend(visits.into_iter().rev());
+        self.stack.get_mut(from..).unwrap_or_default().reverse();
+        self.spare(children);
     }
 
     fn function(&mut self, node: Node<'t>, around: Around) {
@@ -475,8 +459,8 @@ impl<'t> Walk<'t, '_> {
         self.reader.functions.entry(name.clone()).or_default();
         let inner = Around { function: Some(name), background: false, stage: None, ..around };
         for child in self.children(node).into_iter().rev() {
-            if child.is_named() && kind(child) != "word" {
-                self.stack.push((child, inner.clone()));
+            if child.named && child.kind != "word" {
+                self.stack.push((child.node, inner.clone()));
             }
         }
     }
@@ -498,11 +482,11 @@ impl<'t> Walk<'t, '_> {
             self.differs("`$((` begins arithmetic");
         }
         for child in self.children(node).into_iter().rev() {
-            if kind(child) == "file_redirect" {
+            if child.kind == "file_redirect" {
                 // `$(< file)` is bash's own way to read a file.
-                self.redirects_alone(&[child], &around);
-            } else if child.is_named() {
-                self.stack.push((child, around.clone()));
+                self.redirects_alone(std::iter::once(child.node), &around);
+            } else if child.named {
+                self.stack.push((child.node, around.clone()));
             }
         }
     }

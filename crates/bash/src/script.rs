@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use lathe_protocol::Effects;
 
 use crate::pieces::Pieces;
+use crate::text::Text;
 
 /// Everything that can run when bash is given a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +57,9 @@ impl Command {
 }
 
 pub(crate) fn base_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+    // Names are short: going back byte by byte is quicker than a search made for long text.
+    let slash = path.bytes().rposition(|byte| byte == b'/');
+    slash.and_then(|slash| path.get(slash + 1..)).unwrap_or(path)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,16 +100,16 @@ pub struct Word {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    Text(String),
+    Text(Text),
     /// `$name` or `${name}`.
     Variable {
-        name: String,
+        name: Box<str>,
         quoted: bool,
     },
     /// `${name…}` with an operator; `or` is what `:-` and its like put in its place.
     Operator {
-        name: String,
-        or: Option<String>,
+        name: Box<str>,
+        or: Option<Box<String>>,
     },
     /// `$(…)` and backquotes, with the text inside where it is short.
     Substitution(Option<Box<str>>),
@@ -124,7 +127,7 @@ pub enum Piece {
 }
 
 impl Word {
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn text(text: impl Into<Text>) -> Self {
         Self::of(Piece::Text(text.into()))
     }
 
@@ -145,7 +148,7 @@ impl Word {
     pub(crate) fn push_text(&mut self, text: &str) {
         match self.pieces.last_mut() {
             Some(Piece::Text(last)) => last.push_str(text),
-            _ => self.pieces.push(Piece::Text(text.to_owned())),
+            _ => self.pieces.push(Piece::Text(text.into())),
         }
     }
 

@@ -4,11 +4,12 @@ use lathe_grammars::Node;
 
 use crate::read::{Around, Walk};
 use crate::script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
-use crate::syntax::kind;
+use crate::statements::NOWHERE;
+use crate::syntax::{Child, kind};
 use crate::{loose, words};
 
 /// Words that mean something to bash where a command begins. `time` and `coproc` are wrappers here.
-fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     matches!(
         word,
         "if" | "then"
@@ -49,8 +50,10 @@ impl<'t> Walk<'t, '_> {
         // Nothing has to be looked for in plain words, and looking is what takes the time.
         let children = if plain.is_some() { Vec::new() } else { self.children(node) };
         parts.command.words = plain.unwrap_or_default();
-        for child in children {
-            match kind(child) {
+        for Child { node: child, kind, named } in &children {
+            let (child, named) = (*child, *named);
+            match *kind {
+                "command_name" | "word" => parts.words.push(child),
                 "variable_assignment" => {
                     let assignment = self.assignment(child, &around);
                     parts.command.assignments.push(assignment);
@@ -64,14 +67,14 @@ impl<'t> Walk<'t, '_> {
                 }
                 "comment" => {}
                 "==" | "=~" | "$" => parts.words.push(child),
-                _ if child.is_named() => parts.words.push(child),
+                _ if named => parts.words.push(child),
                 _ => self.differs("a sign among words"),
             }
         }
+        self.spare(children);
         while let Some(at) = self.hung.iter().rposition(|(id, _)| *id == node.id()) {
-            for redirect in self.hung.swap_remove(at).1 {
-                self.redirect(redirect, &around, &mut parts);
-            }
+            let (_, redirect) = self.hung.remove(at);
+            self.redirect(redirect, &around, &mut parts);
         }
         self.complete(parts, &mut around);
     }
@@ -97,28 +100,25 @@ impl<'t> Walk<'t, '_> {
     }
 
     pub(crate) fn redirected(&mut self, node: Node<'t>, mut around: Around) {
-        let (mut redirects, mut body) = (Vec::new(), None);
-        for child in self.children(node) {
-            match kind(child) {
-                "file_redirect" | "heredoc_redirect" | "herestring_redirect" => redirects.push(child),
-                "comment" => {}
-                _ => body = Some(child),
-            }
-        }
+        let children = self.children(node);
+        let body = children.iter().rfind(|child| !child.is_redirect() && child.kind != "comment").copied();
+        let redirects = children.iter().filter(|child| child.is_redirect()).map(|child| child.node);
         let Some(body) = body else {
-            return self.redirects_alone(&redirects, &around);
+            return self.redirects_alone(redirects, &around);
         };
         // `a | rm > x -rf y`: the words after the target belong to the last command.
         let mut last = body;
-        while matches!(kind(last), "list" | "pipeline" | "negated_command") {
-            let count = u32::try_from(last.named_child_count()).unwrap_or(0);
-            match count.checked_sub(1).and_then(|index| last.named_child(index)) {
-                Some(child) => last = child,
+        while matches!(last.kind, "list" | "pipeline" | "negated_command") {
+            let count = u32::try_from(last.node.named_child_count()).unwrap_or(0);
+            match count.checked_sub(1).and_then(|index| last.node.named_child(index)) {
+                Some(child) => last = Child::new(child),
                 None => break,
             }
         }
-        if kind(last) == "command" {
-            self.hung.push((last.id(), redirects));
+        if last.kind == "command" {
+            // They are taken from the end.
+            let id = last.node.id();
+            self.hung.extend(redirects.rev().map(|redirect| (id, redirect)));
         } else {
             let mut parts = Parts::default();
             for redirect in redirects {
@@ -129,13 +129,14 @@ impl<'t> Walk<'t, '_> {
             }
             self.complete(parts, &mut around);
         }
-        self.stack.push((body, around));
+        self.spare(children);
+        self.stack.push((body.node, around));
     }
 
-    pub(crate) fn redirects_alone(&mut self, redirects: &[Node<'t>], around: &Around) {
+    pub(crate) fn redirects_alone(&mut self, redirects: impl Iterator<Item = Node<'t>>, around: &Around) {
         let (mut parts, mut around) = (Parts::default(), around.clone());
         for redirect in redirects {
-            self.redirect(*redirect, &around, &mut parts);
+            self.redirect(redirect, &around, &mut parts);
         }
         self.complete(parts, &mut around);
     }
@@ -183,9 +184,9 @@ impl<'t> Walk<'t, '_> {
             "heredoc_redirect" => return self.heredoc(node, around, parts),
             "herestring_redirect" => {
                 for child in self.children(node) {
-                    if child.is_named() && kind(child) != "file_descriptor" {
-                        self.descriptor(child);
-                        for word in self.words(child, around) {
+                    if child.named && child.kind != "file_descriptor" {
+                        self.descriptor(child.node);
+                        for word in self.words(child.node, around) {
                             parts.command.redirects.push(Redirect { kind: RedirectKind::Text, word });
                         }
                     }
@@ -195,17 +196,19 @@ impl<'t> Walk<'t, '_> {
             _ => {}
         }
         if let Some(common) = self.common_redirect(node) {
+            // Mostly there is one, and a list that grows by itself begins with room for four.
+            parts.command.redirects.reserve_exact(1);
             return parts.command.redirects.push(common);
         }
         let (mut operator, mut targets) = ("", Vec::new());
         for child in self.children(node) {
-            match kind(child) {
+            match child.kind {
                 "file_descriptor" | "comment" => {
-                    if kind(child) == "file_descriptor" && !self.parted(child.start_byte()) {
+                    if child.kind == "file_descriptor" && !self.parted(child.node.start_byte()) {
                         self.differs("a descriptor inside a word");
                     }
                 }
-                _ if child.is_named() => targets.push(child),
+                _ if child.named => targets.push(child.node),
                 sign => operator = sign,
             }
         }
@@ -242,14 +245,8 @@ impl<'t> Walk<'t, '_> {
 
     /// The few redirections that stand in nearly every line, by their text alone.
     fn common_redirect(&self, node: Node<'t>) -> Option<Redirect> {
-        let (way, target) = match self.source(node) {
-            "2>&1" => (RedirectKind::Duplicate, "1"),
-            ">&2" | "1>&2" => (RedirectKind::Duplicate, "2"),
-            ">/dev/null" | "> /dev/null" | "2>/dev/null" | "2> /dev/null" => {
-                (RedirectKind::Write, "/dev/null")
-            }
-            _ => return None,
-        };
+        let source = self.source(node);
+        let (_, way, target) = *NOWHERE.iter().find(|(written, ..)| *written == source)?;
         let parted = self.parted(node.start_byte()) && self.ends_word(node.end_byte());
         parted.then(|| Redirect { kind: way, word: Word::text(target) })
     }
@@ -336,11 +333,11 @@ impl<'t> Walk<'t, '_> {
             command.assignments.push(assignment);
         } else {
             for child in self.children(node) {
-                if kind(child) == "variable_assignment" {
-                    let assignment = self.assignment(child, &around);
+                if child.kind == "variable_assignment" {
+                    let assignment = self.assignment(child.node, &around);
                     command.assignments.push(assignment);
-                } else if child.is_named() {
-                    self.stack.push((child, around.clone()));
+                } else if child.named {
+                    self.stack.push((child.node, around.clone()));
                 }
             }
         }
@@ -385,15 +382,15 @@ impl<'t> Walk<'t, '_> {
     pub(crate) fn declaration(&mut self, node: Node<'t>, around: Around) {
         let mut command = Command::default();
         for child in self.children(node) {
-            match kind(child) {
+            match child.kind {
                 "variable_assignment" => {
-                    let assignment = self.assignment(child, &around);
-                    command.words.push(Word::text(self.source(child)));
+                    let assignment = self.assignment(child.node, &around);
+                    command.words.push(Word::text(self.source(child.node)));
                     self.reader.assign(&assignment.name, assignment.value);
                 }
                 "comment" => {}
-                _ if child.is_named() => {
-                    let words = self.words(child, &around);
+                _ if child.named => {
+                    let words = self.words(child.node, &around);
                     command.words.extend(words);
                 }
                 keyword => command.words.push(Word::text(keyword)),
@@ -404,13 +401,14 @@ impl<'t> Walk<'t, '_> {
 
     pub(crate) fn for_loop(&mut self, node: Node<'t>, around: &Around) {
         let name = node.child_by_field_name("variable").map_or("", |name| self.source(name));
-        for child in self.children(node) {
-            match kind(child) {
-                "do_group" => self.stack.push((child, around.clone())),
+        let children = self.children(node);
+        for child in &children {
+            match child.kind {
+                "do_group" => self.stack.push((child.node, around.clone())),
                 "select" => self.reader.floor(FloorRule::State, "select reads an answer into a variable"),
                 "variable_name" | "comment" => {}
-                _ if child.is_named() => {
-                    for word in self.words(child, around) {
+                _ if child.named => {
+                    for word in self.words(child.node, around) {
                         self.data(&word);
                         self.reader.assign(name, Some(word));
                     }
@@ -418,8 +416,8 @@ impl<'t> Walk<'t, '_> {
                 _ => {}
             }
         }
-        if !self.children(node).iter().any(|child| kind(*child) == "in") {
-            let all = Piece::Variable { name: "@".to_owned(), quoted: true };
+        if !children.iter().any(|child| child.kind == "in") {
+            let all = Piece::Variable { name: "@".into(), quoted: true };
             self.reader.assign(name, Some(Word::of(all)));
         }
         // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
@@ -436,14 +434,16 @@ impl<'t> Walk<'t, '_> {
             node.children_by_field_name("value", &mut cursor).map(|value| value.id()).collect();
         values.sort_unstable();
         let children = self.children(node);
-        let pattern_end =
-            children.iter().find(|child| kind(**child) == ")").map_or(node.start_byte(), Node::start_byte);
+        let pattern_end = children
+            .iter()
+            .find(|child| child.kind == ")")
+            .map_or(node.start_byte(), |end| end.node.start_byte());
         if self.text.get(node.start_byte()..pattern_end).is_some_and(|pattern| pattern.contains('\n')) {
             self.differs("a line feed in a pattern of case");
         }
-        for child in children.into_iter().rev() {
+        for Child { node: child, kind: sort, named } in children.into_iter().rev() {
             if values.binary_search(&child.id()).is_ok() {
-                if kind(child) == "extglob_pattern" {
+                if sort == "extglob_pattern" {
                     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*?/:=".contains(c);
                     if !self.source(child).chars().all(plain) {
                         self.differs("a pattern of case");
@@ -455,15 +455,15 @@ impl<'t> Walk<'t, '_> {
                         Err(why) => self.differs(why),
                     }
                 }
-            } else if child.is_named() {
+            } else if named {
                 self.stack.push((child, around.clone()));
-            } else if kind(child) == "esac" {
+            } else if sort == "esac" {
                 // `ls esac` is a command with a word to bash, and the end of the case to the grammar.
                 let before = self.text.get(..child.start_byte()).unwrap_or("").trim_end_matches([' ', '\t']);
                 if !before.ends_with(['\n', ';', '&', ')']) && !before.ends_with("in") {
                     self.differs("the end of a case");
                 }
-            } else if kind(node) == "case_statement" && !matches!(kind(child), "case" | "in") {
+            } else if kind(node) == "case_statement" && !matches!(sort, "case" | "in") {
                 self.differs("a sign inside case");
             }
         }

@@ -15,17 +15,38 @@ thread_local! {
 }
 
 /// Kinds by their number. The library finds the name anew for each node, which costs more than all of our walk.
-static KINDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+static KINDS: LazyLock<Vec<(String, bool)>> = LazyLock::new(|| {
     let grammar = Language::Bash.grammar();
-    (0..grammar.node_kind_count())
-        .map(|id| u16::try_from(id).ok().and_then(|id| grammar.node_kind_for_id(id)).unwrap_or("").to_owned())
+    let ids = (0..grammar.node_kind_count()).map(|id| u16::try_from(id).unwrap_or(u16::MAX));
+    ids.map(|id| (grammar.node_kind_for_id(id).unwrap_or("").to_owned(), grammar.node_kind_is_named(id)))
         .collect()
 });
 
 /// The kind of a node.
 pub(crate) fn kind(node: Node<'_>) -> &'static str {
-    // The number of an error is not in the table.
-    KINDS.get(usize::from(node.kind_id())).map_or("ERROR", String::as_str)
+    Child::new(node).kind
+}
+
+/// A node with what is asked about it again and again.
+#[derive(Clone, Copy)]
+pub(crate) struct Child<'t> {
+    pub(crate) node: Node<'t>,
+    pub(crate) kind: &'static str,
+    pub(crate) named: bool,
+}
+
+impl<'t> Child<'t> {
+    pub(crate) fn new(node: Node<'t>) -> Self {
+        // The number of an error is not in the table.
+        let found = KINDS.get(usize::from(node.kind_id()));
+        let (kind, named) = found.map_or(("ERROR", true), |(kind, named)| (kind.as_str(), *named));
+        debug_assert_eq!(named, node.is_named(), "{kind}");
+        Self { node, kind, named }
+    }
+
+    pub(crate) fn is_redirect(&self) -> bool {
+        matches!(self.kind, "file_redirect" | "heredoc_redirect" | "herestring_redirect")
+    }
 }
 
 /// The tree; `None` if the text is so broken that mending it would take too long.

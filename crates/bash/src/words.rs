@@ -230,7 +230,7 @@ impl<'a> Scan<'a> {
         if self.at != end {
             return Err("a variable that the grammar reads differently");
         }
-        self.word.pieces.push(Piece::Variable { name: name.to_owned(), quoted });
+        self.word.pieces.push(Piece::Variable { name: name.into(), quoted });
         Ok(())
     }
 
@@ -327,8 +327,9 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
     let name = name_of(inner);
     let rest = inner.get(name.len()..).unwrap_or("");
     if rest.is_empty() && !name.is_empty() {
-        return Piece::Variable { name: name.to_owned(), quoted };
+        return Piece::Variable { name: name.into(), quoted };
     }
     let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| rest.strip_prefix(operator));
-    Piece::Operator { name: name.to_owned(), or: or.map(|or| or.trim_matches(['"', '\'']).to_owned()) }
+    let or = or.map(|or| Box::new(or.trim_matches(['"', '\'']).to_owned()));
+    Piece::Operator { name: name.into(), or }
 }

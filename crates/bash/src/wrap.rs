@@ -85,8 +85,8 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
             Some(entry) => behind(entry, words),
             None => {
                 let inner = foreign::inner(name, command);
-                let why = format!("{name} seems to run another command");
-                return (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() });
+                let why = || format!("{name} seems to run another command");
+                return (!inner.is_empty()).then(|| Wrapped { why: why(), inner, bound: Vec::new() });
             }
         },
     };

@@ -29,7 +29,7 @@ pub(crate) fn script(script: &Script) -> Option<Decision> {
 fn runs_itself(script: &Script) -> bool {
     let own = |command: &&Command| {
         matches!(command.words.first().map(|word| &*word.pieces),
-            Some([Piece::Variable { name, .. }]) if name == "0")
+            Some([Piece::Variable { name, .. }]) if &**name == "0")
     };
     script.commands.iter().filter(own).count() >= 2
 }

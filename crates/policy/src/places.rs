@@ -107,7 +107,7 @@ impl Values<'_> {
 
     fn piece(&self, piece: &Piece, depth: usize) -> (Vec<String>, bool) {
         match piece {
-            Piece::Text(text) => (vec![text.clone()], false),
+            Piece::Text(text) => (vec![text.to_string()], false),
             Piece::Glob(c) => (vec![c.to_string()], false),
             Piece::Tilde(user) => match user.as_str() {
                 "+" => (vec![HERE.to_owned()], false),

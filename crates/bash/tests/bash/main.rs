@@ -4,3 +4,4 @@
 
 mod commands;
 mod depth;
+mod flat;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lathe_policy::Rulebook;
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::corpus::{gate, rules};
@@ -164,37 +164,50 @@ fn count() -> u64 {
 }
 
 /// Decides, and complains if that takes longer than anybody would wait.
-fn decide(rules: &Rulebook, script: &str) -> Verdict {
+fn decide(rules: &Rulebook, gate: &Gate, script: &str) -> Verdict {
     let started = Instant::now();
-    let verdict = gate().decide_line(rules, Actor::Model, Mode::Default, script).decision.verdict;
+    let verdict = gate.decide_line(rules, Actor::Model, Mode::Default, script).decision.verdict;
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}: {script:?}", started.elapsed());
     verdict
 }
 
+/// Looks at every number, on all cores.
+fn each(count: u64, look: impl Fn(&Rulebook, &Gate, u64) + Sync) {
+    let rules = rules();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for first in 0..threads as u64 {
+            let (rules, look) = (&rules, &look);
+            scope.spawn(move || {
+                let gate = gate();
+                (first..count).step_by(threads).for_each(|number| look(rules, &gate, number));
+            });
+        }
+    });
+}
+
 #[test]
 fn no_script_with_something_foul_in_it_is_allowed() {
-    let rules = rules();
-    for number in 0..count() {
+    each(count(), |rules, gate, number| {
         let script = planted(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        assert!(decide(&rules, &script) > Verdict::Allow, "number {number}: {script:?}");
-    }
+        assert!(decide(rules, gate, &script) > Verdict::Allow, "number {number}: {script:?}");
+    });
 }
 
 #[test]
 fn no_script_makes_it_panic_or_hang() {
-    let rules = rules();
-    for number in 0..count() {
-        decide(&rules, &mutated(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1)));
-    }
+    each(count(), |rules, gate, number| {
+        decide(rules, gate, &mutated(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 1)));
+    });
 }
 
 #[test]
 fn fine_scripts_are_mostly_allowed() {
-    let (rules, mut dice, mut allowed) = (rules(), Dice(7), 0);
+    let (rules, gate, mut dice, mut allowed) = (rules(), gate(), Dice(7), 0);
     for _ in 0..2_000 {
         let shape = dice.pick(&AROUND);
         let script = shape.replace('%', dice.pick(&FINE)).replace('@', dice.pick(&FINE));
-        allowed += usize::from(decide(&rules, &script) == Verdict::Allow);
+        allowed += usize::from(decide(&rules, &gate, &script) == Verdict::Allow);
     }
     // What is left are `${x:-…}`, arithmetic, substitutions in tests, and a word that a continued line ends.
     assert!(allowed > 1_700, "{allowed} of 2,000");
@@ -233,11 +246,11 @@ pub(crate) fn allowable(dice: &mut Dice) -> String {
 /// R2: a syntax error never yields leave. `bash -n` reads a script and runs nothing of it.
 #[test]
 fn what_is_allowed_is_no_syntax_error_to_bash() {
-    let (rules, mut asked) = (rules(), 0);
+    let (rules, gate, mut asked) = (rules(), gate(), 0);
     let most = if full() { 20_000 } else { 300 };
     for number in 0_u64.. {
         let script = bent(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 2));
-        if decide(&rules, &script) != Verdict::Allow {
+        if decide(&rules, &gate, &script) != Verdict::Allow {
             continue;
         }
         let read = std::process::Command::new("bash").args(["-n", "-c", &script]).output().unwrap();
