@@ -128,6 +128,10 @@ impl Host {
         if let Some(known) = step.summary.clone().filter(|_| !anew) {
             return Ok(known);
         }
+        // Nothing is paid for what could not be kept.
+        if matches!(keep, Keep::Journal) && self.is_running(id) {
+            return Err("another process works on this session; ask again when it has ended".to_owned());
+        }
         let summary = lakeview.summarise(&steps, at, cancel).await?;
         match keep {
             Keep::Nowhere => {}
