@@ -224,6 +224,41 @@ async fn fan_out(place: &Place, clients: usize) {
     );
 }
 
+/// What clients that never read cost the agent: the time of a run without and with them.
+async fn stuck(place: &Place, clients: usize, steps: usize) {
+    async fn run(place: &Place, stuck: usize) -> f64 {
+        let mut first = place.connect("").await;
+        first
+            .send(Message::text(json!({ "task": "Think.", "max_steps": 1_000_000 }).to_string()))
+            .await
+            .unwrap();
+        let mut idle = Vec::new();
+        while let Some(Ok(message)) = first.next().await {
+            let Message::Text(text) = message else { continue };
+            if idle.len() < stuck && text.starts_with("{\"type\":\"start\"") {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                let session = frame["session_id"].as_str().unwrap();
+                for _ in 0..stuck {
+                    idle.push(place.connect(&format!("?session_id={session}")).await);
+                }
+            }
+            if text.starts_with("{\"type\":\"completed\"") {
+                let frame: Value = serde_json::from_str(&text).unwrap();
+                return frame["data"]["execution_time"].as_f64().unwrap();
+            }
+        }
+        panic!("the run did not end");
+    }
+    let alone = run(place, 0).await;
+    let with = run(place, clients).await;
+    let delay = (with - alone).max(0.0) * 1e3 / steps as f64;
+    println!(
+        "{clients} clients that never read: {steps} steps in {alone:.2} s without them, {with:.2} s with them, {delay:.2} ms more a step of ten calls; goal 10 ms: {} (load {})",
+        verdict(delay < 10.0),
+        load()
+    );
+}
+
 #[tokio::main]
 async fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
@@ -246,6 +281,8 @@ async fn main() {
     let place = Place { address: bound.address.to_string(), token: bound.token.clone() };
     let server = tokio::spawn(bound.serve(std::future::pending()));
     idle(&place, if quick { 50 } else { 200 }).await;
+    let steps = if quick { 200 } else { 1000 };
+    stuck(&place, 8, steps).await;
     fan_out(&place, 100).await;
     paced(&place, 200, if quick { 10 } else { 30 }).await;
     server.abort();

@@ -126,9 +126,9 @@ async fn a_client_that_reads_nothing_does_not_hold_the_agent_up() {
     let (status, result) =
         server.post("/agent/interactive/task", json!({ "session_id": session, "task": "Think." })).await;
     assert_eq!(status, 200, "{result}");
-    // The stuck ones never read. The run takes no longer than a busy machine explains.
+    // The stuck ones never read. An agent that waited for one would wait for half a minute; `scripts/bench --server` measures.
     let with = result["execution_time"].as_f64().unwrap();
-    assert!(with < alone * 5.0 + 5.0, "alone {alone} s, with stuck clients {with} s, {:?}", began.elapsed());
+    assert!(with < alone * 5.0 + 25.0, "alone {alone} s, with stuck clients {with} s, {:?}", began.elapsed());
     drop(stuck);
     server.stop().await;
 }
