@@ -27,12 +27,12 @@ async def read(socket, stop_at=None):
 
 
 async def main(task):
-    async with websockets.connect(URL, additional_headers=HEADERS) as socket:
+    async with websockets.connect(URL, additional_headers=HEADERS, max_queue=None) as socket:
         await socket.send(json.dumps({"task": task}))
         ended = await read(socket, stop_at=3)
     while not ended:
         again = f"{URL}?session_id={place['session']}&from={place['cursor']}"
-        async with websockets.connect(again, additional_headers=HEADERS) as socket:
+        async with websockets.connect(again, additional_headers=HEADERS, max_queue=None) as socket:
             ended = await read(socket)
     for (_, name), content in bubbles.items():
         print(f"{name}\t{content}")

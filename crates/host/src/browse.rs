@@ -171,13 +171,17 @@ impl Browser {
         self.check(folder).await?;
         let shown = self.shown(&self.files.real(Path::new(folder)).await?);
         let named = self.files.list(Path::new(folder)).await?;
-        let items: Vec<FileItem> = named
-            .into_iter()
-            .map(|named| {
-                let name = named.name.to_string_lossy().into_owned();
-                item(join(&shown, &name), name, named.kind, named.bytes)
-            })
-            .collect();
+        let mut items: Vec<FileItem> = Vec::with_capacity(named.len());
+        for named in named {
+            let bytes = match named.kind {
+                FileKind::File => {
+                    self.files.stat(&Path::new(folder).join(&named.name)).await.map_or(0, |stat| stat.bytes)
+                }
+                FileKind::Directory | FileKind::Special => 0,
+            };
+            let name = named.name.to_string_lossy().into_owned();
+            items.push(item(join(&shown, &name), name, named.kind, bytes));
+        }
         Ok(Listing { directory: shown, count: items.len(), items, more: false })
     }
 

@@ -8,10 +8,11 @@ use lathe_protocol::SessionId;
 use lathe_workspace::absolute_path;
 
 use crate::error::HostError;
+use crate::models::is_secret_name;
 
-/// The environment of the session's shell: the user's, without model keys, and such that nothing waits for a person.
+/// The environment of the session's shell: the user's, without what is named like a secret, and such that nothing waits for a person.
 pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
-    let ours = |name: &str| name.ends_with("_API_KEY") || name.starts_with("LATHE_");
+    let ours = |name: &str| is_secret_name(name) || name.starts_with("LATHE_");
     let mut env: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(ours)).collect();
     for (name, value) in [

@@ -1,5 +1,6 @@
 //! Sessions: started, resumed, listed, read.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -296,6 +297,9 @@ impl Host {
             .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
             .keeping(self.keeper(Some(&id)))
             .checked(extras.checks()?);
+        // What the user calls a secret is not for programs of the session either.
+        let named = |name: &OsStr| extras.secret_variables.iter().any(|known| name == known.as_str());
+        services.plan.env.retain(|(name, _)| !named(name));
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         if online {

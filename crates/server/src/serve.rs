@@ -31,6 +31,8 @@ use crate::settings::Settings;
 const GRACE: Duration = Duration::from_secs(5);
 /// Between two looks for sessions nobody uses.
 const TIDY: Duration = Duration::from_secs(60);
+/// How often a run that was left is tried, twice a second.
+const RESUME_TRIES: u32 = 60;
 /// How long the greeting of a TLS client may take.
 const GREETING: Duration = Duration::from_secs(10);
 
@@ -197,9 +199,14 @@ impl Bound {
 /// Goes on with what a killed server left.
 async fn resume(app: App, left: Vec<SessionId>) {
     for id in left {
-        if let Ok(live) = app.open(&id).await {
-            let command = CommandId::new(random().unwrap_or_default());
-            live.submit(command, CommandBody::GoOn).await;
+        // What the killed server started ends by itself, and lets go of the session then.
+        for _ in 0..RESUME_TRIES {
+            if let Ok(live) = app.open(&id).await {
+                let command = CommandId::new(random().unwrap_or_default());
+                live.submit(command, CommandBody::GoOn).await;
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
         }
     }
 }

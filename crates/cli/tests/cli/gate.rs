@@ -7,7 +7,7 @@ use std::path::Path;
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::{Value, json};
 
-use crate::{bodies, lathe, result};
+use crate::{bodies, lathe, result, run_in};
 
 const FILES: [(&str, &str); 2] = [("a.txt", "one\ntwo\n"), ("sub/b.txt", "bee\n")];
 
@@ -208,4 +208,27 @@ fn work_that_git_throws_away_can_be_brought_back() {
         kept.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
     };
     assert_eq!(files(&tree(repo.path())), files(&before));
+}
+
+#[test]
+fn programs_of_a_session_get_no_variable_that_is_named_like_a_secret() {
+    let repo = TempRepo::new(&[]);
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(call("a1", "bash", json!({ "command": "env | cut -d= -f1 | sort" })))
+            .answer(done("x")),
+    );
+    let planted = ["GITHUB_TOKEN", "MY_PASSWORD", "SOME_SECRET", "DB_PASS", "MY_API_KEY"];
+    let mut run = run_in(repo.path(), &model).env("PLAIN_WORD", "stays");
+    for name in planted {
+        run = run.env(name, "a-value-nobody-should-see");
+    }
+    let events = run.run().expect_code(0).events();
+    let shown = result(&events, "a1");
+    for name in planted {
+        assert!(!shown.lines().any(|line| line == name), "{name} in {shown}");
+    }
+    for name in ["PATH", "HOME", "PLAIN_WORD"] {
+        assert!(shown.lines().any(|line| line == name), "no {name} in {shown}");
+    }
 }

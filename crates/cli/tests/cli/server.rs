@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use lathe_testkit::{FakeModel, Lathe, Running, Script, TempRepo, call, done, eventually};
+use lathe_testkit::{FakeModel, Lathe, Running, Script, Signal, TempRepo, call, done, eventually};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -188,6 +188,15 @@ fn is_zombie(pid: u32) -> bool {
 
 #[test]
 fn a_server_that_is_told_to_goes_on_by_itself_after_a_kill() {
+    goes_on_after(Signal::Kill);
+}
+
+#[test]
+fn a_server_that_is_told_to_goes_on_by_itself_after_it_was_stopped() {
+    goes_on_after(Signal::Terminate);
+}
+
+fn goes_on_after(signal: Signal) {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let model = FakeModel::serving(
         Script::new()
@@ -203,7 +212,7 @@ fn a_server_that_is_told_to_goes_on_by_itself_after_a_kill() {
         say(&mut connection, json!({ "task": "Wait.", "mode": "full-auto" })).await;
         let before = until(&mut connection, |frame| frame["type"] == "bubble").await;
         let session = before.last().unwrap()["session_id"].as_str().unwrap().to_owned();
-        server.running.kill9();
+        server.running.kill(signal);
         eventually(WITHIN, "the server is gone", || is_zombie(server.running.pid()));
         drop(server);
         let server = serve(home.clone(), &flags);

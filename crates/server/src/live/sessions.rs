@@ -163,12 +163,16 @@ impl Sessions {
     pub async fn close(&self, id: &SessionId) -> Result<bool, HostError> {
         let _one = self.opening.lock().await;
         let Some(live) = self.all().remove(id) else { return Ok(false) };
+        let was_running = live.hub.is_running();
         let session = live.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         let closed = match session {
             Some(session) => session.close().await,
             None => Ok(()),
         };
-        let _ = std::fs::remove_file(self.marks.join(id.as_str()));
+        // A run that was under way is for the next server to know of.
+        if !was_running {
+            let _ = std::fs::remove_file(self.marks.join(id.as_str()));
+        }
         self.host.note(id);
         closed.map(|()| true)
     }
@@ -204,10 +208,12 @@ impl Sessions {
         let mut left = Vec::new();
         for id in ids {
             let found = known.iter().find(|summary| summary.id.as_str() == id);
-            if let Some(summary) = found.filter(|summary| summary.state == SessionState::Interrupted) {
-                left.push(summary.id.clone());
+            // What a killed server started may hold the session for a moment longer: then it still looks at work.
+            let is_open = |state| matches!(state, SessionState::Interrupted | SessionState::Running);
+            match found.filter(|summary| is_open(summary.state)) {
+                Some(summary) => left.push(summary.id.clone()),
+                None => drop(std::fs::remove_file(self.marks.join(id))),
             }
-            let _ = std::fs::remove_file(self.marks.join(id));
         }
         left
     }

@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use axum::Extension;
 use axum::extract::State;
@@ -149,10 +149,21 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
     let near = app.sessions.get(id).and_then(|live| live.hub.near(lathe_protocol::Seq(0)));
     let mut frames = app.host.frames(id, Cursor::START, near)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
+    // The place before each question that nobody has answered.
+    let mut open: BTreeMap<u64, Cursor> = BTreeMap::new();
     loop {
         let (read, more) = frames.read()?;
         for frame in read {
-            cursor = frame.cursor;
+            let before = std::mem::replace(&mut cursor, frame.cursor);
+            if frame.kind == "approval"
+                && let Ok(data) = serde_json::from_str::<Value>(frame.data.get())
+                && let Some(question) = data["question"].as_u64()
+            {
+                match data["state"] == "asked" {
+                    true => drop(open.insert(question, before)),
+                    false => drop(open.remove(&question)),
+                }
+            }
             // The text of an answer is also in the bubble of its thought.
             let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
             let key = format!("{}:{}", frame.run, bubble["id"].as_str().unwrap_or_default());
@@ -169,7 +180,8 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
             }
         }
         if !more {
-            return Ok((found, cursor));
+            // A question that is open is told again: the page shows bubbles only.
+            return Ok((found, open.values().min().copied().unwrap_or(cursor)));
         }
     }
 }

@@ -85,7 +85,12 @@ pub(super) async fn serve(socket: WebSocket, app: App, identity: Identity, purpo
     };
     let reason: String = goodbye.reason.chars().take(120).filter(|c| c.is_ascii()).collect();
     let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
-    let _ = tokio::time::timeout(Duration::from_secs(2), sink.send(close)).await;
+    let farewell = async {
+        let _ = sink.send(close).await;
+        // Also where the client said goodbye first: it is answered.
+        let _ = sink.close().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(2), farewell).await;
 }
 
 /// What is looked at, and from where.
@@ -133,6 +138,7 @@ async fn begin(
         Purpose::Run | Purpose::Attach { .. } => runs::start_run(app, identity, request).await,
     };
     let (live, given) = started.map_err(refused)?;
+    app.audit.note(&identity.name, identity.role.as_str(), "start", live.id.as_str(), "accepted");
     let from = Cursor::after(Seq(given.0.saturating_sub(1)));
     Ok(Watched { id: live.id.clone(), from, until_end: true })
 }

@@ -52,3 +52,21 @@ async fn the_page_tells_nothing_without_a_token_and_everything_with_one() {
     );
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_opened_while_a_question_is_open_is_told_it() {
+    let answers = cassette([
+        json!([call("a1", "bash", json!({ "command": "touch made" }))]),
+        json!([done("b1", "made")]),
+    ]);
+    let server = Server::start(answers, Mode::Default).await;
+    let mut first = server.run("Make it.").await;
+    let asked = first.until("approval").await.pop().unwrap();
+    let session = asked["session_id"].as_str().unwrap();
+    let with = format!("Authorization: Bearer {}\r\n", server.token);
+    let page = html(&server, &format!("/?session={session}"), &with).await;
+    let cursor = page.split("data-cursor=\"").nth(1).unwrap().split('"').next().unwrap();
+    let mut opened = server.socket(&format!("?session_id={session}&from={cursor}")).await;
+    assert_eq!(opened.until("approval").await.pop().unwrap()["data"], asked["data"]);
+    server.stop().await;
+}
