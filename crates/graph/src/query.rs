@@ -12,7 +12,7 @@ use crate::snapshot::{Snapshot, Symbol};
 const MANY: usize = 64;
 
 /// So many definitions are asked who uses them, to find all that a change can reach.
-const REACHED: usize = 1000;
+const REACHED: usize = 600;
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

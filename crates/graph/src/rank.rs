@@ -31,7 +31,7 @@ const COMMON: usize = 3;
 const FIRST: usize = 1024;
 
 /// Less than this part of what was given is not passed on.
-const LITTLE: f32 = 1e-4;
+const LITTLE: f32 = 2e-4;
 
 /// The uses in a file as links between definitions, by their numbers in the index; what stands outside of any
 /// definition has a number for its file. Each use is told with what it means.

@@ -5,6 +5,7 @@
 //! about. The files are read here and not by git: a look must cost next to nothing, and must not run anything itself. Only
 //! what the repository brings is looked at: what the user's own configuration names is the user's choice.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// Configurations of submodules that are looked at.
@@ -19,6 +20,14 @@ pub fn git_runs(folder: &Path) -> Option<String> {
     let common = plain(&git.join("commondir")).map(|path| git.join(path.trim()));
     let mut files = vec![git.join("config"), git.join("config.worktree")];
     files.extend(common.iter().map(|common| common.join("config")));
+    // A folder that is a repository of its own, known to the index as one commit: git looks into it as well.
+    let root = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())?;
+    match gitlinks(&git.join("index")) {
+        Some(inner) => {
+            files.extend(inner.iter().take(MODULES).map(|path| root.join(path).join(".git/config")))
+        }
+        None => return Some("an index that cannot be read".to_owned()),
+    }
     modules(&common.unwrap_or(git).join("modules"), &mut files);
     files
         .iter()
@@ -32,6 +41,43 @@ fn plain(path: &Path) -> Option<String> {
     const LONG: u64 = 4 << 20;
     std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
     std::fs::read(path).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The paths of repositories inside the work tree, from the index. None if it cannot be told.
+fn gitlinks(index: &Path) -> Option<Vec<PathBuf>> {
+    const HEAD: usize = 12;
+    const FIXED: usize = 62;
+    const LONG: u64 = 256 << 20;
+    match std::fs::metadata(index) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(Vec::new()),
+        Ok(found) if found.is_file() && found.len() <= LONG => {}
+        Ok(_) | Err(_) => return None,
+    }
+    let bytes = std::fs::read(index).ok()?;
+    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (version, count) = (number(4)?, number(8)?);
+    // In the newest form a path leans on the one before it; whether there is such an entry is told by its mode alone.
+    if version > 3 {
+        let mode = 0o160_000u32.to_be_bytes();
+        return (!bytes.windows(4).any(|four| four == mode)).then(Vec::new);
+    }
+    let (mut found, mut at) = (Vec::new(), HEAD);
+    for _ in 0..count {
+        let mode = number(at + 24)?;
+        // Anything else means that the entries are not laid out as they are read here.
+        if ![0o100_644, 0o100_755, 0o120_000, 0o160_000, 0o040_000].contains(&mode) {
+            return None;
+        }
+        let extended = version >= 3 && bytes.get(at + 60)? & 0x40 != 0;
+        let from = at + FIXED + if extended { 2 } else { 0 };
+        let length = bytes.get(from..)?.iter().position(|byte| *byte == 0)?;
+        if mode == 0o160_000 {
+            found.push(PathBuf::from(std::ffi::OsStr::from_bytes(bytes.get(from..from + length)?)));
+        }
+        // Entries are filled up with zeros, at least one, to a multiple of eight.
+        at += (from - at + length) / 8 * 8 + 8;
+    }
+    Some(found)
 }
 
 /// `.git` as a file: where the repository really is.
@@ -81,6 +127,8 @@ fn named(text: &str) -> Option<String> {
             ("pretty", _) => value.contains("%G"),
             ("remote", "promisor" | "uploadpack" | "vcs") => true,
             ("core", "alternaterefscommand") => true,
+            // A merge that is shown again is made again.
+            ("merge", "driver") | ("diff", "submodule") => true,
             // What is in there is not looked at.
             ("include" | "includeif", "path") => true,
             _ => false,

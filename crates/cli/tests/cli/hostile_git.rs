@@ -98,3 +98,34 @@ fn a_folder_that_looks_like_a_repository_is_none() {
     let ran = lathe().in_dir(repo.path()).args(["shell", "-c", "cd sub && git status"]).run();
     assert!(ran.code != 0 && !repo.exists("fell"), "{}{}", ran.stdout, ran.stderr);
 }
+
+#[test]
+fn a_repository_inside_the_work_tree_is_looked_into_before_git_is() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    let evil = repo.join("evil.sh");
+    repo.write("evil.sh", format!("#!/bin/sh\necho fell >> '{}'\ncat\n", repo.join("fell").display()));
+    std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
+    repo.git(&["init", "-q", "inner"]);
+    repo.write("inner/b.txt", "two\n");
+    let person = ["-C", "inner", "-c", "user.name=x", "-c", "user.email=x@x"];
+    repo.git(&["-C", "inner", "add", "b.txt"]);
+    repo.git(&[&person[..], &["commit", "-qm", "inner"]].concat());
+    let decide = || {
+        let ran = lathe().in_dir(repo.path()).args(["policy", "check", "git status"]).run();
+        ran.stdout
+    };
+    repo.git(&["add", "inner"]);
+    assert!(decide().contains("allow"), "{}", decide());
+    repo.write("inner/.git/info/attributes", "* filter=x\n");
+    repo.git(&["-C", "inner", "config", "filter.x.clean", &evil.display().to_string()]);
+    assert!(!decide().contains("allow"), "{}", decide());
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(call("c0", "bash", json!({ "command": "git status; git diff" })))
+            .answer(done("ok")),
+    );
+    repo.write("inner/b.txt", "other\n");
+    let words = ["run", "go", "--mode", "default", "--output", "stream-json"];
+    lathe().in_dir(repo.path()).args(words).with_model(&model).run();
+    assert!(!repo.exists("fell"));
+}
