@@ -94,12 +94,19 @@ pub(crate) fn awk(words: &[Word]) -> Option<String> {
     let words = ["system", "getline", "printf >", "close", "fflush", "@", "ENVIRON", "func"];
     match script {
         Some(script)
-            if !script.contains(['|', '>', '\\', '`']) && !words.iter().any(|word| script.contains(word)) =>
+            if !script.contains(['|', '\\', '`'])
+                && !redirects(script)
+                && !words.iter().any(|word| script.contains(word)) =>
         {
             None
         }
         _ => Some("the script of awk may write or run something".to_owned()),
     }
+}
+
+/// Without a `print` before it, `>` compares.
+fn redirects(script: &str) -> bool {
+    script.rsplit_once('>').is_some_and(|(before, _)| before.contains("print"))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod programs;
 mod read;
 mod script;
 mod simple;
+mod special;
 mod statements;
 mod syntax;
 mod text;

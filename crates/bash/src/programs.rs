@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use lathe_protocol::Effects;
 
 use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
-use crate::{awk, names};
+use crate::{awk, names, special};
 
 /// What a program does by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,6 @@ struct Entry {
     words: bool,
     bundle: bool,
     few: bool,
-    one: bool,
     exact: bool,
     script: bool,
     dangerous: Vec<(&'static str, Nature)>,
@@ -87,7 +86,6 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
                     "words" => entry.words = true,
                     "bundle" => entry.bundle = true,
                     "few" => entry.few = true,
-                    "one" => entry.one = true,
                     "exact" => entry.exact = true,
                     "script" => entry.script = true,
                     word => entry.nature = Nature::parse(word),
@@ -341,6 +339,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
         effects.environment.push(name.to_owned());
     }
     options(command, (main, sub, end), floors, effects);
+    special::doubts(command, end, floors);
     let entry = if main.is_some_and(|main| !main.subs.is_empty()) { sub } else { main };
     let operands = command
         .words
@@ -381,7 +380,8 @@ fn options(
     effects: &mut Effects,
 ) {
     let safe = sub.or(main).is_some_and(|entry| entry.safe);
-    let (mut ended, mut operands) = (false, 0);
+    let lists = special::lists(&command.words, end);
+    let mut ended = false;
     let program = command.program_name().unwrap_or("");
     // `git reflog expire` under a rule for `git reflog`.
     if let Some(nature) =
@@ -404,11 +404,9 @@ fn options(
             }
             let Some(entry) = entry else { continue };
             let operand = index >= end && (ended || text == "-" || !text.starts_with(['-', '+']));
-            operands += usize::from(operand);
-            let written = operand && (entry.few || (entry.one && operands > 1));
+            let written = operand && entry.few && !lists;
             let option = entry.danger(text, index == 1).filter(|_| !ended);
-            let found =
-                option.or_else(|| written.then_some(Nature::Write)).or_else(|| special(program, text));
+            let found = option.or_else(|| written.then_some(Nature::Write)).or_else(|| other(program, text));
             if let Some(nature) = found {
                 floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
                 let what = text.to_owned();
@@ -422,17 +420,22 @@ fn options(
             }
         } else if let Some(floor) = dynamic(word, index, safe, ended) {
             floors.push(floor);
+        } else if index >= end && entry.is_some_and(|entry| entry.few) {
+            let why = format!("{} {}", word.show(), Nature::Write.verb());
+            floors.push(Floor::at(FloorRule::Glob, why, index));
         }
     }
 }
 
 /// Words that are no options, and yet make a program run another.
-fn special(program: &str, text: &str) -> Option<Nature> {
+fn other(program: &str, text: &str) -> Option<Nature> {
     let runs = match program {
         // In a format it makes git run gpg to check signatures.
         "git" => {
             let sorts = text.starts_with("--sort") && text.contains("signature");
             text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
+                // It runs git in the submodule.
+                || (text.starts_with("--s") && text.ends_with("=diff"))
         }
         // A target of one's own names its linker.
         "cargo" | "rustc" => text.ends_with(".json"),

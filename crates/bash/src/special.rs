@@ -1,0 +1,395 @@
+//! Programs whose words mean more than their options say: where an operand is written, sets something or is a subcommand.
+
+use crate::script::{Command, Floor, FloorRule, Piece, Word};
+
+/// What the words of some programs do beyond the table. `end` is where the words after program and subcommand begin.
+pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
+    let words = command.words.as_slice();
+    match command.program_name() {
+        Some("printf") => floors.extend(format_assigns(words)),
+        Some("uniq") => second(words, &UNIQ, floors),
+        Some("xxd") => second(words, &XXD, floors),
+        Some("date") => second(words, &DATE, floors),
+        Some("git") => floors.extend(reflog(words, end)),
+        Some(name @ ("pytest" | "py.test" | "mypy" | "flake8" | "pylint")) => shortened(name, words, floors),
+        _ => {}
+    }
+}
+
+/// `printf %n NAME` assigns the variable.
+fn format_assigns(words: &[Word]) -> Option<Floor> {
+    let ended = words.get(1).and_then(Word::literal) == Some("--");
+    let option = |word: &Word| word.literal().is_some_and(|word| word.starts_with('-') && word.len() > 1);
+    let from = 1 + usize::from(ended);
+    let at = from + words.iter().skip(from).take_while(|word| !ended && option(word)).count();
+    match words.get(at)?.literal() {
+        Some(format) if !assigns(format) => None,
+        Some(_) => Some(Floor::at(FloorRule::State, "%n of printf assigns a variable", at)),
+        None => {
+            Some(Floor::at(FloorRule::State, "a format only known when it runs may assign a variable", at))
+        }
+    }
+}
+
+/// Whether a format holds a `%n`, with whatever may stand between the two.
+fn assigns(format: &str) -> bool {
+    let mut rest = format;
+    while let Some((_, after)) = rest.split_once('%') {
+        if let Some(after) = after.strip_prefix('%') {
+            rest = after;
+            continue;
+        }
+        let between = |c: char| c.is_ascii_digit() || "#'-+ *.$hlLqjztI".contains(c);
+        rest = after.trim_start_matches(between);
+        if rest.starts_with('n') {
+            return true;
+        }
+    }
+    false
+}
+
+/// Which options of a program take the next word, and which operands do something.
+struct Shape {
+    /// Letters whose value is glued to them or the next word.
+    letters: &'static str,
+    /// Letters after which the rest of the word is a value.
+    glued: &'static str,
+    /// Whole words that take the next one.
+    long: &'static [&'static str],
+    /// Letters do not stand together behind one dash.
+    apart: bool,
+    /// How many operands are only read.
+    read: usize,
+    /// Operands that begin with this do nothing.
+    fine: Option<char>,
+    why: &'static str,
+}
+
+const UNIQ: Shape = Shape {
+    letters: "fsw",
+    glued: "",
+    long: &["--skip-fields", "--skip-chars", "--check-chars"],
+    apart: false,
+    read: 1,
+    fine: None,
+    why: "a second operand of uniq is written",
+};
+
+const XXD: Shape = Shape {
+    letters: "cglos",
+    glued: "",
+    long: &["-cols", "-len", "-seek", "-groupsize", "-offset"],
+    apart: true,
+    read: 1,
+    fine: None,
+    why: "a second operand of xxd is written",
+};
+
+const DATE: Shape = Shape {
+    letters: "dr",
+    glued: "If",
+    long: &["--date", "--reference"],
+    apart: false,
+    read: 0,
+    fine: Some('+'),
+    why: "an operand of date sets the clock",
+};
+
+/// An operand too many, or a word that may become one.
+fn second(words: &[Word], shape: &Shape, floors: &mut Vec<Floor>) {
+    let (mut operands, mut ended, mut value) = (0, false, false);
+    for (index, word) in words.iter().enumerate().skip(1) {
+        let many = |piece: &Piece| !matches!(piece, Piece::Text(_) | Piece::Tilde(_) | Piece::Process);
+        if word.pieces.iter().any(many) {
+            let why = format!("{} may become several words, and {}", word.show(), shape.why);
+            floors.push(Floor::at(FloorRule::Glob, why, index));
+            return;
+        }
+        if std::mem::take(&mut value) {
+            continue;
+        }
+        let text = word.literal().unwrap_or("/");
+        // Not every system looks for options behind the first operand.
+        let option = !ended && operands == 0 && text.len() > 1 && text.starts_with('-');
+        if option && text == "--" {
+            ended = true;
+        } else if option {
+            value = takes_next(text, shape);
+        } else if !shape.fine.is_some_and(|fine| text.starts_with(fine)) {
+            operands += 1;
+            if operands > shape.read {
+                floors.push(Floor::at(FloorRule::Option, shape.why, index));
+                return;
+            }
+        }
+    }
+}
+
+fn takes_next(text: &str, shape: &Shape) -> bool {
+    let letters = text.strip_prefix('-').unwrap_or(text);
+    if shape.long.contains(&text) || letters.starts_with('-') {
+        return shape.long.contains(&text);
+    }
+    if shape.apart {
+        return letters.len() == 1 && shape.letters.contains(letters);
+    }
+    let at = letters.find(|letter| shape.letters.contains(letter) || shape.glued.contains(letter));
+    at.is_some_and(|at| at + 1 == letters.len() && !letters.ends_with(|last| shape.glued.contains(last)))
+}
+
+/// `git reflog` reads with these subcommands, and without one. What it may learn later is not known.
+fn reflog(words: &[Word], end: usize) -> Option<Floor> {
+    if words.get(end.checked_sub(1)?)?.literal() != Some("reflog") {
+        return None;
+    }
+    let next = words.get(end)?;
+    let known = |text: &str| text.starts_with('-') || matches!(text, "show" | "list" | "exists" | "HEAD");
+    if next.literal().is_some_and(known) {
+        return None;
+    }
+    let why = format!("{} may be a subcommand that changes the reflog", next.show());
+    Some(Floor::at(FloorRule::Option, why, end))
+}
+
+/// Whether the first word after the subcommand makes git list or show, so that the others are patterns or names. Only the
+/// first: behind another option it may be that option's value.
+pub(crate) fn lists(words: &[Word], end: usize) -> bool {
+    let literal = |at: usize| words.get(at).and_then(Word::literal);
+    let (Some(sub), Some(first)) = (end.checked_sub(1).and_then(literal), literal(end)) else { return false };
+    let filters = ["--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
+    let filters = filters.contains(&first) && words.len() <= end + 2;
+    match sub {
+        "branch" => filters || first == "--list",
+        "tag" => filters || matches!(first, "--list" | "-l"),
+        "remote" => first == "get-url",
+        _ => false,
+    }
+}
+
+const PYTEST: &[&str] = &[
+    "--help",
+    "--version",
+    "--verbose",
+    "--quiet",
+    "--exitfirst",
+    "--maxfail",
+    "--lf",
+    "--last-failed",
+    "--ff",
+    "--failed-first",
+    "--nf",
+    "--new-first",
+    "--sw",
+    "--stepwise",
+    "--sw-skip",
+    "--stepwise-skip",
+    "--collect-only",
+    "--co",
+    "--tb",
+    "--durations",
+    "--durations-min",
+    "--capture",
+    "--no-header",
+    "--no-summary",
+    "--showlocals",
+    "--no-showlocals",
+    "--color",
+    "--fixtures",
+    "--fixtures-per-test",
+    "--markers",
+    "--strict",
+    "--strict-markers",
+    "--strict-config",
+    "--ignore",
+    "--ignore-glob",
+    "--deselect",
+    "--runxfail",
+    "--setup-plan",
+    "--setup-only",
+    "--disable-warnings",
+    "--disable-pytest-warnings",
+    "--keep-duplicates",
+    "--doctest-modules",
+    "--log-level",
+    "--log-cli-level",
+    "--show-capture",
+    "--full-trace",
+    "--code-highlight",
+    "--verbosity",
+    "--cov",
+    "--cov-fail-under",
+    "--cov-branch",
+    "--no-cov",
+    "--numprocesses",
+    "--maxprocesses",
+    "--timeout",
+    "--reruns",
+    "--forked",
+    "--random-order",
+    "--asyncio-mode",
+    "--runslow",
+    "--run-slow",
+    "--slow",
+    "--benchmark-skip",
+    "--benchmark-disable",
+    "--benchmark-only",
+    "--xfail-tb",
+    "--force-short-summary",
+    "--last-failed-no-failures",
+    "--lfnf",
+];
+
+const MYPY: &[&str] = &[
+    "--help",
+    "--version",
+    "--verbose",
+    "--strict",
+    "--ignore-missing-imports",
+    "--follow-imports",
+    "--module",
+    "--package",
+    "--python-version",
+    "--platform",
+    "--pretty",
+    "--no-pretty",
+    "--show-error-codes",
+    "--hide-error-codes",
+    "--show-error-context",
+    "--show-column-numbers",
+    "--show-error-end",
+    "--no-error-summary",
+    "--error-summary",
+    "--no-color-output",
+    "--color-output",
+    "--show-absolute-path",
+    "--soft-error-limit",
+    "--no-incremental",
+    "--incremental",
+    "--no-site-packages",
+    "--no-silence-site-packages",
+    "--namespace-packages",
+    "--no-namespace-packages",
+    "--explicit-package-bases",
+    "--exclude",
+    "--check-untyped-defs",
+    "--no-check-untyped-defs",
+    "--disallow-untyped-defs",
+    "--allow-untyped-defs",
+    "--disallow-any-generics",
+    "--disallow-any-unimported",
+    "--disallow-any-expr",
+    "--disallow-any-decorated",
+    "--disallow-any-explicit",
+    "--disallow-subclassing-any",
+    "--disallow-untyped-calls",
+    "--disallow-incomplete-defs",
+    "--disallow-untyped-decorators",
+    "--no-implicit-optional",
+    "--implicit-optional",
+    "--no-strict-optional",
+    "--warn-redundant-casts",
+    "--warn-unused-ignores",
+    "--no-warn-unused-ignores",
+    "--warn-no-return",
+    "--no-warn-no-return",
+    "--warn-return-any",
+    "--warn-unreachable",
+    "--warn-unused-configs",
+    "--allow-redefinition",
+    "--no-implicit-reexport",
+    "--implicit-reexport",
+    "--strict-equality",
+    "--strict-optional",
+    "--enable-error-code",
+    "--disable-error-code",
+    "--non-interactive",
+    "--allow-untyped-globals",
+    "--local-partial-types",
+    "--skip-cache-mtime-checks",
+    "--always-true",
+    "--always-false",
+    "--output",
+];
+
+const FLAKE8: &[&str] = &[
+    "--help",
+    "--version",
+    "--verbose",
+    "--quiet",
+    "--count",
+    "--statistics",
+    "--select",
+    "--ignore",
+    "--extend-ignore",
+    "--extend-select",
+    "--max-line-length",
+    "--max-complexity",
+    "--max-doc-length",
+    "--exclude",
+    "--extend-exclude",
+    "--filename",
+    "--show-source",
+    "--no-show-source",
+    "--format",
+    "--color",
+    "--diff",
+    "--hang-closing",
+    "--per-file-ignores",
+    "--exit-zero",
+    "--disable-noqa",
+    "--benchmark",
+    "--jobs",
+    "--indent-size",
+    "--isolated",
+    "--stdin-display-name",
+    "--doctests",
+    "--builtins",
+    "--require-plugins",
+];
+
+const PYLINT: &[&str] = &[
+    "--help",
+    "--version",
+    "--verbose",
+    "--disable",
+    "--enable",
+    "--errors-only",
+    "--score",
+    "--reports",
+    "--jobs",
+    "--ignore",
+    "--ignore-patterns",
+    "--ignore-paths",
+    "--max-line-length",
+    "--msg-template",
+    "--recursive",
+    "--fail-under",
+    "--fail-on",
+    "--list-msgs",
+    "--list-msgs-enabled",
+    "--exit-zero",
+    "--confidence",
+];
+
+/// Long options of these programs may be shortened, and plugins add more: only those are known that are listed.
+fn shortened(name: &str, words: &[Word], floors: &mut Vec<Floor>) {
+    let known = match name {
+        "mypy" => MYPY,
+        "flake8" => FLAKE8,
+        "pylint" => PYLINT,
+        _ => PYTEST,
+    };
+    for (index, word) in words.iter().enumerate().skip(1) {
+        let Some(text) = word.literal().filter(|text| text.len() > 2 && text.starts_with("--")) else {
+            continue;
+        };
+        let bare = text.split('=').next().unwrap_or(text);
+        if !known.contains(&bare) {
+            floors.push(Floor::at(
+                FloorRule::Option,
+                format!("{bare} of {name} is not known to be harmless"),
+                index,
+            ));
+        }
+    }
+}
