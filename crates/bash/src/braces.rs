@@ -26,7 +26,12 @@ pub(crate) fn may_begin(text: &str) -> bool {
 /// The words that the braces of `raw` give, each still quoted; `None` if there are none to multiply out, or they are
 /// beyond us.
 pub(crate) fn multiply(raw: &str) -> Option<Vec<String>> {
-    if raw.contains(['$', '`']) || raw.contains("..") || !may_multiply(raw) {
+    if raw.contains('$') { None } else { multiply_names(raw) }
+}
+
+/// The same where plain variables stand in the word: bash multiplies before it looks at them.
+pub(crate) fn multiply_names(raw: &str) -> Option<Vec<String>> {
+    if raw.contains('`') || raw.contains("..") || !may_multiply(raw) {
         return None;
     }
     let mut work = vec![raw.to_owned()];

@@ -63,6 +63,11 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             let places = operands().take_while(|word| !word.show().starts_with(['-', '(', '!']));
             Some(places.map(Word::show).collect::<Vec<_>>().join("\n"))
         }
+        // Only whole names: what is in a folder is told apart from it nowhere.
+        "ls" => {
+            let places = operands().map(Word::show).filter(|word| word.starts_with(['/', '~', '$']));
+            Some(places.collect::<Vec<_>>().join("\n"))
+        }
         _ => None,
     }
 }

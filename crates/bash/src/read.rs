@@ -188,6 +188,9 @@ impl Reader {
                     self.assign(&name, Some(value));
                 }
             }
+            if let Some(words) = wrap::with_text(&command) {
+                pending.push(Command { words, behind: Some(index), stage, broken, ..Command::default() });
+            }
             self.script.commands.push(command);
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
                 match inner {

@@ -5,8 +5,8 @@
 //! two disagree, the word is an error and the caller asks. So a fault of the grammar can make Lathe ask too often, but
 //! cannot make it read one program where bash runs another.
 
-use crate::braces;
 use crate::script::{Piece, Word};
+use crate::{braces, loose};
 
 /// An expansion inside a word, as the grammar found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +45,16 @@ pub(crate) fn plain(raw: &str) -> Option<Word> {
     (!inner.contains('\'')).then(|| Word::text(inner))
 }
 
+/// Whether every dollar of a word begins a plain variable, and the grammar sees the same.
+fn only_names(raw: &str, start: usize, spans: &[Span]) -> bool {
+    let names = loose::plain_names(raw);
+    let same = |(name, span): (&Span, &Span)| {
+        let digit = raw.as_bytes().get(name.start + 1).is_some_and(u8::is_ascii_digit);
+        name.start + start == span.start && name.end + start == span.end && name.kind == span.kind && !digit
+    };
+    raw.matches('$').count() == spans.len() && names.len() == spans.len() && names.iter().zip(spans).all(same)
+}
+
 /// The words that `source[start..end]` stands for: one, or several where braces multiply it.
 pub(crate) fn words(source: &str, start: usize, end: usize, spans: &[Span]) -> Scanned<Vec<Word>> {
     let raw = source.get(start..end).ok_or("a word outside of the text")?;
@@ -54,6 +64,15 @@ pub(crate) fn words(source: &str, start: usize, end: usize, spans: &[Span]) -> S
         && let Some(parts) = braces::multiply(raw)
     {
         return parts.iter().map(|part| Scan::new(part, 0, part.len(), &[]).word()).collect();
+    }
+    if !spans.is_empty()
+        && raw.len() < 4096
+        && raw.contains('{')
+        && only_names(raw, start, spans)
+        && let Some(parts) = braces::multiply_names(raw)
+    {
+        let word = |part: &String| Scan::new(part, 0, part.len(), &loose::plain_names(part)).word();
+        return parts.iter().map(word).collect();
     }
     Ok(vec![Scan::new(source, start, end, spans).word()?])
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::script::{Command, RedirectKind, Word};
+use crate::script::{Command, RedirectKind, Word, base_name};
 use crate::{foreign, known, names};
 
 pub(crate) struct Wrapped {
@@ -267,6 +267,12 @@ pub(crate) fn receives(command: &Command) -> bool {
     command.program_name() == Some("xargs") || reads_commands(command)
 }
 
+/// `xargs` with the text of its herestring or heredoc.
+pub(crate) fn with_text(command: &Command) -> Option<Vec<Word>> {
+    let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
+    with_input(command, &text.word.show())
+}
+
 /// `xargs` with the text it is sent.
 pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
     if command.program_name()? != "xargs" {
@@ -277,8 +283,14 @@ pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
         Inner::Words(words) => Some(words),
         Inner::Text(_) => None,
     })?;
-    let quotes = |word: &str| word.trim_matches(['\'', '"']).to_owned();
-    words.extend(sent.split_whitespace().take(1000).map(quotes).map(Word::text));
+    let quotes = |word: &str| word.trim_matches(['\'', '"']).replace("$HOME", "~");
+    let sent: Vec<String> = sent.split_whitespace().take(1000).map(quotes).collect();
+    // All that is found there goes, file by file.
+    let whole = sent.iter().any(|word| matches!(word.trim_end_matches('/'), "" | "~"));
+    if whole && words.first().and_then(Word::literal).map(base_name) == Some("rm") {
+        words.push(Word::text("-r"));
+    }
+    words.extend(sent.into_iter().map(Word::text));
     Some(words)
 }
 

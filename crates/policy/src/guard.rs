@@ -163,8 +163,8 @@ fn destroys(
         },
         "find" => find(words, from),
         "chmod" | "chown" | "chgrp" | "setfacl" if recursive(words) => {
-            places().find(|place| *place == Place::Root)?;
-            deny("guard.destroy", "it changes who may use the whole system")
+            places().find(|place| matches!(place, Place::Root | Place::Home))?;
+            deny("guard.destroy", "it changes who may use the system or a home folder")
         }
         "mv" => {
             let into = words.iter().any(|word| word.starts_with("-t") || word.starts_with("--target"));
@@ -262,6 +262,9 @@ pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
 
 fn find(words: &[&str], from: &[String]) -> Option<Decision> {
     let found = find_parts(words);
+    if found.deletes && crate::harm::seeks_git(words) {
+        return deny("guard.git", "it deletes the history in .git");
+    }
     let mut places: Vec<Place> = found.starts.iter().filter_map(|start| place(start, from)).collect();
     if found.starts.is_empty() {
         places.extend(from.iter().filter_map(|from| place(".", std::slice::from_ref(from))));

@@ -10,6 +10,7 @@ mod file;
 mod gate;
 mod grant;
 mod guard;
+mod harm;
 mod line;
 mod losses;
 mod places;

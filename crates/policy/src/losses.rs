@@ -142,7 +142,8 @@ impl Gate {
         from: &[String],
         dots: bool,
     ) -> Option<Decision> {
-        let deleted = deleted(command, from);
+        let mut deleted = deleted(command, from);
+        deleted.extend(crate::harm::harmed(command));
         let absolute = |spelling: &str| spelling.starts_with(['/', '~']) || spelling.starts_with(HERE);
         deleted.iter().find_map(|(spelling, whole)| {
             // Where not all of it goes, only a file of git's is lost for good.
@@ -150,7 +151,14 @@ impl Gate {
                 self.never_deleted(path, !absolute(spelling), dots && *whole)
                     .filter(|denied| *whole || denied.rule == "guard.git")
             };
-            self.resolve(spelling, from).iter().find_map(denied)
+            let system = || {
+                let place = crate::places::place(spelling, from)
+                    .filter(|_| *whole && crate::harm::empties(command))?;
+                (place != crate::places::Place::Git).then(|| {
+                    decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder")
+                })
+            };
+            self.resolve(spelling, from).iter().find_map(denied).or_else(system)
         })
     }
 

@@ -19,7 +19,7 @@ fn gate() -> Gate {
 const DENIED: &str = include_str!("../corpus/destroying.txt");
 
 /// Lines that lose something that can be brought back, or nothing.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 36] = [
     "rm -rf *",
     "rm -rf ./*",
     "rm -rf target",
@@ -42,6 +42,20 @@ const HARMLESS: [&str; 22] = [
     "cd sub && rm -rf *",
     "python3 -c 'import shutil; shutil.rmtree(\"build\")'",
     "echo 'rm -rf /'",
+    "find . -not -path './.git/*' -name '*.o' -delete",
+    "find . -name .git -prune -o -name '*.o' -delete",
+    "find . -name .gitkeep -delete",
+    "truncate -s 0 log.txt",
+    "sed -i 's/.git/x/' README.md",
+    "sed -i -e 's,/.git/,/x/,' README.md",
+    "chmod -R u+w sub",
+    "chmod +x .git/hooks/pre-commit",
+    "shred -u secret",
+    "tar --remove-files -cf x.tar old",
+    "tar -C ~ --remove-files -cf /tmp/x.tar old",
+    "rsync -a --delete src/ build/",
+    "dd if=.git/HEAD of=x",
+    "find sub -name '*.o' | xargs rm -f",
 ];
 
 fn lines(text: &str) -> impl Iterator<Item = String> + '_ {
