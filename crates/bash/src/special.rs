@@ -11,7 +11,9 @@ pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
         Some("xxd") => second(words, &XXD, floors),
         Some("date") => second(words, &DATE, floors),
         Some("git") => floors.extend(reflog(words, end)),
-        Some(name @ ("pytest" | "py.test" | "mypy" | "flake8" | "pylint")) => shortened(name, words, floors),
+        Some(name @ ("pytest" | "py.test" | "mypy" | "flake8" | "pylint" | "black")) => {
+            shortened(name, words, floors)
+        }
         _ => {}
     }
 }
@@ -371,12 +373,32 @@ const PYLINT: &[&str] = &[
     "--confidence",
 ];
 
+const BLACK: &[&str] = &[
+    "--help",
+    "--version",
+    "--verbose",
+    "--quiet",
+    "--check",
+    "--diff",
+    "--color",
+    "--no-color",
+    "--line-length",
+    "--target-version",
+    "--skip-string-normalization",
+    "--preview",
+    "--include",
+    "--exclude",
+    "--extend-exclude",
+    "--workers",
+];
+
 /// Long options of these programs may be shortened, and plugins add more: only those are known that are listed.
 fn shortened(name: &str, words: &[Word], floors: &mut Vec<Floor>) {
     let known = match name {
         "mypy" => MYPY,
         "flake8" => FLAKE8,
         "pylint" => PYLINT,
+        "black" => BLACK,
         _ => PYTEST,
     };
     for (index, word) in words.iter().enumerate().skip(1) {

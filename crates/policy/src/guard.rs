@@ -163,7 +163,8 @@ fn destroys(
         },
         "find" => find(words, from),
         "chmod" | "chown" | "chgrp" | "setfacl" if recursive(words) => {
-            places().find(|place| matches!(place, Place::Root | Place::Home))?;
+            let lost = |place: &Place| *place == Place::Root || (name == "chmod" && *place == Place::Home);
+            places().find(lost)?;
             deny("guard.destroy", "it changes who may use the system or a home folder")
         }
         "mv" => {

@@ -57,7 +57,7 @@ fn files_of_sed<'a>(words: &[&'a str]) -> Vec<&'a str> {
         !index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| script(before))
     });
     let given: Vec<&str> = given.map(|(_, word)| *word).collect();
-    operands(&given).into_iter().skip(usize::from(!words.iter().any(|word| explicit(&word)))).collect()
+    operands(&given).into_iter().skip(usize::from(!words.iter().any(explicit))).collect()
 }
 
 /// `000`, `a-rwx`, `-w`: the owner can no longer read, write or enter.
