@@ -199,6 +199,8 @@ impl Client {
         lines: &mut Lines,
         stops: &mut Stops,
     ) -> Left {
+        // A task that is on its way counts as a run: nobody typing must not end it before it has begun.
+        self.is_running |= first.is_some();
         let again = self.waiting.iter().map(|(_, message)| message.clone());
         for message in first.into_iter().chain(again) {
             if let Err(reason) = link.say(&message).await {
