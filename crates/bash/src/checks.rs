@@ -63,6 +63,9 @@ impl<'t> Walk<'t, '_> {
     /// Operators and keywords.
     fn sign(&mut self, above: &str, child: Node<'t>, sign: &str) {
         match sign {
+            "|" | "&&" | "||" | "&" | ";" if self.begins_line(child.start_byte()) => {
+                self.differs("a sign that begins a line");
+            }
             "|" | "&&" | ";" | "\n" => {}
             ";;" if above != "case_item" => self.differs("`;;` outside of case"),
             "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
@@ -73,6 +76,17 @@ impl<'t> Walk<'t, '_> {
             }
             _ => {}
         }
+    }
+
+    /// Whether nothing but blanks and escaped line feeds stand before this in its line. The grammar forgets the line feed
+    /// before an escaped one.
+    fn begins_line(&self, at: usize) -> bool {
+        let before = self.text.get(..at).unwrap_or("");
+        let mut before = before.trim_end_matches([' ', '\t']);
+        while let Some(rest) = before.strip_suffix("\\\n") {
+            before = rest.trim_end_matches([' ', '\t']);
+        }
+        before.is_empty() || before.ends_with('\n')
     }
 
     /// A line feed that is not escaped.
