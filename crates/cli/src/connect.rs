@@ -65,6 +65,7 @@ pub(crate) async fn connect(args: ConnectArgs) -> Exit {
         shown: HashMap::new(),
         asked: None,
         is_running: !watched_only,
+        awaits_start: false,
         exit: None,
         may_stay: watched_only && std::io::stdin().is_terminal(),
         language: Language::find(),
@@ -120,6 +121,8 @@ struct Client {
     shown: HashMap<String, String>,
     asked: Option<Question>,
     is_running: bool,
+    /// A task was sent, and nothing of its run was seen so far.
+    awaits_start: bool,
     exit: Option<Exit>,
     /// Somebody at a terminal goes on when a run has ended.
     may_stay: bool,
@@ -201,6 +204,7 @@ impl Client {
     ) -> Left {
         // A task that is on its way counts as a run: nobody typing must not end it before it has begun.
         self.is_running |= first.is_some();
+        self.awaits_start |= first.is_some();
         let again = self.waiting.iter().map(|(_, message)| message.clone());
         for message in first.into_iter().chain(again) {
             if let Err(reason) = link.say(&message).await {
@@ -291,7 +295,7 @@ impl Client {
         let data = &frame["data"];
         match frame["type"].as_str().unwrap_or_default() {
             "bubble" => self.bubble(frame),
-            "start" | "resumed" => self.is_running = true,
+            "start" | "resumed" => (self.is_running, self.awaits_start) = (true, false),
             "approval" => self.approval(data, lines),
             "input" => term::out(&format!("> {}\n", term::clean(data["text"].as_str().unwrap_or_default()))),
             "error" | "warning" => {
@@ -314,7 +318,7 @@ impl Client {
                 self.exit = Some(ending.map_or(Exit::Failed, Exit::from));
             }
             "end" if !self.may_stay && self.cursor.is_some() && !self.is_past() => return self.exit,
-            "status" => return self.status(data),
+            "status" if !self.awaits_start => return self.status(data),
             _ => {}
         }
         None

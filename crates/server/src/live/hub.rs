@@ -6,15 +6,18 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use lathe_host::{Cursor, FrameReader, Projector, live_frame};
 use lathe_protocol::{Event, Fact, Seq, SessionHandle, SessionId, Update};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 /// Frames a listener may fall behind before it reads the journal again.
 const BEHIND: usize = 1024;
+/// How long a client that has come is kept waiting for frames of what is in the journal already.
+const REACH: Duration = Duration::from_secs(1);
 /// Bytes of frames that are kept for those who fall behind; what is older is read from the journal.
 const RECENT_MAX: usize = 2 << 20;
 /// Events between two places where the projection is kept, at first; doubled whenever there are too many.
@@ -42,6 +45,8 @@ pub(crate) struct Hub {
     kept: Arc<Mutex<Kept>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
+    /// The last event whose frames went out.
+    seen: watch::Receiver<Seq>,
     task: JoinHandle<()>,
 }
 
@@ -122,6 +127,7 @@ impl Hub {
             ..Recent::default()
         }));
         let running = Arc::new(AtomicBool::new(false));
+        let (sees, seen) = watch::channel(frames.last());
         let mut updates = handle.subscribe(frames.last());
         let weak = sender.downgrade();
         let (out, places, is_running) = (sender, Arc::clone(&kept), Arc::clone(&running));
@@ -153,6 +159,7 @@ impl Hub {
                             lock(&last_frames).forget();
                         }
                         lock(&places).keep(frames.projector());
+                        sees.send_replace(event.seq);
                     }
                     // Nobody is there to see it.
                     Update::Frame(_) if out.receiver_count() == 0 => {}
@@ -163,7 +170,7 @@ impl Hub {
                 }
             }
         });
-        Self { sender: weak, kept, recent, running, task }
+        Self { sender: weak, kept, recent, running, seen, task }
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Sent> {
@@ -177,6 +184,14 @@ impl Hub {
 
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
+    }
+
+    /// Waits, not for long, until the frames of an event have gone out, and says how far they have.
+    pub async fn reach(&self, event: Seq) -> Seq {
+        let mut seen = self.seen.clone();
+        let reached = seen.wait_for(|seen| *seen >= event);
+        let _ = tokio::time::timeout(REACH, reached).await;
+        *self.seen.borrow()
     }
 
     /// The frames after a cursor, if all of them are still at hand.

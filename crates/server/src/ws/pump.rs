@@ -334,6 +334,10 @@ impl Sending {
     ) -> Result<Then, Goodbye> {
         // Listening begins before anything is read, so nothing falls between.
         let hub = live.hub.listen();
+        let mut shown = match is_new {
+            true => live.hub.reach(self.app.host.last_seq(&self.id).unwrap_or_default()).await,
+            false => Seq::default(),
+        };
         match live.hub.recent(self.cursor) {
             Some(recent) => {
                 for sent in recent {
@@ -347,10 +351,11 @@ impl Sending {
                 if let (Then::End, _) = self.catch_up(sink, &mut frames).await? {
                     return Ok(Then::End);
                 }
+                shown = shown.max(frames.last());
             }
         }
         if is_new {
-            self.tell_status(sink, true).await?;
+            self.tell_status(sink, Some(shown)).await?;
         }
         flush(sink).await?;
         self.listen(sink, hub, answers, pings).await
@@ -374,7 +379,7 @@ impl Sending {
             }
             let held = self.app.host.is_running(&self.id);
             if !told || read || held != was_held {
-                self.tell_status(sink, false).await?;
+                self.tell_status(sink, None).await?;
                 (told, was_held) = (true, held);
             }
             tokio::select! {
@@ -387,8 +392,8 @@ impl Sending {
         Ok(Then::GoOn)
     }
 
-    async fn tell_status(&self, sink: &mut Sink, open: bool) -> Result<(), Goodbye> {
-        let status = self.status(open).await;
+    async fn tell_status(&self, sink: &mut Sink, shown: Option<Seq>) -> Result<(), Goodbye> {
+        let status = self.status(shown).await;
         push(sink, note("status", &status)).await
     }
 
@@ -478,16 +483,25 @@ impl Sending {
         }
     }
 
-    /// How the session stands, for one who has just caught up.
-    async fn status(&self, open: bool) -> Value {
+    /// How the session stands, for one who has just caught up; of one that is open here, with the last event that was
+    /// shown. It never tells the end of a run whose frames are still to come.
+    async fn status(&self, shown: Option<Seq>) -> Value {
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
-        let state = tokio::task::spawn_blocking(move || host.state(&id)).await.ok().flatten();
-        let running_here = open && state == Some(SessionState::Running);
+        let looked = tokio::task::spawn_blocking(move || (host.state(&id), host.last_seq(&id).ok())).await;
+        let (state, last) = looked.unwrap_or_default();
+        let is_moving = shown.is_some_and(|shown| last.is_some_and(|last| last > shown));
+        let running_here = shown.is_some() && state == Some(SessionState::Running);
         let parked = state == Some(SessionState::Interrupted) || (running_here && !self.is_at_work());
+        let word = match state {
+            _ if is_moving => SessionState::Running.as_str(),
+            _ if parked => "parked",
+            Some(state) => state.as_str(),
+            None => "unknown",
+        };
         json!({
             "session_id": self.id,
-            "state": if parked { "parked" } else { state.map_or("unknown", SessionState::as_str) },
-            "open": open,
+            "state": word,
+            "open": shown.is_some(),
             "cursor": self.cursor.to_string(),
         })
     }

@@ -43,6 +43,19 @@ async fn of_two_answers_the_first_counts_and_the_second_is_told() {
     server.stop().await;
 }
 
+/// A run so short that it may end before its first frame goes out.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_never_tells_an_end_whose_frames_are_still_to_come() {
+    for _ in 0..20 {
+        let server = Server::start(cassette([json!([done("a1", "at once")])]), Mode::Default).await;
+        let frames = server.run("Do it.").await.until("end").await;
+        let early =
+            frames.iter().find(|frame| frame["type"] == "status" && frame["data"]["state"] != "running");
+        assert!(early.is_none(), "{frames:?}");
+        server.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_leaves_the_question_open() {
     let server = Server::start(asking(), Mode::Default).await;
