@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::facts::{Facts, Kind, NONE, Site, Use, def_flag};
 use crate::hash::{QuickMap, QuickSet};
+use crate::references::Like;
 use crate::resolve::{Confidence, Resolver};
 use crate::select::{caller, select};
 use crate::snapshot::{Snapshot, Symbol};
@@ -12,7 +13,7 @@ use crate::snapshot::{Snapshot, Symbol};
 const MANY: usize = 64;
 
 /// So many definitions are asked who uses them, to find all that a change can reach.
-const REACHED: usize = 600;
+const REACHED: usize = 1000;
 
 /// One line of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -318,7 +319,7 @@ impl<'s> Query<'s> {
             let (types, method) = if def.kind.is_type() || def.kind == Kind::Type {
                 (target, None)
             } else {
-                (Symbol { file: target.file, def: def.parent }, Some(self.snapshot.name(target)))
+                (Symbol { file: target.file, def: def.parent }, Some(self.snapshot.same_name(target)))
             };
             if types.def == NONE {
                 continue;
@@ -327,29 +328,24 @@ impl<'s> Query<'s> {
             let mut level = vec![types];
             for distance in 1..=8u32 {
                 let mut next = Vec::new();
-                for one in std::mem::take(&mut level) {
-                    for found in self.references(&[one]) {
-                        if !matches!(found.used, Use::Inherit | Use::Implement) {
-                            continue;
-                        }
-                        let Some(sub) = caller(found.file, found.def) else { continue };
-                        if !seen.insert(sub) {
-                            continue;
-                        }
-                        next.push(sub);
-                        let (confidence, distance) = (Some(found.confidence), Some(distance));
-                        hits.extend(match method {
-                            None => {
-                                let used = Some(found.used.name());
-                                Some(Hit { confidence, distance, used, ..Hit::of(sub) })
-                            }
-                            Some(method) => self
-                                .snapshot
-                                .named_in(sub.file, method)
-                                .find(|symbol| self.snapshot.brief(*symbol).parent == sub.def)
-                                .map(|over| Hit { confidence, distance, ..Hit::of(over) }),
-                        });
+                for found in self.references_like(&level, Like::HEIRS) {
+                    let Some(sub) = caller(found.file, found.def) else { continue };
+                    if !seen.insert(sub) {
+                        continue;
                     }
+                    next.push(sub);
+                    let (confidence, distance) = (Some(found.confidence), Some(distance));
+                    hits.extend(match &method {
+                        None => {
+                            let used = Some(found.used.name());
+                            Some(Hit { confidence, distance, used, ..Hit::of(sub) })
+                        }
+                        Some(method) => method
+                            .in_file(sub.file)
+                            .into_iter()
+                            .find(|symbol| self.snapshot.brief(*symbol).parent == sub.def)
+                            .map(|over| Hit { confidence, distance, ..Hit::of(over) }),
+                    });
                 }
                 level = next;
                 if level.is_empty() {
@@ -390,26 +386,20 @@ impl<'s> Query<'s> {
         let mut hits = Vec::new();
         let mut asked = 0;
         for distance in 1..=depth {
+            asked += level.len();
+            level.truncate(level.len() - asked.saturating_sub(REACHED).min(level.len()));
+            let like = if distance == 1 { Like::ANY } else { Like::SURE };
             let mut next = Vec::new();
-            for one in &level {
-                asked += 1;
-                if asked > REACHED {
-                    break;
+            for found in self.references_like(&level, like) {
+                // A use inside a class that is no method belongs to the class.
+                if !seen.insert((found.file, found.def)) {
+                    continue;
                 }
-                for found in self.references(std::slice::from_ref(one)) {
-                    if found.confidence == Confidence::NameOnly && distance > 1 {
-                        continue;
-                    }
-                    // A use inside a class that is no method belongs to the class.
-                    if !seen.insert((found.file, found.def)) {
-                        continue;
-                    }
-                    if found.confidence != Confidence::NameOnly {
-                        next.extend(caller(found.file, found.def));
-                    }
-                    let used = Some(found.used.name());
-                    hits.push(Hit { distance: Some(distance), used, ..Hit::at(&found) });
+                if found.confidence != Confidence::NameOnly {
+                    next.extend(caller(found.file, found.def));
                 }
+                let used = Some(found.used.name());
+                hits.push(Hit { distance: Some(distance), used, ..Hit::at(&found) });
             }
             if next.is_empty() || asked > REACHED {
                 break;

@@ -9,6 +9,7 @@ use crate::index::Index;
 use crate::query::{Query, is_test_path};
 use crate::resolve::{Confidence, Meaning};
 use crate::snapshot::{Snapshot, Symbol};
+use crate::text::push_lower;
 use crate::words::tokens;
 
 const ROUNDS: usize = 20;
@@ -31,7 +32,7 @@ const COMMON: usize = 3;
 const FIRST: usize = 1024;
 
 /// Less than this part of what was given is not passed on.
-const LITTLE: f32 = 2e-4;
+const LITTLE: f32 = 1e-4;
 
 /// The uses in a file as links between definitions, by their numbers in the index; what stands outside of any
 /// definition has a number for its file. Each use is told with what it means.
@@ -144,36 +145,60 @@ impl<'i> Links<'i> {
     }
 
     /// What becomes of rank that begins at a few nodes: what each of them and their like get of it, and what goes to all.
-    fn flow(&self, start: Vec<(u32, f32)>) -> (QuickMap<u32, f32>, f32) {
+    fn flow(&self, start: Vec<(u32, f32)>) -> (Share, f32) {
         let given: f32 = start.iter().map(|(_, given)| given).sum();
-        let (mut kept, mut lost): (QuickMap<u32, f32>, f32) = (QuickMap::default(), 0.0);
+        let nodes = self.index.nodes() as usize;
+        let (mut kept, mut next, mut lost) = (Share::none(nodes), Share::none(nodes), 0.0);
         let mut level = start;
         for _ in 0..ROUNDS {
-            let mut next: QuickMap<u32, f32> = QuickMap::default();
-            for (node, rank) in level {
-                *kept.entry(node).or_default() += (1.0 - DAMPING) * rank;
+            for (node, rank) in level.drain(..) {
+                kept.add(node, (1.0 - DAMPING) * rank);
                 let passes = rank >= LITTLE * given;
-                let pass = |to: u32, share: f32| *next.entry(to).or_default() += DAMPING * rank * share;
-                if !passes || self.each(node, pass) == 0 {
+                if !passes || self.each(node, |to, share| next.add(to, DAMPING * rank * share)) == 0 {
                     lost += DAMPING * rank;
                 }
             }
-            level = next.into_iter().collect();
-            level.sort_unstable_by_key(|(node, _)| *node);
+            next.take(&mut level);
             if level.is_empty() {
                 break;
             }
         }
         for (node, rank) in level {
-            *kept.entry(node).or_default() += rank;
+            kept.add(node, rank);
         }
         (kept, lost)
     }
 }
 
+/// What a few of all nodes have.
+struct Share {
+    of: Vec<f32>,
+    /// Those that have something.
+    some: Vec<u32>,
+}
+
+impl Share {
+    fn none(nodes: usize) -> Self {
+        Self { of: vec![0.0; nodes], some: Vec::new() }
+    }
+
+    fn add(&mut self, node: u32, given: f32) {
+        let Some(had) = self.of.get_mut(node as usize) else { return };
+        if *had == 0.0 {
+            self.some.push(node);
+        }
+        *had += given;
+    }
+
+    /// Moves all to `level`, in the order of the nodes.
+    fn take(&mut self, level: &mut Vec<(u32, f32)>) {
+        self.some.sort_unstable();
+        level.extend(self.some.drain(..).map(|node| (node, std::mem::take(&mut self.of[node as usize]))));
+    }
+}
+
 /// How much a definition of a given rank says about a repository.
-pub(crate) fn worth(snapshot: &Snapshot, index: &Index, number: u32) -> f32 {
-    let symbol = index.symbol(number);
+pub(crate) fn worth(snapshot: &Snapshot, index: &Index, symbol: Symbol) -> f32 {
     let brief = snapshot.brief(symbol);
     let minor = matches!(
         brief.kind,
@@ -202,9 +227,15 @@ fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     };
     let words: Vec<String> =
         wish.words.iter().map(|word| word.to_lowercase()).filter(|word| word.len() > 2).collect();
+    let mut path = String::new();
     for word in &words {
+        let finder = memchr::memmem::Finder::new(word);
         let of_word: Vec<u32> = (0..snapshot.files.len() as u32)
-            .filter(|file| snapshot.path(*file).to_lowercase().contains(word))
+            .filter(|file| {
+                path.clear();
+                push_lower(&mut path, snapshot.path(*file));
+                finder.find(path.as_bytes()).is_some()
+            })
             .collect();
         if of_word.len() * COMMON <= snapshot.files.len() + COMMON {
             of_word.into_iter().for_each(|file| whole(file, 10.0));
@@ -260,18 +291,18 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
     let (flown, lost) = links.flow(start);
     // Every node begins with one, and these with more.
     let even = (nodes as f32 + lost) / (nodes as f32 + given);
-    let share =
-        |node: u32| even * rank(node) + flown.get(&node).copied().unwrap_or(0.0) / (nodes as f32 + given);
+    let share = |node: u32| even * rank(node) + flown.of[node as usize] / (nodes as f32 + given);
     let mut numbers: Vec<u32> = if all || stale {
         (0..index.total()).collect()
     } else {
-        let flown = flown.keys().copied().filter(|node| *node < index.total());
+        let flown = flown.some.iter().copied().filter(|node| *node < index.total());
         index.top().filter_map(|symbol| index.number(symbol)).chain(flown).collect()
     };
     numbers.sort_unstable();
     numbers.dedup();
-    let mut order: Vec<(f32, u32)> =
-        numbers.into_iter().map(|at| (share(at) * worth(snapshot, index, at), at)).collect();
+    let mut order: Vec<(f32, u32)> = (index.symbols(numbers.into_iter()))
+        .map(|(at, symbol)| (share(at) * worth(snapshot, index, symbol), at))
+        .collect();
     let before = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     if !all && order.len() > FIRST {
         order.select_nth_unstable_by(FIRST, before);

@@ -1,15 +1,38 @@
 //! Who uses a definition: by the index, or by resolving every use of its name.
 
-use crate::facts::{Kind, NONE, Site, def_flag};
+use crate::facts::{Kind, NONE, Site, Use, def_flag};
 use crate::hash::{QuickMap, QuickSet};
 use crate::index::{Index, Used};
 use crate::query::{Query, Reference};
 use crate::resolve::Confidence;
 use crate::snapshot::Symbol;
 
+/// Which uses are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Like {
+    /// As sure as this.
+    pub least: Confidence,
+    /// Only those that make a type from another.
+    pub heirs: bool,
+}
+
+impl Like {
+    pub const ANY: Self = Self { least: Confidence::NameOnly, heirs: false };
+    pub const SURE: Self = Self { least: Confidence::Likely, heirs: false };
+    pub const HEIRS: Self = Self { least: Confidence::NameOnly, heirs: true };
+
+    pub fn holds(self, used: Use, confidence: Confidence) -> bool {
+        confidence >= self.least && (!self.heirs || matches!(used, Use::Inherit | Use::Implement))
+    }
+}
+
 impl Query<'_> {
     /// Everything that uses one of the definitions, the surest first.
     pub fn references(&self, targets: &[Symbol]) -> Vec<Reference> {
+        self.references_like(targets, Like::ANY)
+    }
+
+    pub(crate) fn references_like(&self, targets: &[Symbol], like: Like) -> Vec<Reference> {
         let mut wanted: QuickMap<Symbol, Confidence> = QuickMap::default();
         for target in targets {
             wanted.insert(*target, Confidence::Exact);
@@ -18,13 +41,14 @@ impl Query<'_> {
         let mut found = Vec::new();
         match self.snapshot.index() {
             Some(index) => {
-                self.look_up(index, &wanted, &mut found);
+                self.look_up(index, &wanted, like, &mut found);
                 if !self.snapshot.changed().is_empty() {
                     self.look_for(&wanted, self.snapshot.changed().iter().copied(), &mut found);
                 }
             }
             None => self.look_for(&wanted, 0..self.snapshot.files.len() as u32, &mut found),
         }
+        found.retain(|(_, found)| like.holds(found.used, found.confidence));
         // Files are numbered by their paths.
         let small = |number: u32| u64::from(number.min((1 << 20) - 1));
         let mut keyed: Vec<(u64, u32)> = (found.iter().zip(0..))
@@ -42,6 +66,7 @@ impl Query<'_> {
         &self,
         index: &Index,
         wanted: &QuickMap<Symbol, Confidence>,
+        like: Like,
         found: &mut Vec<(u32, Reference)>,
     ) {
         let mut by_name: Vec<(u32, u32, Symbol, Confidence)> = (wanted.iter())
@@ -63,7 +88,7 @@ impl Query<'_> {
                     known.max_by_key(|hit| hit.1)
                 })
             };
-            for used in index.uses(name, one) {
+            for used in index.uses(name, one, like) {
                 if !changed.is_empty() && changed.binary_search(&used.file).is_ok() {
                     continue;
                 }

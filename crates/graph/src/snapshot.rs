@@ -232,11 +232,19 @@ impl Snapshot {
             Some(index) => index.folded(),
             None => &self.folded.get_or_init(|| self.fold()).0,
         };
-        let mut from = 0;
+        let (finder, mut from, mut next) = (memchr::memmem::Finder::new(text), 0, 0);
         std::iter::from_fn(move || {
             loop {
-                let hit = from + all.get(from..)?.find(text)?;
-                let at = starts.partition_point(|start| *start as usize <= hit).checked_sub(1)?;
+                let hit = from + finder.find(all.as_bytes().get(from..)?)?;
+                // Hits come in the order of the names, and often close to each other.
+                let near = starts.get(next..)?;
+                let few = near.get(..16).unwrap_or(near);
+                let at = match few.partition_point(|start| *start as usize <= hit) {
+                    16 => next + near.partition_point(|start| *start as usize <= hit),
+                    within => next + within,
+                };
+                let at = at.checked_sub(1)?;
+                next = at + 1;
                 let start = *starts.get(at)? as usize;
                 let end = starts.get(at + 1).map_or(all.len(), |next| *next as usize);
                 from = end;

@@ -221,6 +221,17 @@ pub fn doc(text: &str) -> String {
     one_line(&out, 300)
 }
 
+/// Adds a text in lower case.
+pub fn push_lower(all: &mut String, text: &str) {
+    if text.is_ascii() {
+        let from = all.len();
+        all.push_str(text);
+        all[from..].make_ascii_lowercase();
+    } else {
+        all.push_str(&text.to_lowercase());
+    }
+}
+
 /// A Python head without the comments between it and the body.
 pub fn without_comment(head: &str) -> &str {
     let mut head = head.trim_end();

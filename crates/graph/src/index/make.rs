@@ -106,8 +106,9 @@ pub fn make(snapshot: &Snapshot, threads: usize, stop: &AtomicBool) -> Option<In
     index.parts[BASES] = OnceLock::from(head.0.into_boxed_slice());
     index.parts[IMPORTED] = OnceLock::from(imported.0.into_boxed_slice());
     let ranks = Links::of(&index).ranks();
-    let mut order: Vec<(f32, u32)> =
-        (0..index.total()).map(|at| (worth(snapshot, &index, at) * ranks[at as usize], at)).collect();
+    let mut order: Vec<(f32, u32)> = (index.symbols(0..index.total()))
+        .map(|(at, symbol)| (worth(snapshot, &index, symbol) * ranks[at as usize], at))
+        .collect();
     let before = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     if order.len() > MOST {
         order.select_nth_unstable_by(MOST, before);

@@ -14,6 +14,7 @@ pub use make::make;
 
 use crate::facts::{Kind, Use};
 use crate::lazy::Source;
+use crate::references::Like;
 use crate::resolve::Confidence;
 use crate::snapshot::Symbol;
 
@@ -234,6 +235,18 @@ impl Index {
         Symbol { file: file as u32, def: number - self.starts.get(file).copied().unwrap_or(0) }
     }
 
+    /// The same for many, which come in order.
+    pub fn symbols(&self, numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = (u32, Symbol)> {
+        let mut file = 0;
+        numbers.map(move |number| {
+            while self.starts.get(file + 1).is_some_and(|next| *next <= number) {
+                file += 1;
+            }
+            let start = self.starts.get(file).copied().unwrap_or(0);
+            (number, Symbol { file: file as u32, def: number.saturating_sub(start) })
+        })
+    }
+
     pub fn total(&self) -> u32 {
         self.starts.last().copied().unwrap_or(0)
     }
@@ -316,8 +329,9 @@ impl Index {
         word(self.part(RANKS), node as usize).map_or(0.0, f32::from_bits)
     }
 
-    /// The uses of a name's definitions, by target; those of anyone last. One target: only those that may mean it.
-    pub fn uses(&self, name: u32, target: Option<u32>) -> impl Iterator<Item = Used> + '_ {
+    /// The uses of a name's definitions, by target; those of anyone, which are never sure, last. One target: only those that
+    /// may mean it.
+    pub fn uses(&self, name: u32, target: Option<u32>, like: Like) -> impl Iterator<Item = Used> + '_ {
         let records = self.records(name).unwrap_or_default();
         let rank = |at: usize| word(&records[at * RECORD..], 0).unwrap_or(0) & ANYONE;
         let count = records.len() / RECORD;
@@ -335,9 +349,16 @@ impl Index {
             None => 0..bound(ANYONE),
         };
         let named = word(self.part(NAME_STARTS), name as usize).unwrap_or(0);
-        own.chain(bound(ANYONE)..count).filter_map(move |at| {
+        let anyone = if like.least > Confidence::NameOnly { 0..0 } else { bound(ANYONE)..count };
+        own.chain(anyone).filter_map(move |at| {
             let record = &records[at * RECORD..(at + 1) * RECORD];
             let first = word(record, 0)?;
+            let confidence = [Confidence::NameOnly, Confidence::Likely, Confidence::Exact]
+                [(first >> 28 & 3).min(2) as usize];
+            let used = *Use::ALL.get((first >> 24 & 15) as usize)?;
+            if !like.holds(used, confidence) {
+                return None;
+            }
             let target = match first & ANYONE {
                 ANYONE => None,
                 rank => {
@@ -348,9 +369,8 @@ impl Index {
             };
             Some(Used {
                 target,
-                confidence: [Confidence::NameOnly, Confidence::Likely, Confidence::Exact]
-                    [(first >> 28 & 3).min(2) as usize],
-                used: *Use::ALL.get((first >> 24 & 15) as usize)?,
+                confidence,
+                used,
                 shared: first >> 30 & 1 != 0,
                 file: word(record, 1)?,
                 site: word(record, 2)?,
@@ -410,14 +430,7 @@ impl Index {
             let (mut all, mut starts) = (String::new(), Vec::with_capacity(self.names() as usize));
             for id in 0..self.names() {
                 starts.push(all.len() as u32);
-                let name = self.name(id);
-                if name.is_ascii() {
-                    all.push_str(name);
-                    let from = all.len() - name.len();
-                    all[from..].make_ascii_lowercase();
-                } else {
-                    all.push_str(&name.to_lowercase());
-                }
+                crate::text::push_lower(&mut all, self.name(id));
                 all.push('\n');
             }
             (all, starts)
