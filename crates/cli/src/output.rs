@@ -54,7 +54,7 @@ impl Output {
             (OutputArg::StreamJson, Update::Event(event)) => term::out(&json_line(event)),
             (OutputArg::Text, Update::Frame(frame)) => term::out(&self.console.frame(frame)),
             (OutputArg::Text, Update::Event(event)) => {
-                let diff = lathe_host::event_diff(event, session.handle()).await;
+                let diff = lathe_host::event_diff(event, session.handle(), &session.workspace).await;
                 term::out(&self.console.event(event, &diff));
             }
         }
@@ -72,7 +72,9 @@ impl Output {
         id: &SessionId,
         report: &RunReport,
     ) -> Result<(), HostError> {
-        term::out(&self.closing_text(id, report, &host.diffs(report)?, host.is_running(id)));
+        // Who only has the session open, as a server does, works on nothing.
+        let running = report.finished.is_none() && host.is_running(id);
+        term::out(&self.closing_text(id, report, &host.diffs(report)?, running));
         Ok(())
     }
 

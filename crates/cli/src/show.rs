@@ -40,11 +40,13 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
 
 fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     let mut console = Console::new(term::is_terminal(), Language::find());
+    let mut workspace = "";
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
+            workspace = &opened.workspace;
             term::out(&console.opening(&opened.options));
         }
-        term::out(&console.event(event, &host.recorded_diff(event)?));
+        term::out(&console.event(event, &host.recorded_diff(event, workspace)?));
     }
     let report = run_report(events, None);
     let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {

@@ -30,9 +30,9 @@ pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
 }
 
 pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
-    let opened = host.find(args.id.as_deref()).and_then(|id| host.watch(&id));
-    let mut updates = match opened {
-        Ok(updates) => updates,
+    let opened = host.find(args.id.as_deref()).and_then(|id| Ok((host.watch(&id)?, host.workspace(&id)?)));
+    let (mut updates, workspace) = match opened {
+        Ok(opened) => opened,
         Err(error) => return Exit::host(&error),
     };
     let mut console = Console::new(term::is_terminal(), Language::find());
@@ -46,7 +46,7 @@ pub(crate) async fn watch(host: &Host, args: &WatchArgs) -> Exit {
         };
         match args.output {
             OutputArg::StreamJson | OutputArg::Json => term::out(&json_line(&event)),
-            OutputArg::Text => match host.recorded_diff(&event) {
+            OutputArg::Text => match host.recorded_diff(&event, &workspace.to_string_lossy()) {
                 Ok(diff) => term::out(&console.event(&event, &diff)),
                 Err(error) => return Exit::host(&error),
             },

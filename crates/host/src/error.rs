@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use lathe_agent::AgentError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
-use lathe_protocol::{StepNo, Toolset, edit_distance};
+use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, edit_distance};
 use lathe_workspace::WorkspaceError;
 
 /// Why the host could not do something. Each names what the caller does next.
@@ -40,6 +40,8 @@ pub enum HostError {
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
+    #[error("session {id} has no run {run}")]
+    NoSuchRun { id: SessionId, run: RunNo },
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
     ManySessions { prefix: String, found: Vec<String> },
     #[error("there is no tool `{name}`{} There are: {}", nearest(.name, .known), .known.join(", "))]
@@ -150,6 +152,7 @@ impl HostError {
             Self::NoSessions => "no-sessions",
             Self::NoSessionHere(_) => "no-session-here",
             Self::NoSuchSession(_) => "no-such-session",
+            Self::NoSuchRun { .. } => "no-such-run",
             Self::ManySessions { .. } => "many-sessions",
             Self::NoSuchTool { .. } => "no-such-tool",
             Self::ToolArguments(_) => "tool-arguments",

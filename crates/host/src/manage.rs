@@ -66,6 +66,9 @@ impl Host {
     pub fn trajectory_of(&self, id: &SessionId, run: Option<RunNo>) -> Result<String, HostError> {
         let mut builder = crate::trajectory::builder(run);
         self.events(id)?.iter().for_each(|event| builder.take(event));
+        if let (Some(run), None) = (run, builder.run()) {
+            return Err(HostError::NoSuchRun { id: id.clone(), run });
+        }
         Ok(builder.to_json())
     }
 

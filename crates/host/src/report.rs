@@ -75,7 +75,7 @@ impl RunReport {
                 self.steps += 1;
                 self.usage += answered.usage;
             }
-            Fact::CallDecided(decided) if decided.decision.verdict != Verdict::Allow => self.denied += 1,
+            Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => self.denied += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
                 finished.changes.iter().for_each(|change| self.change(change));
@@ -112,9 +112,7 @@ impl Host {
             .filter(|(_, (before, after))| before != after)
             .map(|(path, (before, after))| {
                 let (before, after) = (content(&blobs, before.as_ref()), content(&blobs, after.as_ref()));
-                let shown = path
-                    .strip_prefix(&report.workspace)
-                    .map_or(path.as_str(), |rest| rest.trim_start_matches('/'));
+                let shown = below(&report.workspace, path);
                 let stat = diff_stat(before.as_deref(), after.as_deref());
                 FileDiff {
                     path: shown.to_owned(),
@@ -147,20 +145,20 @@ impl Host {
         self.diffs(&report)
     }
 
-    /// What a finished call changed, from the journal alone.
-    pub fn recorded_diff(&self, event: &Event) -> Result<String, HostError> {
+    /// What a finished call of a session in this folder changed, from the journal alone.
+    pub fn recorded_diff(&self, event: &Event, workspace: &str) -> Result<String, HostError> {
         let blobs = self.home().blobs()?;
         let diffs = changes_of(event).map(|change| {
             let (before, after) =
                 (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref()));
-            unified_diff(before.as_deref(), after.as_deref(), &change.path)
+            unified_diff(before.as_deref(), after.as_deref(), below(workspace, &change.path))
         });
         Ok(diffs.collect())
     }
 }
 
 /// What a finished call changed, as one diff; empty for any other event.
-pub async fn event_diff(event: &Event, session: &dyn SessionHandle) -> String {
+pub async fn event_diff(event: &Event, session: &dyn SessionHandle, workspace: &str) -> String {
     let mut diff = String::new();
     for change in changes_of(event) {
         let before = match &change.before {
@@ -171,9 +169,18 @@ pub async fn event_diff(event: &Event, session: &dyn SessionHandle) -> String {
             Some(id) => session.blob(id).await,
             None => None,
         };
-        diff.push_str(&unified_diff(before.as_deref(), after.as_deref(), &change.path));
+        let path = below(workspace, &change.path);
+        diff.push_str(&unified_diff(before.as_deref(), after.as_deref(), path));
     }
     diff
+}
+
+/// A path as the one who works in the folder would name it.
+fn below<'a>(workspace: &str, path: &'a str) -> &'a str {
+    path.strip_prefix(workspace)
+        .and_then(|rest| if workspace.ends_with('/') { Some(rest) } else { rest.strip_prefix('/') })
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(path)
 }
 
 /// Changes shown of one call: a line may change thousands of files.

@@ -103,6 +103,8 @@ pub struct Host {
 /// A session that is open for writing in this process.
 pub struct Session {
     pub id: SessionId,
+    /// The folder worked in.
+    pub workspace: String,
     pub options: SessionOptions,
     /// Whether a task was left unfinished.
     pub unfinished: bool,
@@ -339,6 +341,7 @@ impl Host {
         let (actor, indexing) = (tokio::spawn(actor.run()), self.index(root));
         Ok(Session {
             id,
+            workspace: root.to_string_lossy().into_owned(),
             options,
             unfinished,
             can_go_on,

@@ -96,9 +96,10 @@ impl From<HostError> for ApiError {
     fn from(error: HostError) -> Self {
         let detail = error.to_string();
         match error {
-            HostError::NoSuchSession(_) | HostError::NoSessions | HostError::NoSessionHere(_) => {
-                Self::not_found(detail)
-            }
+            HostError::NoSuchSession(_)
+            | HostError::NoSuchRun { .. }
+            | HostError::NoSessions
+            | HostError::NoSessionHere(_) => Self::not_found(detail),
             HostError::ManySessions { .. }
             | HostError::NothingToUndo
             | HostError::Git(_)

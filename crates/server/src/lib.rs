@@ -15,6 +15,7 @@ mod api;
 mod app;
 mod error;
 mod live;
+mod metered;
 mod page;
 mod routes;
 mod serve;

@@ -24,6 +24,7 @@ use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::error::ServerError;
 use crate::live::Sessions;
+use crate::metered::{Meter, Metering};
 use crate::routes;
 use crate::settings::Settings;
 
@@ -172,10 +173,10 @@ impl Bound {
         };
         let serving = async move {
             match tls {
-                None => axum::serve(listener, make).with_graceful_shutdown(signal).await,
+                None => axum::serve(Metering(listener), make).with_graceful_shutdown(signal).await,
                 Some(acceptor) => {
                     let listener = TlsListener::new(listener, acceptor, address);
-                    axum::serve(listener, make).with_graceful_shutdown(signal).await
+                    axum::serve(Metering(listener), make).with_graceful_shutdown(signal).await
                 }
             }
         };
@@ -277,18 +278,15 @@ impl Listener for TlsListener {
     }
 }
 
-/// Where a request comes from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub SocketAddr);
-
-impl Connected<IncomingStream<'_, TcpListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TcpListener>) -> Self {
-        Self(*stream.remote_addr())
-    }
+/// Where a request comes from, and by which connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    pub meter: Meter,
 }
 
-impl Connected<IncomingStream<'_, TlsListener>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Self {
-        Self(*stream.remote_addr())
+impl<L: Listener<Addr = SocketAddr>> Connected<IncomingStream<'_, Metering<L>>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Metering<L>>) -> Self {
+        Self { address: *stream.remote_addr(), meter: stream.io().meter() }
     }
 }

@@ -4,7 +4,7 @@
 //! step; the failure before it is forgotten, as the agent forgets it.
 
 use lathe_protocol::{
-    CallDecided, CallFinished, CallId, Event, Fact, ModelAnswered, ModelFailed, RunNo, SessionId,
+    ApprovalAnswer, CallDecided, CallFinished, CallId, Event, Fact, ModelAnswered, ModelFailed, RunNo, SessionId,
     SessionOpened, SessionOptions, StepNo, StepState, TaskFinished, Timestamp, ToolCall, Usage, Verdict,
     calls_of,
 };
@@ -15,6 +15,8 @@ use crate::time::between_ms;
 #[derive(Debug, Default)]
 pub struct SessionView<'a> {
     pub opened: Option<&'a SessionOpened>,
+    /// The title it was given last.
+    pub title: Option<&'a str>,
     pub runs: Vec<RunView<'a>>,
 }
 
@@ -55,6 +57,8 @@ pub struct StepView<'a> {
 pub struct CallView<'a> {
     pub call: &'a ToolCall,
     pub decided: Option<&'a CallDecided>,
+    /// What a person said when the gate asked about this call.
+    pub answer: Option<ApprovalAnswer>,
     pub started: Option<Timestamp>,
     pub ended: Option<Timestamp>,
     pub finished: Option<&'a CallFinished>,
@@ -109,6 +113,7 @@ impl<'a> SessionView<'a> {
                     view.opened = Some(opened);
                     options = Some(&opened.options);
                 }
+                Fact::SessionNamed(named) => view.title = Some(&named.title),
                 Fact::OptionsChanged(changed) => {
                     options = Some(&changed.options);
                     if let Some(run) = view.runs.last_mut().filter(|run| run.finished.is_none()) {
@@ -200,13 +205,26 @@ impl<'a> StepView<'a> {
             Fact::ModelAnswered(answered) => {
                 self.answer = Some(answered);
                 self.calls = calls_of(&answered.blocks)
-                    .map(|call| CallView { call, decided: None, started: None, ended: None, finished: None })
+                    .map(|call| CallView {
+                        call,
+                        decided: None,
+                        answer: None,
+                        started: None,
+                        ended: None,
+                        finished: None,
+                    })
                     .collect();
             }
             Fact::ModelFailed(failed) => self.failure = Some(failed),
             Fact::CallDecided(decided) => {
                 self.with_call(event, |call| call.decided = Some(decided));
             }
+            // A question that comes while the call runs is about a command inside it.
+            Fact::ApprovalGiven(given) => self.with_call(event, |call| {
+                if call.started.is_none() {
+                    call.answer = Some(given.answer);
+                }
+            }),
             Fact::CallStarted(_) => self.with_call(event, |call| call.started = Some(event.at)),
             Fact::CallFinished(finished) => self.with_call(event, |call| {
                 call.finished = Some(finished);
@@ -270,9 +288,10 @@ impl CallView<'_> {
         self.finished.is_some_and(|finished| finished.error.is_some())
     }
 
-    /// Whether the gate did not let it run.
+    /// Whether the gate, or the person it asked, did not let it run.
     pub fn denied(&self) -> bool {
-        self.decided.is_some_and(|decided| decided.decision.verdict != Verdict::Allow)
+        let verdict = self.decided.map(|decided| decided.decision.verdict);
+        verdict == Some(Verdict::Deny) || self.answer == Some(ApprovalAnswer::No)
     }
 
     /// The exit code of a command, where the result has one.

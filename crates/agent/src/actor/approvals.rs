@@ -86,6 +86,7 @@ impl Actor {
                 commands: judged.each.iter().map(|each| self.shown(each)).collect(),
             },
             Preview::Edit { path, diff, .. } => {
+                let diff = named_below(&self.state.workspace, &diff);
                 Proposal::Edit { path: visible(&path), diff: visible_lines(&self.clean(&diff)) }
             }
             Preview::Info { .. } => Proposal::Other { about: visible_lines(&prepared.about) },
@@ -288,6 +289,19 @@ fn changed(before: &Arguments, after: &Arguments) -> String {
         text.push_str(&format!("\n- {name}: {} became {}", shown(before.get(name)), shown(after.get(name))));
     }
     text
+}
+
+/// A diff that names its file from the workspace on. Its lines are as they were: only the two names at its top are.
+fn named_below(workspace: &str, diff: &str) -> String {
+    let (old, new) = (format!("--- a/{workspace}/"), format!("+++ b/{workspace}/"));
+    let name = |line: &str| match (line.strip_prefix(&old), line.strip_prefix(&new)) {
+        (Some(rest), _) => format!("--- a/{rest}"),
+        (None, Some(rest)) => format!("+++ b/{rest}"),
+        (None, None) => line.to_owned(),
+    };
+    let mut lines = diff.split_inclusive('\n');
+    let top: String = lines.by_ref().take(2).map(name).collect();
+    lines.fold(top, |text, line| text + line)
 }
 
 /// Text of several lines with what does not show written out; its indentation stays.

@@ -67,7 +67,7 @@ const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-
 
 pub(crate) async fn check(
     State(app): State<App>,
-    ConnectInfo(Peer(from)): ConnectInfo<Peer>,
+    ConnectInfo(Peer { address: from, .. }): ConnectInfo<Peer>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -120,19 +120,16 @@ fn judge(
     }
     let open = app.table.is_open(method, uri.path());
     let asked = token(app, headers)?;
+    // A right token is let in whatever came from its address before: others may share that address.
     let identity = match asked {
         Asked::Nothing => None,
-        Asked::Token(_) | Asked::Cookie(_) if app.rates.is_guessing(from) => {
-            return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
-        }
-        Asked::Token(token) => {
-            let found = app.access.identify(token);
-            if found.is_none() {
-                app.rates.was_wrong(from);
-                app.audit.note("nobody", "-", method.as_str(), uri.path(), "wrong token");
+        Asked::Token(token) => match app.access.identify(token) {
+            Some(found) => Some(found),
+            None => {
+                wrong_token(app, from, method.as_str(), uri.path())?;
+                None
             }
-            found
-        }
+        },
         Asked::Cookie(cookie) => app.access.by_cookie(cookie),
     };
     if identity.is_none() && !open {
@@ -143,6 +140,16 @@ fn judge(
         return Err(ApiError::too_many("Too many requests; wait a moment."));
     }
     Ok(identity)
+}
+
+/// Counts a token that is nobody's. Whoever sends too many of them has to wait, and is not written down any more.
+pub(crate) fn wrong_token(app: &App, from: IpAddr, did: &str, on: &str) -> Result<(), ApiError> {
+    app.rates.was_wrong(from);
+    if app.rates.is_guessing(from) {
+        return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
+    }
+    app.audit.note("nobody", "-", did, on, "wrong token");
+    Ok(())
 }
 
 enum Asked<'a> {

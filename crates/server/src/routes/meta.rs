@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::access::{Identity, Role, cookie_name};
+use crate::access::{Identity, Role, cookie_name, wrong_token};
 use crate::api::{Answer, Api, Endpoint, Input};
 use crate::app::App;
 use crate::error::ApiError;
@@ -60,15 +60,11 @@ async fn health() -> Json<Health> {
 
 async fn sign_in(
     State(app): State<App>,
-    ConnectInfo(Peer(from)): ConnectInfo<Peer>,
+    ConnectInfo(Peer { address: from, .. }): ConnectInfo<Peer>,
     Input(asked): Input<SignIn>,
 ) -> Result<Response, ApiError> {
-    if app.rates.is_guessing(from.ip()) {
-        return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
-    }
     let Some((cookie, identity)) = app.access.cookie_for(&asked.token) else {
-        app.rates.was_wrong(from.ip());
-        app.audit.note("nobody", "-", "sign in", "/auth", "wrong token");
+        wrong_token(&app, from.ip(), "sign in", "/auth")?;
         return Err(ApiError::unauthorized());
     };
     app.audit.note(&identity.name, identity.role.as_str(), "sign in", "/auth", "ok");

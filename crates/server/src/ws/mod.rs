@@ -1,10 +1,11 @@
 //! WebSocket: a run is started or a session attached to, and then both sides speak.
 
+mod incoming;
 mod pump;
 mod said;
 
 use axum::Extension;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::extract::ws::WebSocketUpgrade;
 use axum::response::{IntoResponse, Response};
 use lathe_host::Cursor;
@@ -16,12 +17,11 @@ use crate::access::Identity;
 use crate::api::Asked;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::metered::Meter;
+use crate::serve::Peer;
 
 /// Bytes of one message from a client.
-pub(crate) const MESSAGE_MAX: usize = 1 << 20;
-
-/// Bytes that are read at all. What is larger than a message may be, but not than this, is answered before it is closed.
-const READ_MAX: usize = 8 * MESSAGE_MAX;
+const MESSAGE_MAX: usize = 1 << 20;
 
 /// What the address of a connection may say.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -54,22 +54,24 @@ pub(crate) async fn run_stream(
     upgrade: WebSocketUpgrade,
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
+    ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
     Asked(attach): Asked<Attach>,
 ) -> Response {
-    connect(upgrade, app, identity, &attach, Purpose::Run)
+    connect((upgrade, meter), app, identity, &attach, Purpose::Run)
 }
 
 pub(crate) async fn interactive(
     upgrade: WebSocketUpgrade,
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
+    ConnectInfo(Peer { meter, .. }): ConnectInfo<Peer>,
     Asked(attach): Asked<Attach>,
 ) -> Response {
-    connect(upgrade, app, identity, &attach, Purpose::Task)
+    connect((upgrade, meter), app, identity, &attach, Purpose::Task)
 }
 
 fn connect(
-    upgrade: WebSocketUpgrade,
+    (upgrade, meter): (WebSocketUpgrade, Meter),
     app: App,
     identity: Identity,
     attach: &Attach,
@@ -82,10 +84,11 @@ fn connect(
             Err(error) => return error.into_response(),
         },
     };
+    // What is larger is refused where that is first seen: in the head of a frame, or in the sum of the fragments so far.
     upgrade
-        .max_message_size(READ_MAX)
-        .max_frame_size(READ_MAX)
-        .on_upgrade(move |socket| pump::serve(socket, app, identity, purpose))
+        .max_message_size(MESSAGE_MAX)
+        .max_frame_size(MESSAGE_MAX)
+        .on_upgrade(move |socket| pump::serve(socket, meter, app, identity, purpose))
 }
 
 fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {

@@ -7,20 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
-use futures::stream::{SplitSink, SplitStream};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
+use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Cursor, FrameReader, SessionState};
 use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 
+use super::Purpose;
+use super::incoming::{Heard, Incoming};
 use super::said::{Said, understand};
-use super::{MESSAGE_MAX, Purpose};
 use crate::access::{Identity, Role, random};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::{Live, Sent};
+use crate::metered::Meter;
 use crate::routes::runs;
 
 /// How long the first message may take.
@@ -37,21 +39,20 @@ const TAIL: Duration = Duration::from_millis(200);
 const REPLIES: usize = 64;
 
 type Sink = SplitSink<WebSocket, Message>;
-type Stream = SplitStream<WebSocket>;
 
 /// Why a connection ends.
-struct Goodbye {
+pub(super) struct Goodbye {
     code: u16,
     reason: String,
 }
 
 impl Goodbye {
-    fn new(code: u16, reason: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
     }
 
     /// The other side is not there any more, so it need not be told.
-    fn gone() -> Self {
+    pub fn gone() -> Self {
         Self::new(close_code::NORMAL, "")
     }
 }
@@ -65,10 +66,11 @@ impl Drop for Present {
     }
 }
 
-pub(super) async fn serve(socket: WebSocket, app: App, identity: Identity, purpose: Purpose) {
+pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: Identity, purpose: Purpose) {
     app.counts.clients.add(1);
     let _present = Present(app.clone());
-    let (mut sink, mut stream) = socket.split();
+    let (mut sink, stream) = socket.split();
+    let mut stream = Incoming::new(stream, meter.clone());
     let watched = match purpose {
         Purpose::Attach { id, from, until_end } => Ok(Watched { id, from, until_end }),
         Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
@@ -83,6 +85,8 @@ pub(super) async fn serve(socket: WebSocket, app: App, identity: Identity, purpo
             goodbye
         }
     };
+    // A client that is still sending reads why only if it is not cut off in the middle.
+    meter.part();
     let reason: String = goodbye.reason.chars().take(120).filter(|c| c.is_ascii()).collect();
     let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
     let farewell = async {
@@ -102,7 +106,7 @@ struct Watched {
 
 /// Reads the first message and starts what it asks for.
 async fn begin(
-    stream: &mut Stream,
+    stream: &mut Incoming,
     app: &App,
     identity: &Identity,
     purpose: &Purpose,
@@ -114,9 +118,10 @@ async fn begin(
     };
     let request = async {
         loop {
-            match text_message(stream).await {
-                Ok(text) if text.as_str() == PONG => {}
-                other => return other,
+            match stream.next().await {
+                Ok(Heard::Text(text)) => return Ok(text),
+                Ok(Heard::Life) => {}
+                Err(goodbye) => return Err(goodbye),
             }
         }
     };
@@ -143,39 +148,7 @@ async fn begin(
     Ok(Watched { id: live.id.clone(), from, until_end: true })
 }
 
-/// The next text a client sends.
-async fn text_message(stream: &mut Stream) -> Result<Utf8Bytes, Goodbye> {
-    match stream.next().await {
-        None | Some(Ok(Message::Close(_))) => Err(Goodbye::gone()),
-        Some(Ok(Message::Text(text))) if text.len() > MESSAGE_MAX => Err(too_large()),
-        Some(Ok(Message::Text(text))) => Ok(text),
-        Some(Ok(Message::Binary(_))) => {
-            Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"))
-        }
-        Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(Utf8Bytes::from_static(PONG)),
-        Some(Err(error)) => Err(broken(&error)),
-    }
-}
-
-/// A sign of life that has no text.
-const PONG: &str = r#"{"type":"pong"}"#;
-
-fn too_large() -> Goodbye {
-    Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"))
-}
-
-fn broken(error: &axum::Error) -> Goodbye {
-    let words = error.to_string();
-    if words.contains("too long") || words.contains("too big") || words.contains("Space limit") {
-        return too_large();
-    }
-    if words.to_lowercase().contains("utf-8") || words.to_lowercase().contains("utf8") {
-        return Goodbye::new(close_code::INVALID, "a message was not UTF-8");
-    }
-    Goodbye::new(close_code::PROTOCOL, words)
-}
-
-async fn talk(sink: &mut Sink, stream: Stream, app: &App, identity: &Identity, watched: Watched) -> Goodbye {
+async fn talk(sink: &mut Sink, stream: Incoming, app: &App, identity: &Identity, watched: Watched) -> Goodbye {
     let (replies, answers) = mpsc::channel(REPLIES);
     let began = Instant::now();
     let heard = Arc::new(AtomicU64::new(0));
@@ -219,17 +192,15 @@ struct Listening {
 }
 
 impl Listening {
-    async fn run(self, mut stream: Stream) -> Goodbye {
+    async fn run(self, mut stream: Incoming) -> Goodbye {
         loop {
-            let text = match text_message(&mut stream).await {
-                Ok(text) => text,
+            let heard = match stream.next().await {
+                Ok(heard) => heard,
                 Err(goodbye) => return goodbye,
             };
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
-            if text.as_str() == PONG {
-                continue;
-            }
+            let Heard::Text(text) = heard else { continue };
             let heard = match understand(&text) {
                 Ok(heard) => heard,
                 Err(error) if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() => {

@@ -187,13 +187,26 @@ async fn a_token_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_g
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_guesses_tokens_has_to_wait() {
+async fn who_guesses_tokens_has_to_wait_and_who_knows_one_does_not() {
     let server = Server::start(nothing(), Mode::Default).await;
     let mut seen = Vec::new();
     for at in 0..40 {
         seen.push(server.ask_as(&format!("{at:064}"), "GET", "/api/sessions", None).await.0);
     }
-    assert_eq!(seen[0], 401);
-    assert_eq!(seen.last(), Some(&429));
+    assert_eq!((seen[0], seen.last()), (401, Some(&429)));
+    // The right token comes from the same address, again and again, and signs in too.
+    for _ in 0..3 {
+        assert_eq!(server.get("/api/sessions").await.0, 200);
+        assert_eq!(server.post("/auth", json!({ "token": server.token })).await.0, 200);
+    }
+    // That does not forgive the guesses, wherever they are made.
+    assert_eq!(server.ask_as(&"1".repeat(64), "GET", "/api/sessions", None).await.0, 429);
+    let body = json!({ "token": "2".repeat(64) }).to_string();
+    let guess = format!(
+        "POST /auth HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    assert_eq!(server.raw(&guess).await.0, 429);
     server.stop().await;
 }

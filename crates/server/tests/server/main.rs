@@ -5,6 +5,7 @@
 
 mod access;
 mod files;
+mod fragments;
 mod frames;
 mod git;
 mod kit;

@@ -102,10 +102,11 @@ impl<'a> Page<'a> {
         word.text(self.language)
     }
 
-    /// The first task.
+    /// The title it was given, or the first task.
     fn title(&self) -> &'a str {
         let task = self.session.runs.first().map(|run| run.task.trim());
-        task.filter(|task| !task.is_empty()).unwrap_or(self.say(Say::NoTask))
+        let named = self.session.title.map(str::trim).filter(|title| !title.is_empty());
+        named.or(task).filter(|task| !task.is_empty()).unwrap_or(self.say(Say::NoTask))
     }
 
     fn when(&self, at: Timestamp) -> String {

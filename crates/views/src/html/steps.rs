@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lathe_protocol::{Arguments, Block, Verdict};
+use lathe_protocol::{ApprovalAnswer, Arguments, Block, Verdict};
 use serde_json::Value;
 
 use super::Page;
@@ -156,10 +156,11 @@ impl Page<'_> {
         self.arguments(&call.call.arguments, out);
         if let Some(decided) = call.decided {
             let decision = &decided.decision;
-            let (tone, word) = match decision.verdict {
-                Verdict::Allow => (Tone::Plain, Say::Allowed),
-                Verdict::Ask => (Tone::Warn, Say::Asked),
-                Verdict::Deny => (Tone::Bad, Say::Denied),
+            let (tone, word) = match (decision.verdict, call.answer) {
+                (Verdict::Allow, _) => (Tone::Plain, Say::Allowed),
+                (Verdict::Deny, _) | (Verdict::Ask, Some(ApprovalAnswer::No)) => (Tone::Bad, Say::Denied),
+                (Verdict::Ask, Some(_)) => (Tone::Plain, Say::Approved),
+                (Verdict::Ask, None) => (Tone::Warn, Say::Asked),
             };
             let _ = writeln!(
                 out,

@@ -96,6 +96,7 @@ messages! {
     OfBytes: "bytes of", "字节，共";
     Allowed: "allowed", "已允许";
     Asked: "asked", "需询问";
+    Approved: "approved", "已批准";
     Denied: "denied", "已拒绝";
     Exit: "exit", "退出码";
     NotRun: "not run", "未运行";

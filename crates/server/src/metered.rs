@@ -1,0 +1,150 @@
+//! Connections that know how much came in on them.
+//!
+//! The WebSocket library tells of whole messages only. A message that comes in pieces, with pings between them, would look
+//! like a quiet client, however long it takes. So bytes are counted where they are read, below everything else, and who reads
+//! messages compares. The other thing that only this place can do is to part in a civil way: a connection that is closed while
+//! the client is still sending is reset, and the client never reads why. What it still sends is then read and thrown away.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+
+/// How long, and how much of it, a client that was told to go is still listened to.
+const PARTING: Duration = Duration::from_secs(3);
+const PARTING_BYTES: u64 = 64 << 20;
+
+/// What is known of a connection, for whoever serves it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Meter(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    read: AtomicU64,
+    parts: AtomicBool,
+}
+
+impl Meter {
+    /// Bytes that were read so far.
+    pub fn read(&self) -> u64 {
+        self.0.read.load(Ordering::Relaxed)
+    }
+
+    /// When the connection is dropped, the client is listened to for a moment longer.
+    pub fn part(&self) {
+        self.0.parts.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(crate) struct Metered<S: Connection> {
+    /// None only while it is dropped.
+    stream: Option<S>,
+    meter: Meter,
+}
+
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection for S {}
+
+impl<S: Connection> Metered<S> {
+    fn new(stream: S) -> Self {
+        Self { stream: Some(stream), meter: Meter::default() }
+    }
+
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match &mut self.stream {
+            Some(stream) => act(Pin::new(stream)),
+            None => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+    }
+}
+
+impl<S: Connection> AsyncRead for Metered<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = self.with(|stream| stream.poll_read(cx, buffer));
+        let more = buffer.filled().len().saturating_sub(before) as u64;
+        self.meter.0.read.fetch_add(more, Ordering::Relaxed);
+        polled
+    }
+}
+
+impl<S: Connection> AsyncWrite for Metered<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write(cx, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.with(|stream| stream.poll_write_vectored(cx, bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_flush(cx))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.with(|stream| stream.poll_shutdown(cx))
+    }
+}
+
+impl<S: Connection> Drop for Metered<S> {
+    fn drop(&mut self) {
+        let parts = self.meter.0.parts.load(Ordering::Relaxed);
+        let stream = self.stream.take().filter(|_| parts);
+        if let (Some(stream), Ok(runtime)) = (stream, tokio::runtime::Handle::try_current()) {
+            // It ends by itself within seconds, and holds nothing but the connection.
+            runtime.spawn(tokio::time::timeout(PARTING, part(stream)));
+        }
+    }
+}
+
+async fn part(mut stream: impl Connection) {
+    let _ = stream.shutdown().await;
+    let _ = tokio::io::copy(&mut stream.take(PARTING_BYTES), &mut tokio::io::sink()).await;
+}
+
+/// Connections of a listener, each with its meter.
+pub(crate) struct Metering<L>(pub L);
+
+impl<L> Listener for Metering<L>
+where
+    L: Listener<Addr = SocketAddr>,
+{
+    type Io = Metered<L::Io>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        let (stream, address) = self.0.accept().await;
+        (Metered::new(stream), address)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.0.local_addr()
+    }
+}

@@ -1,0 +1,95 @@
+//! What a client says, message by message, each within its size and its time.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, close_code};
+use futures::StreamExt as _;
+use futures::stream::SplitStream;
+use tokio::time::{Sleep, sleep};
+
+use super::MESSAGE_MAX;
+use super::pump::Goodbye;
+use crate::metered::Meter;
+
+/// How long one message may take from its first byte to its last, whatever comes between its fragments.
+const MESSAGE_TIME: Duration = Duration::from_secs(10);
+/// The head and the mask of a ping or a pong.
+const CONTROL_HEAD: u64 = 6;
+
+/// What was heard.
+pub(super) enum Heard {
+    Text(Utf8Bytes),
+    /// A ping or a pong.
+    Life,
+}
+
+pub(super) struct Incoming {
+    stream: SplitStream<WebSocket>,
+    meter: Meter,
+    /// Bytes of the connection that belong to messages that are whole.
+    taken: u64,
+    /// When the message that has begun must be whole.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Incoming {
+    pub fn new(stream: SplitStream<WebSocket>, meter: Meter) -> Self {
+        Self { stream, taken: meter.read(), meter, deadline: None }
+    }
+
+    /// The next that is whole. It may be dropped and asked again: the time of a message goes on.
+    pub async fn next(&mut self) -> Result<Heard, Goodbye> {
+        let heard = poll_fn(|cx| {
+            if let Poll::Ready(next) = self.stream.poll_next_unpin(cx) {
+                self.account(&next);
+                return Poll::Ready(Ok(next));
+            }
+            // All that was read is in whole messages: nobody is being slow.
+            if self.meter.read() <= self.taken {
+                self.deadline = None;
+                return Poll::Pending;
+            }
+            let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(MESSAGE_TIME)));
+            deadline.as_mut().poll(cx).map(Err)
+        });
+        match heard.await {
+            Ok(None | Some(Ok(Message::Close(_)))) => Err(Goodbye::gone()),
+            Ok(Some(Ok(Message::Text(text)))) => Ok(Heard::Text(text)),
+            Ok(Some(Ok(Message::Binary(_)))) => {
+                Err(Goodbye::new(close_code::UNSUPPORTED, "messages are text, not binary"))
+            }
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => Ok(Heard::Life),
+            Ok(Some(Err(error))) => Err(broken(&error)),
+            Err(()) => {
+                let seconds = MESSAGE_TIME.as_secs();
+                Err(Goodbye::new(close_code::POLICY, format!("a message took longer than {seconds} seconds")))
+            }
+        }
+    }
+
+    /// Pings may come between the fragments of a message, so only their own bytes are taken off. A text ends what was read; a
+    /// byte of the next message that came with it is missed, but not the one after.
+    fn account(&mut self, next: &Option<Result<Message, axum::Error>>) {
+        let read = self.meter.read();
+        match next {
+            Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                self.taken = (self.taken + CONTROL_HEAD + payload.len() as u64).min(read);
+            }
+            _ => (self.taken, self.deadline) = (read, None),
+        }
+    }
+}
+
+fn broken(error: &axum::Error) -> Goodbye {
+    let words = error.to_string();
+    if words.contains("too long") || words.contains("too big") || words.contains("Space limit") {
+        return Goodbye::new(close_code::SIZE, format!("a message may have {MESSAGE_MAX} bytes"));
+    }
+    if words.to_lowercase().contains("utf-8") || words.to_lowercase().contains("utf8") {
+        return Goodbye::new(close_code::INVALID, "a message was not UTF-8");
+    }
+    Goodbye::new(close_code::PROTOCOL, words)
+}
