@@ -105,7 +105,7 @@ impl Judgement {
     }
 
     async fn judge(&self, ask: &ReviewAsk, cancel: &CancellationToken) -> Reviewed {
-        let mut reviewed = Reviewed { verdict: None, failure: None, tokens: 0, asked: 0 };
+        let mut reviewed = Reviewed::default();
         let material = material(ask);
         for _ in 0..TRIES {
             let text = match &reviewed.failure {
@@ -130,6 +130,8 @@ impl Judgement {
                 }
             };
             reviewed.tokens += said.usage.input_tokens + said.usage.output_tokens;
+            *reviewed.usage.get_or_insert_default() += said.usage;
+            reviewed.model = Some(said.model);
             match read(&said.text) {
                 Ok(verdict) => return Reviewed { verdict: Some(verdict), failure: None, ..reviewed },
                 Err(reason) => reviewed.failure = Some(reason),

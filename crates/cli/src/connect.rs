@@ -2,23 +2,30 @@
 //!
 //! The server has the truth. This client shows bubbles as they come and sends what is typed; when the connection drops it
 //! comes back by its cursor, and sends again what was not acknowledged: commands have ids, so none counts twice.
+//!
+//! A line is an answer only to a question that was asked before the line came. What is typed ahead at a terminal is forgotten
+//! when a question is shown. A pipe has no such moment: what it held before a question came up speaks to the run, or, if it
+//! is only a yes or a no, to nobody. The one exception is a question that was open before this client came: a line that was
+//! piped into `connect --session` is there for it.
 
 mod address;
+mod asked;
 mod link;
+mod signals;
 
 use std::collections::HashMap;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use clap::Args;
-use lathe_protocol::{ApprovalAsked, Ending};
+use lathe_protocol::Ending;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use self::address::Address;
+use self::asked::{Changed, Meant, Questions, is_bare_answer};
 use self::link::{Link, LinkError};
-use crate::approval;
-use crate::drive::Stops;
+use self::signals::{Signals, Stop};
 use crate::exit::Exit;
 use crate::question::Lines;
 use crate::term;
@@ -63,7 +70,10 @@ pub(crate) async fn connect(args: ConnectArgs) -> Exit {
         cursor: None,
         waiting: Vec::new(),
         shown: HashMap::new(),
-        asked: None,
+        asked: Questions::default(),
+        held: watched_only.then(Vec::new),
+        outgoing: Vec::new(),
+        at_terminal: std::io::stdin().is_terminal(),
         is_running: !watched_only,
         awaits_start: false,
         exit: None,
@@ -104,13 +114,6 @@ async fn list(address: &Address) -> Exit {
     Exit::Done
 }
 
-/// A question that waits for an answer here.
-struct Question {
-    call: Value,
-    number: Value,
-    can_remember: bool,
-}
-
 struct Client {
     address: Address,
     session: Option<String>,
@@ -119,7 +122,12 @@ struct Client {
     waiting: Vec<(String, Value)>,
     /// Each bubble as it was last printed.
     shown: HashMap<String, String>,
-    asked: Option<Question>,
+    asked: Questions,
+    /// Lines that came before all that had happened was shown; none when it has been.
+    held: Option<Vec<String>>,
+    /// What is to be sent.
+    outgoing: Vec<Value>,
+    at_terminal: bool,
     is_running: bool,
     /// A task was sent, and nothing of its run was seen so far.
     awaits_start: bool,
@@ -138,13 +146,13 @@ enum Left {
 
 impl Client {
     async fn work(&mut self, mut first: Option<Value>) -> Exit {
-        let (mut lines, mut stops) = (Lines::read(), Stops::listen());
+        let (mut lines, mut stops) = (Lines::read(), Signals::listen());
         let (mut wait, mut attempts) = (FIRST, 0);
         loop {
             let query = self.query(first.is_some());
             let opened = tokio::select! {
                 opened = Link::open(&self.address, &query) => opened,
-                _ = stops.next() => return Exit::Cancelled,
+                stop = stops.next() => return self.stopped(stop),
             };
             let reason = match opened {
                 Ok(mut link) => {
@@ -179,10 +187,24 @@ impl Client {
             }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                _ = stops.next() => return Exit::Cancelled,
+                stop = stops.next() => return self.stopped(stop),
             }
             wait = (wait * 2).min(LONGEST);
         }
+    }
+
+    /// Goes away. Whoever wants a client to end does not mean the run.
+    fn stopped(&self, stop: Stop) -> Exit {
+        let Stop::Leave(code) = stop else { return Exit::Cancelled };
+        match &self.session {
+            Some(id) => term::err(&format!(
+                "\n{}: lathe connect URL --session {}\n",
+                Say::LeftRunning.text(self.language),
+                term::clean(id)
+            )),
+            None => term::err(&format!("\n{}\n", Say::LeftEarly.text(self.language))),
+        }
+        Exit::Line(code)
     }
 
     /// A run is begun by the first message; else a session is attached to, from where it was seen.
@@ -200,7 +222,7 @@ impl Client {
         link: &mut Link,
         first: Option<Value>,
         lines: &mut Lines,
-        stops: &mut Stops,
+        stops: &mut Signals,
     ) -> Left {
         // A task that is on its way counts as a run: nobody typing must not end it before it has begun.
         self.is_running |= first.is_some();
@@ -213,7 +235,6 @@ impl Client {
         }
         let ended = CancellationToken::new();
         loop {
-            let mut messages = Vec::new();
             tokio::select! {
                 frame = link.next() => match frame {
                     Ok(Some(frame)) => {
@@ -225,21 +246,22 @@ impl Client {
                     Err(reason) => return Left::Dropped(reason),
                 },
                 line = lines.next(), if !ended.is_cancelled() => match line {
-                    Some(line) => messages.extend(self.typed(line.trim())),
+                    Some(line) => self.typed(line.trim()),
                     None if self.may_stay && !self.is_running => return Left::With(self.exit.unwrap_or(Exit::Done)),
                     // Nobody types any more; the run goes on.
                     None => ended.cancel(),
                 },
-                count = stops.next() => {
-                    if count > 1 || !self.is_running {
-                        return Left::With(Exit::Cancelled);
+                stop = stops.next() => {
+                    if !self.is_running || !matches!(stop, Stop::Cancel { first: true }) {
+                        return Left::With(self.stopped(stop));
                     }
                     term::err(&format!("\n{}\n", Say::Cancelling.text(self.language)));
-                    messages.push(json!({ "type": "cancel" }));
+                    self.outgoing.push(json!({ "type": "cancel" }));
                 }
             }
-            for message in messages {
-                let message = self.keep(message);
+            let outgoing = std::mem::take(&mut self.outgoing);
+            let kept: Vec<Value> = outgoing.into_iter().map(|message| self.keep(message)).collect();
+            for message in kept {
                 if let Err(reason) = link.say(&message).await {
                     return Left::Dropped(reason);
                 }
@@ -257,30 +279,71 @@ impl Client {
     }
 
     /// What a line means now: an answer, a word to the run, or a new task.
-    fn typed(&mut self, line: &str) -> Option<Value> {
-        if line.is_empty() {
-            return None;
+    fn typed(&mut self, line: &str) {
+        if let Some(held) = &mut self.held {
+            held.push(line.to_owned());
+            return;
         }
-        if let Some(question) = &self.asked {
-            let Some(said) = approval::understood(line, question.can_remember) else {
-                term::out(&format!("{}: ", self.hint(question.can_remember).text(self.language)));
-                return None;
-            };
-            let answer = json!({
-                "type": "approve", "call_id": question.call, "question": question.number,
-                "answer": said.answer, "reason": said.reason,
-            });
-            self.asked = None;
-            return Some(answer);
+        match self.asked.answer(line) {
+            Meant::Answer(answer) => {
+                self.outgoing.push(answer);
+                self.show_question();
+            }
+            Meant::Part => self.show_question(),
+            Meant::NoAnswer if line.is_empty() => {}
+            Meant::NoAnswer if self.at_terminal && !self.asked.is_empty() => {
+                term::out(&self.asked.hint(self.language));
+            }
+            Meant::NoAnswer => self.told(line),
         }
-        Some(match self.is_running {
-            true => json!({ "type": "input", "text": line }),
-            false => json!({ "type": "task", "task": line }),
-        })
     }
 
-    fn hint(&self, can_remember: bool) -> Say {
-        if can_remember { Say::AskApproval } else { Say::AskOnce }
+    /// A line that is no answer.
+    fn told(&mut self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        if !self.at_terminal && is_bare_answer(line) {
+            let words = Say::NothingAsked.text(self.language);
+            term::err(&format!("`{}` {words}\n", term::clean(line)));
+            return;
+        }
+        self.outgoing.push(match self.is_running {
+            true => json!({ "type": "input", "text": line }),
+            false => json!({ "type": "task", "task": line }),
+        });
+    }
+
+    /// A question has come up. What was typed before it was seen is no answer to it.
+    fn asked(&mut self, changed: &Changed, lines: &mut Lines) {
+        // While the past is shown, its questions are not asked again.
+        if self.held.is_some() {
+            return;
+        }
+        match changed {
+            Changed::Nothing => {}
+            Changed::Shown => {
+                let early = lines.so_far();
+                if !self.at_terminal {
+                    early.iter().for_each(|line| self.told(line.trim()));
+                }
+                self.show_question();
+            }
+            Changed::Elsewhere => {
+                term::out(&format!("\n{}\n", Say::AnsweredElsewhere.text(self.language)));
+                self.show_question();
+            }
+        }
+    }
+
+    fn show_question(&self) {
+        if self.asked.is_empty() {
+            return;
+        }
+        term::out(&self.asked.shown(self.language));
+        if !self.at_terminal {
+            term::out(&format!("\n{}\n", Say::WaitsForPerson.text(self.language)));
+        }
     }
 
     /// Shows a frame. Gives the end of the program where it is one.
@@ -294,9 +357,23 @@ impl Client {
         }
         let data = &frame["data"];
         match frame["type"].as_str().unwrap_or_default() {
-            "bubble" => self.bubble(frame),
+            "bubble" => {
+                self.bubble(frame);
+                let is_marked = data["content"].as_str().is_some_and(|text| text.ends_with(['✅', '❌']));
+                if is_marked && data["call_id"].is_string() {
+                    let changed = self.asked.call_ended(&data["call_id"]);
+                    self.asked(&changed, lines);
+                }
+            }
             "start" | "resumed" => (self.is_running, self.awaits_start) = (true, false),
-            "approval" => self.approval(data, lines),
+            "approval" => {
+                let changed = self.asked.approval(data);
+                self.asked(&changed, lines);
+            }
+            "question" => {
+                let changed = self.asked.question(data);
+                self.asked(&changed, lines);
+            }
             "input" => term::out(&format!("> {}\n", term::clean(data["text"].as_str().unwrap_or_default()))),
             "error" | "warning" => {
                 let message = term::clean(data["message"].as_str().unwrap_or_default());
@@ -310,15 +387,21 @@ impl Client {
                 self.waiting.retain(|(id, _)| data["id"] != id.as_str());
                 if data["accepted"] == false {
                     term::err(&format!("{}\n", term::clean(data["reason"].as_str().unwrap_or_default())));
+                    // A task that was refused is not waited for.
+                    if data["command"] == "task" && std::mem::take(&mut self.awaits_start) {
+                        self.is_running = false;
+                        return (!self.may_stay).then_some(Exit::Failed);
+                    }
                 }
             }
             "completed" => {
                 self.is_running = false;
+                self.asked.clear();
                 let ending = serde_json::from_value::<Ending>(data["ending"].clone());
                 self.exit = Some(ending.map_or(Exit::Failed, Exit::from));
             }
-            "end" if !self.may_stay && self.cursor.is_some() && !self.is_past() => return self.exit,
-            "status" if !self.awaits_start => return self.status(data),
+            "end" if !self.may_stay && !self.is_past() => return self.exit,
+            "status" if !self.awaits_start => return self.status(data, lines),
             _ => {}
         }
         None
@@ -326,12 +409,15 @@ impl Client {
 
     /// Whether more runs follow what is shown: only the status says that all was shown.
     fn is_past(&self) -> bool {
-        self.exit.is_none()
+        self.held.is_some() || self.exit.is_none()
     }
 
-    fn status(&mut self, data: &Value) -> Option<Exit> {
+    fn status(&mut self, data: &Value, lines: &mut Lines) -> Option<Exit> {
         let state = data["state"].as_str().unwrap_or_default();
         self.is_running = state == "running";
+        if let Some(held) = self.held.take() {
+            self.caught_up(held, lines);
+        }
         if state == "parked" {
             term::err(&format!("{}\n", Say::Parked.text(self.language)));
         }
@@ -342,6 +428,25 @@ impl Client {
             "parked" | "interrupted" => Exit::Failed,
             _ => self.exit.unwrap_or(Exit::Done),
         })
+    }
+
+    /// All that had happened is shown now. A question that is open was asked before this client came, so lines of a pipe are
+    /// there for it; what was typed at a terminal came before its question was seen.
+    fn caught_up(&mut self, held: Vec<String>, lines: &mut Lines) {
+        self.show_question();
+        for line in held {
+            match self.at_terminal {
+                false => self.typed(&line),
+                true if self.asked.is_empty() => self.told(&line),
+                true => {}
+            }
+        }
+        if self.at_terminal && !self.asked.is_empty() {
+            lines.forget();
+        }
+        if self.outgoing.iter().any(|message| message["type"] == "task") {
+            (self.is_running, self.awaits_start) = (true, true);
+        }
     }
 
     fn bubble(&mut self, frame: &Value) {
@@ -357,28 +462,5 @@ impl Client {
             term::out(&format!("{content}\n"));
             self.shown.insert(key, content);
         }
-    }
-
-    fn approval(&mut self, data: &Value, lines: &mut Lines) {
-        let is_same = self.asked.as_ref().is_some_and(|question| question.number == data["question"]);
-        if data["state"] != "asked" {
-            if is_same {
-                self.asked = None;
-                term::out(&format!("\n{}\n", Say::AnsweredElsewhere.text(self.language)));
-            }
-            return;
-        }
-        let Ok(asked) = serde_json::from_value::<ApprovalAsked>(data.clone()) else { return };
-        term::out(&format!("\n{}", approval::shown(&asked, self.language)));
-        if !std::io::stdin().is_terminal() {
-            term::out(&format!("{}\n", Say::WaitsForPerson.text(self.language)));
-            return;
-        }
-        // What was typed before the question was seen is no answer to it.
-        lines.forget();
-        let can_remember = !asked.remember.is_empty();
-        term::out(&format!("{}: ", self.hint(can_remember).text(self.language)));
-        self.asked =
-            Some(Question { call: data["call_id"].clone(), number: data["question"].clone(), can_remember });
     }
 }

@@ -94,6 +94,7 @@ impl Exit {
             | HostError::ManySessions { .. }
             | HostError::NoSuchTool { .. }
             | HostError::NoSuchStep { .. }
+            | HostError::NoSuchRun { .. }
             | HostError::BaseCommit { .. }
             | HostError::Prices(_)
             | HostError::Replay(_)

@@ -29,7 +29,12 @@ impl Lines {
 
     /// Drops what has been typed so far.
     pub(crate) fn forget(&mut self) {
-        while self.lines.try_recv().is_ok() {}
+        self.so_far();
+    }
+
+    /// What has been typed so far and was not looked at.
+    pub(crate) fn so_far(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.lines.try_recv().ok()).collect()
     }
 
     pub(crate) async fn next(&mut self) -> Option<String> {
@@ -48,7 +53,7 @@ pub(crate) async fn ask(questions: &[Question], lines: &mut Lines) -> Option<Vec
     Some(answers)
 }
 
-fn shown(question: &Question) -> String {
+pub(crate) fn shown(question: &Question) -> String {
     let mut text = String::new();
     if !question.header.is_empty() {
         text.push_str(&format!("[{}] ", term::clean(&question.header)));
@@ -71,7 +76,7 @@ fn shown(question: &Question) -> String {
 }
 
 /// Numbers stand for the options they name; anything else is an answer in the person's own words.
-fn chosen(question: &Question, line: &str) -> String {
+pub(crate) fn chosen(question: &Question, line: &str) -> String {
     let label = |number: &str| {
         let at = number.trim().parse::<usize>().ok()?.checked_sub(1)?;
         question.options.get(at).map(|option| option.label.clone())

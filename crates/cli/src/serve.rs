@@ -7,7 +7,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::Flag;
 use lathe_host::{
-    Attended, Extras, Home, Host, ModelSource, OnlinePlan, Overrides, Pace, SessionPlan, Strictness,
+    Attended, Extras, Home, Host, ModelSource, OnlinePlan, Overrides, Pace, Reach, SessionPlan, Strictness,
 };
 use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
@@ -42,6 +42,10 @@ pub(crate) struct ServeArgs {
     /// Its key in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+    /// Where a model may be beside the internet and what the configuration names, as HOST:PORT; for addresses that clients
+    /// give. May be given more than once
+    #[arg(long = "model-host", value_name = "HOST:PORT")]
+    model_hosts: Vec<String>,
     /// What becomes of runs that were under way when the last server was killed
     #[arg(long, value_enum, default_value_t = OnRestartArg::Park)]
     on_restart: OnRestartArg,
@@ -132,7 +136,8 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
         token: std::env::var("LATHE_SERVE_TOKEN").ok().filter(|token| token.len() >= 32),
     };
     let host = Arc::new(Host::new(home));
-    let plans = Arc::new(Configured { host: Arc::clone(&host), model: args.model });
+    let plans =
+        Arc::new(Configured { host: Arc::clone(&host), model: args.model, model_hosts: args.model_hosts });
     let bound = match bind(host, plans, options).await {
         Ok(bound) => bound,
         Err(error) => return Exit::wrong_usage(&error.to_string()),
@@ -223,6 +228,8 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
 struct Configured {
     host: Arc<Host>,
     model: ModelArgs,
+    /// Hosts with ports that clients may name as a model's, wherever they are.
+    model_hosts: Vec<String>,
 }
 
 impl Configured {
@@ -297,11 +304,19 @@ impl Plans for Configured {
             tools.core.clone_from(&wish.tools);
         }
         // A client that names a model of its own does not want the server's cassette.
-        let names_model = wish.base_url.is_some() || wish.provider.is_some();
+        let names_model = wish.base_url.is_some() || wish.provider.is_some() || wish.model.is_some();
         let cassette = if names_model { None } else { self.cassette() };
+        let mut source = cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings));
+        // A client may also have written the file it names.
+        if let ModelSource::Ask(request) = &mut source
+            && (wish.base_url.is_some() || wish.config_file.is_some())
+            && let Some(url) = &request.base_url
+        {
+            request.reach = self.reach(url);
+        }
         Ok(SessionPlan {
             folder: wish.folder.clone(),
-            source: cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
+            source,
             mode: config.settings.run.mode.unwrap_or(Mode::Default),
             toolset: toolset(config),
             limits: limits(&config.settings),
@@ -333,6 +348,23 @@ impl Plans for Configured {
         Ok(self.settled(self.host.home().path(), None, Vec::new())?.extras().online)
     }
 
+    fn reach(&self, base_url: &str) -> Reach {
+        let Some(asked) = place_of(base_url) else { return Reach::Outside };
+        let named = self.model_hosts.iter().filter_map(|host| place_of(&format!("http://{host}")));
+        // Of the user's own files, wherever the server stands: a project names no addresses.
+        let settled = self.settled(self.host.home().path(), None, self.flags(&Wish::default()));
+        let settings = settled.ok().map(|settled| settled.config.settings);
+        let configured = settings.iter().flat_map(|settings| {
+            let kept = settings.providers.values().filter_map(|provider| provider.base_url.as_deref());
+            let models = settings.models.values().filter_map(|model| model.base_url.as_deref());
+            settings.model.base_url.as_deref().into_iter().chain(kept).chain(models).filter_map(place_of)
+        });
+        match named.chain(configured).any(|known| known == asked) {
+            true => Reach::Anywhere,
+            false => Reach::Outside,
+        }
+    }
+
     fn settings(&self, folder: &Path) -> Result<Value, String> {
         let config = self.settled(folder, None, Vec::new())?.config;
         let rows = config.rows();
@@ -341,4 +373,20 @@ impl Plans for Configured {
             .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }));
         Ok(rows.collect())
     }
+}
+
+/// Host and port of an address, as they are compared.
+fn place_of(url: &str) -> Option<(String, u16)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', '\\']).next()?;
+    // Who is named before the host is not compared, so such an address is nobody's.
+    if authority.contains('@') {
+        return None;
+    }
+    let usual = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+        _ => (authority, usual),
+    };
+    Some((host.trim_end_matches('.').to_ascii_lowercase(), port))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use lathe_host::{By, CostRow, Host};
+use lathe_host::{Beside, By, CostRow, Host};
 use lathe_protocol::Usage;
 use serde_json::json;
 
@@ -74,8 +74,16 @@ fn row_text(row: &CostRow, width: usize) -> String {
     } else {
         String::new()
     };
+    let parts: String = [("Lakeview", &row.lakeview), ("reviews", &row.review)]
+        .into_iter()
+        .filter(|(_, part)| part.answers > 0)
+        .map(|(name, part)| {
+            let (input, output) = (part.usage.input_tokens, part.usage.output_tokens);
+            format!("{:<width$}  of that {name}: {input} in, {output} out, {}\n", "", part.cost)
+        })
+        .collect();
     format!(
-        "{:<width$}  {:>4} sessions  {:>11} in  {:>9} out  {:>10}{unknown}\n",
+        "{:<width$}  {:>4} sessions  {:>11} in  {:>9} out  {:>10}{unknown}\n{parts}",
         term::clean(&row.key),
         row.sessions,
         row.usage.input_tokens,
@@ -95,9 +103,15 @@ fn row_json(row: &CostRow) -> serde_json::Value {
         "answers": row.answers,
         "usage": row.usage,
         "micro_dollars": row.cost.micro_dollars(),
+        "lakeview": part_json(&row.lakeview),
+        "review": part_json(&row.review),
         "unpriced": row.unpriced,
         "unpriced_models": row.unpriced_models,
     })
+}
+
+fn part_json(part: &Beside) -> serde_json::Value {
+    json!({ "answers": part.answers, "usage": part.usage, "micro_dollars": part.cost.micro_dollars() })
 }
 
 pub(crate) fn gc(host: &Host, args: &GcArgs) -> Exit {

@@ -125,6 +125,9 @@ messages! {
     Cancelling: "cancelling; Ctrl-C once more leaves", "正在取消；再按一次 Ctrl-C 退出";
     Parked: "the run was interrupted and waits to be resumed", "该运行已中断，等待恢复";
     AnsweredElsewhere: "somebody else has answered", "已由他人回答";
+    NothingAsked: "is no answer: nothing had been asked when it came", "不是回答：收到时尚无提问";
+    LeftRunning: "left; the run goes on. Come back to it with", "已离开；运行仍在继续。返回请用";
+    LeftEarly: "left before the server had named a session", "在服务器给出会话之前已离开";
     WaitsForPerson: "it waits for an answer from a terminal or the page", "等待终端或页面上的回答";
     OnceMoreToLeave: "Ctrl-C once more leaves; so does `exit`", "再按一次 Ctrl-C 退出，也可输入 exit";
     Goodbye: "Goodbye!", "再见！";

@@ -50,14 +50,6 @@ pub enum Keep<'a> {
     Nowhere,
 }
 
-/// A step and what it was about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SummarisedStep {
-    /// Counted from the beginning of the run.
-    pub number: u32,
-    pub summary: Result<StepSummarised, String>,
-}
-
 /// A task that ends with what it belongs to.
 pub(crate) struct Beside(JoinHandle<()>);
 
@@ -99,19 +91,6 @@ impl Host {
 
     /// Sums up one step of the last run. What was said before is given back as it is, unless it is wanted `anew`.
     pub async fn summarise_step(
-        &self,
-        id: &SessionId,
-        lakeview: &Lakeview,
-        number: u32,
-        anew: bool,
-        keep: Keep<'_>,
-        cancel: &CancellationToken,
-    ) -> SummarisedStep {
-        let summary = self.summarised(id, lakeview, number, anew, keep, cancel).await;
-        SummarisedStep { number, summary }
-    }
-
-    async fn summarised(
         &self,
         id: &SessionId,
         lakeview: &Lakeview,

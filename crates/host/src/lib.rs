@@ -57,7 +57,7 @@ pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
-pub use lakeview::{Keep, LakeviewPlan, SummarisedStep};
+pub use lakeview::{Keep, LakeviewPlan};
 pub use models::ModelRequest;
 pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};
@@ -79,6 +79,8 @@ pub use lathe_agent::{Divergence, Lakeview, Verified};
 pub use lathe_changes::{Kept, PutBack};
 pub use lathe_documents::{Document, Found, ServiceOptions, Version};
 pub use lathe_journal::{SessionState, Summary};
-pub use lathe_model::{Outage, Pace, Params, Patience, Strictness};
+pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
-pub use lathe_views::{By, CacheMeter, CostReport, CostRow, Cursor, Projector, WireFrame, live_frame};
+pub use lathe_views::{
+    Beside, By, CacheMeter, CostReport, CostRow, Cursor, Projector, WireFrame, live_frame,
+};

@@ -1,7 +1,7 @@
 //! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Keys never
 //! leave this module but for the client and the redactor.
 
-use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, ToolForm, Wire};
+use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire};
 use lathe_protocol::ModelChoice;
 
 use crate::error::HostError;
@@ -29,6 +29,8 @@ pub struct ModelRequest {
     pub api_version: Option<String>,
     pub params: Params,
     pub outage: Outage,
+    /// Where the server may be.
+    pub reach: Reach,
 }
 
 impl std::fmt::Debug for ModelRequest {
@@ -112,6 +114,7 @@ pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, H
         key_hint: format!("set {}, or give --api-key", variable(&name, "API_KEY")),
         patience: request.patience.clone(),
         outage: request.outage,
+        reach: request.reach,
     };
     client.check().map_err(HostError::BadModel)?;
     Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url }, client })

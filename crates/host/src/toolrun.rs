@@ -8,12 +8,12 @@ use lathe_protocol::{
     Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
     ToolErrorKind, Toolset, Verdict,
 };
-use lathe_tools::{Judge, Notebook, Prepared, Preview, RunContext, Services, Toolbox};
+use lathe_tools::{Judge, Notebook, OutsideTool, Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::session::Host;
+use crate::session::{Host, ModelSource, SessionPlan};
 
 pub struct ToolRun {
     pub name: String,
@@ -162,6 +162,50 @@ impl Bench {
             .map(|content| SeenFile { path: path.to_owned(), hash: Digest::of(&content) })
             .into_iter()
             .collect()
+    }
+}
+
+impl Host {
+    /// Whether a session by this plan has every tool that is named. Names are those of its toolset, of tools that only some
+    /// sessions have, or of the user's own programs.
+    pub async fn check_tools(&self, plan: &SessionPlan, names: &[String]) -> Result<(), HostError> {
+        // The toolset of a recording is known only to the recording.
+        let sets = match (plan.toolset, &plan.source) {
+            (Some(toolset), _) => vec![toolset],
+            (None, ModelSource::Ask(_)) => vec![Toolset::Lathe],
+            (None, _) => Toolset::ALL.to_vec(),
+        };
+        let mut outside = None;
+        for name in names {
+            let chosen = || ToolChoice { core: vec![name.clone()], exclude: Vec::new() };
+            let has = |outside: &[OutsideTool]| {
+                sets.iter().any(|set| {
+                    !Toolbox::listed(*set, chosen(), outside.to_vec()).is_empty()
+                        || Toolbox::special_specs(*set).iter().any(|spec| spec.name == *name)
+                })
+            };
+            if has(&[]) {
+                continue;
+            }
+            let outside = match &mut outside {
+                Some(known) => known,
+                None => {
+                    let root = crate::place::working_folder(&plan.folder)?;
+                    outside.insert(plan.extras.outside(&root, self.home().path()).await?)
+                }
+            };
+            if !has(outside) {
+                let specs = sets.iter().flat_map(|set| {
+                    Toolbox::specs(*set).into_iter().chain(Toolbox::special_specs(*set)).map(|spec| spec.name)
+                });
+                let mut known: Vec<String> =
+                    specs.chain(outside.iter().map(|tool| tool.name.clone())).collect();
+                known.sort();
+                known.dedup();
+                return Err(HostError::NoSuchTool { name: name.clone(), known });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -20,6 +20,7 @@ use crate::body::ChainedBody;
 use crate::failure::{self, Failure, Place, chain};
 use crate::form::{Delivery, Form, ToolForm, Wire};
 use crate::frames::Framer;
+use crate::reach::Reach;
 use crate::request::{Answer, Delta, ModelClient, ModelError, Request};
 use crate::retry::{Backoff, jittered};
 use crate::shim;
@@ -50,6 +51,7 @@ pub struct ClientOptions {
     pub key_hint: String,
     pub patience: Patience,
     pub outage: Outage,
+    pub reach: Reach,
 }
 
 /// How the address of a request is made from the base URL.
@@ -137,6 +139,9 @@ impl ClientOptions {
                 self.base_url
             ));
         }
+        if let Some(reason) = self.reach.refuses(&self.base_url) {
+            return Err(reason);
+        }
         match self.auth.key() {
             Some(key) if key.chars().any(|c| c.is_control() || !c.is_ascii()) => {
                 Err("the key holds characters that no key has (a line break, perhaps)".to_owned())
@@ -195,7 +200,10 @@ impl HttpClient {
         }
         // Installing twice is refused, and that is fine: the first one stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder()
+        let client = self
+            .options
+            .reach
+            .limit(reqwest::Client::builder())
             .user_agent(concat!("lathe/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.options.patience.connect)
             .redirect(reqwest::redirect::Policy::none())
@@ -497,6 +505,7 @@ mod tests {
             key_hint: String::new(),
             patience: Patience::default(),
             outage: Outage::Fail,
+            reach: Reach::Anywhere,
         }
         .url()
     }

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::message::Usage;
+
 /// What edits of a session are judged by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ReviewRule {
@@ -59,7 +61,7 @@ pub struct ReviewLocation {
 }
 
 /// A review that was asked for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reviewed {
     /// None if the judge could not be had or understood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,6 +72,11 @@ pub struct Reviewed {
     pub tokens: u64,
     /// How often the judge was asked.
     pub asked: u32,
+    /// Who judged, and what that took; journals of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 impl ReviewVerdict {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{Host, OnlinePlan, Overrides, SessionPlan};
+use lathe_host::{Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan};
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 
 use crate::access::{Access, Audit, Names, Rates};
@@ -66,6 +66,12 @@ pub trait Plans: Send + Sync {
     /// Where documents are kept.
     fn online(&self) -> Result<OnlinePlan, String> {
         Ok(OnlinePlan::default())
+    }
+    /// Where a model may be that somebody names over the wire. What the one who started the server named himself may be
+    /// anywhere; the rest is outside.
+    fn reach(&self, base_url: &str) -> Reach {
+        let _ = base_url;
+        Reach::Outside
     }
     /// The settings of a folder, each with its source; secrets are not in it.
     fn settings(&self, folder: &Path) -> Result<serde_json::Value, String>;
@@ -153,9 +159,22 @@ impl App {
         }
         let folder = self.host.workspace(id)?;
         let folder = self.folder(&folder)?;
-        let mut overrides = self.plans.overrides(&folder).map_err(ApiError::bad)?;
-        crate::routes::models::known_again(self, &self.host.options(id)?.model, &mut overrides);
+        let overrides = self.overrides(id, &folder)?;
         self.sessions.open(id, || Ok(overrides)).await.map_err(|error| ApiError::conflict(error.to_string()))
+    }
+
+    /// How a session is opened again, or asked about.
+    pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
+        let mut overrides = self.plans.overrides(folder).map_err(ApiError::bad)?;
+        let choice = self.host.options(id)?.model;
+        crate::routes::models::known_again(self, &choice, &mut overrides);
+        // The address of its model may have come over the wire.
+        if let ModelSource::Ask(request) = &mut overrides.source
+            && let Some(url) = request.base_url.as_ref().or(choice.base_url.as_ref())
+        {
+            request.reach = self.plans.reach(url);
+        }
+        Ok(overrides)
     }
 
     /// A folder that may be worked in: one of the roots, or inside one.

@@ -84,11 +84,7 @@ impl<S: Connection> AsyncRead for Metered<S> {
 }
 
 impl<S: Connection> AsyncWrite for Metered<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|stream| stream.poll_write(cx, bytes))
     }
 

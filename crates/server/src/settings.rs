@@ -68,3 +68,19 @@ pub(crate) fn good_name(name: &str) -> Result<(), ApiError> {
     }
     Err(ApiError::unprocessable("A name has 1 to 64 letters, digits, spaces, dots, dashes or underscores."))
 }
+
+/// A request names something that is not kept here: it is told what is.
+pub(crate) fn unknown_setting<'a>(
+    field: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a String>,
+) -> ApiError {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let known = if known.is_empty() {
+        "none is kept here".to_owned()
+    } else {
+        format!("there are: {}", known.join(", "))
+    };
+    let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    ApiError::unprocessable(format!("`{field}`: `{name}` is not known; {known}."))
+}

@@ -23,8 +23,8 @@ mod trajectory;
 mod wire;
 
 pub use cost::{
-    By, CacheBreak, CacheCause, CacheMeter, CostError, CostReport, CostRow, Money, Paid, Price,
-    PriceOverrides, Prices, SessionCost,
+    Beside, By, CacheBreak, CacheCause, CacheMeter, CostError, CostReport, CostRow, Money, Paid, PaidFor,
+    Price, PriceOverrides, Prices, SessionCost,
 };
 pub use html::{Language, Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};

@@ -4,9 +4,9 @@
 //! step; the failure before it is forgotten, as the agent forgets it.
 
 use lathe_protocol::{
-    ApprovalAnswer, CallDecided, CallFinished, CallId, Event, Fact, ModelAnswered, ModelFailed, RunNo, SessionId,
-    SessionOpened, SessionOptions, StepNo, StepState, TaskFinished, Timestamp, ToolCall, Usage, Verdict,
-    calls_of,
+    ApprovalAnswer, CallDecided, CallFinished, CallId, Event, Fact, ModelAnswered, ModelFailed, RunNo,
+    SessionId, SessionOpened, SessionOptions, StepNo, StepState, TaskFinished, Timestamp, ToolCall, Usage,
+    Verdict, calls_of,
 };
 
 use crate::time::between_ms;

@@ -105,7 +105,12 @@ fn a_model_that_the_server_keeps_is_used_by_its_name_also_after_a_restart_and_it
     std::fs::create_dir_all(lathe.home()).unwrap();
     std::fs::write(
         lathe.home().join("config.toml"),
-        format!("[lakeview]\nmodel = 'lake'\n{}", named("lake", &lake)),
+        // A model on this machine may be named by clients, because this file names it too.
+        format!(
+            "[lakeview]\nmodel = 'lake'\n{}[providers.near]\nbase_url = '{}'\n",
+            named("lake", &lake),
+            model.base_url()
+        ),
     )
     .unwrap();
     let server = Server::start(lathe.clone());
@@ -130,6 +135,14 @@ fn a_model_that_the_server_keeps_is_used_by_its_name_also_after_a_restart_and_it
     for told in [config.to_string(), models.to_string()] {
         assert!(!told.contains(model.key()) && !told.contains(lake.key()), "{told}");
     }
+    // Summaries were paid for too, and are told apart.
+    let cost = lathe.clone().args(["cost", "--json"]).run().expect_code(0).stdout;
+    let total = serde_json::from_str::<Value>(&cost).unwrap()["total"].clone();
+    assert_eq!((&total["answers"], &total["lakeview"]["answers"]), (&json!(4), &json!(2)), "{total}");
+    let beside = total["lakeview"]["usage"]["input_tokens"].as_u64().unwrap();
+    assert!(beside > 0 && total["usage"]["input_tokens"].as_u64().unwrap() > beside, "{total}");
+    let text = lathe.clone().args(["cost"]).run().expect_code(0).stdout;
+    assert!(text.contains("of that Lakeview: "), "{text}");
     server.running.kill9();
     // The key is not in the journal; the server knows whose it was.
     let server = Server::start(lathe);

@@ -20,6 +20,7 @@ struct Server {
     url: String,
     address: String,
     token: String,
+    home: PathBuf,
     _outside: tempfile::TempDir,
 }
 
@@ -31,15 +32,21 @@ fn serve(repo: &TempRepo, answers: &[Value]) -> Server {
     let lines = answers.iter().map(|blocks| json!({ "answer": { "blocks": blocks } }));
     let lines: Vec<String> = std::iter::once(head).chain(lines).map(|line| line.to_string()).collect();
     std::fs::write(&cassette, lines.join("\n")).unwrap();
-    let running = lathe()
-        .in_dir(repo.path())
-        .args(["serve", "--port", "0", "--json", "--replay"])
-        .arg(&cassette)
-        .spawn();
+    let program =
+        lathe().in_dir(repo.path()).args(["serve", "--port", "0", "--json", "--replay"]).arg(&cassette);
+    let running = program.spawn();
     eventually(WITHIN, "the server is there", || running.stdout_so_far().contains('\n'));
     let said: Value = serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
     let text = |key: &str| said[key].as_str().unwrap().to_owned();
-    Server { url: text("url"), address: text("address"), token: text("token"), running, _outside: outside }
+    let home = program.home();
+    Server {
+        url: text("url"),
+        address: text("address"),
+        token: text("token"),
+        home,
+        running,
+        _outside: outside,
+    }
 }
 
 fn call(id: &str, name: &str, arguments: Value) -> Value {
@@ -112,6 +119,123 @@ fn ctrl_c_cancels_the_run_and_a_typed_line_reaches_it() {
     let ran = client.wait();
     assert_eq!(ran.code, 130, "{} {}", ran.stdout, ran.stderr);
     assert!(!repo.exists("made"));
+    drop(server.running);
+}
+
+/// A client whose input stays open.
+struct Typing {
+    child: std::process::Child,
+    keys: std::process::ChildStdin,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Typing {
+    fn start(client: &Lathe) -> Self {
+        let mut child = client
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let shown = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(read @ 1..) = screen.read(&mut piece) {
+                shown.lock().unwrap().extend_from_slice(&piece[..read]);
+            }
+        });
+        Self { child, keys, seen }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+    }
+
+    fn see(&self, text: &str) {
+        eventually(WITHIN, text, || self.text().contains(text));
+    }
+
+    fn end(mut self) -> (Option<i32>, String) {
+        drop(self.keys);
+        let code = self.child.wait().unwrap().code();
+        // The reader may be a moment behind.
+        std::thread::sleep(Duration::from_millis(200));
+        let text = String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned();
+        (code, text)
+    }
+}
+
+#[test]
+fn a_client_that_is_told_to_end_leaves_the_run_and_a_piped_yes_answers_what_it_left() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let server = serve(&repo, &asking());
+    let client = connect(&server.url).arg("Make it.").spawn();
+    client.wait_for_stdout("waits for an answer", WITHIN);
+    client.kill(Signal::Terminate);
+    let ran = client.wait();
+    assert_eq!(ran.code, 143, "{} {}", ran.stdout, ran.stderr);
+    assert!(
+        ran.stderr.contains("the run goes on. Come back to it with: lathe connect URL --session "),
+        "{}",
+        ran.stderr
+    );
+    let listed = connect(&server.url).run().expect_code(0).stdout;
+    assert!(listed.contains("running"), "{listed}");
+    let id = listed.split_whitespace().next().unwrap();
+    let ran = connect(&server.url).args(["--session", id]).stdin("y\n").run().expect_code(0);
+    assert_eq!(ran.stdout.lines().last(), Some("It is made."), "{}", ran.stdout);
+    assert!(repo.exists("made"));
+    drop(server.running);
+}
+
+#[test]
+fn a_piped_yes_that_comes_before_the_question_is_no_answer_and_one_that_comes_after_is() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    // Long enough for the line to come first.
+    let looks = (0..25).map(|n| json!([call(&format!("v{n}"), "view", json!({ "path": "a.txt" }))]));
+    let server = serve(&repo, &looks.chain(asking()).collect::<Vec<_>>());
+    let early = connect(&server.url).arg("Make it.").stdin("y\n").spawn();
+    early.wait_for_stdout("waits for an answer", WITHIN);
+    assert!(early.stderr_so_far().contains("`y` is no answer"), "{}", early.stderr_so_far());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!repo.exists("made"));
+    early.kill(Signal::Terminate);
+    early.wait();
+    drop(server.running);
+    let server = serve(&repo, &asking());
+    let mut client = Typing::start(&connect(&server.url).arg("Make it."));
+    client.see("touch made");
+    client.keys.write_all(b"only this once\nyes\n").unwrap();
+    let (code, text) = client.end();
+    assert_eq!(code, Some(0), "{text}");
+    // What is no answer still reaches the run.
+    assert!(text.contains("> only this once") && text.contains("It is made."), "{text}");
+    assert!(repo.exists("made"));
+    drop(server.running);
+}
+
+#[test]
+fn what_the_model_asks_is_shown_with_its_options_and_answered() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let ask = json!({ "question": "Tabs or spaces?", "options": ["tabs", "spaces"] });
+    let answers = [
+        json!([call("q1", "ask_user", ask)]),
+        json!([call("d1", "task_done", json!({ "summary": "It is said." }))]),
+    ];
+    let server = serve(&repo, &answers);
+    let mut client = Typing::start(&connect(&server.url).arg("Ask me."));
+    client.see("Tabs or spaces?");
+    client.see("1. tabs\n  2. spaces\n");
+    client.keys.write_all(b"2\n").unwrap();
+    let (code, text) = client.end();
+    assert_eq!((code, text.lines().last()), (Some(0), Some("It is said.")), "{text}");
+    let listed = connect(&server.url).run().expect_code(0).stdout;
+    let id = listed.split_whitespace().next().unwrap();
+    let trajectory = std::fs::read_to_string(server.home.join(format!("trajectories/{id}.json"))).unwrap();
+    assert!(trajectory.contains("spaces"), "{trajectory}");
     drop(server.running);
 }
 

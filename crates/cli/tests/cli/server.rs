@@ -223,6 +223,61 @@ fn goes_on_after(signal: Signal) {
 }
 
 #[test]
+fn a_session_that_a_server_merely_holds_open_is_not_said_to_be_running() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let model = FakeModel::serving(Script::new().answer(done("It is seen.")));
+    let home = lathe().in_dir(repo.path());
+    let server = serve(home.clone(), &with_model(&model).each_ref().map(String::as_str));
+    on_a_runtime(async {
+        let mut connection = server.connect("").await;
+        say(&mut connection, json!({ "task": "Look." })).await;
+        until(&mut connection, |frame| frame["type"] == "end").await;
+    });
+    // It is still open there: nobody else may write it.
+    let listed = home.clone().args(["sessions"]).run().expect_code(0).stdout;
+    let id = listed.split_whitespace().next().unwrap();
+    home.clone().args(["resume", id, "More."]).run().expect_code(1);
+    assert!(listed.contains("completed"), "{listed}");
+    let shown = home.clone().args(["show", id]).run().expect_code(0).stdout;
+    assert!(!shown.contains("still running") && shown.contains(&format!("lathe show {id}")), "{shown}");
+    drop(server.running);
+}
+
+fn host_of(url: &str) -> String {
+    url.split('/').nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn a_client_makes_the_server_speak_to_this_machine_only_where_its_owner_said_so() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let model = FakeModel::serving(Script::new().answer(done("done")));
+    let near = model.base_url().replace("127.0.0.1", "localhost");
+    let server = serve(lathe().in_dir(repo.path()), &[]);
+    on_a_runtime(async {
+        for url in [model.base_url(), near.clone(), "http://169.254.169.254/v1".to_owned()] {
+            let mut connection = server.connect("").await;
+            say(&mut connection, json!({ "task": "Look.", "model": "fake", "model_base_url": url })).await;
+            let frames = until(&mut connection, |frame| frame["type"] == "error").await;
+            let message = frames.last().unwrap()["data"]["message"].as_str().unwrap().to_owned();
+            assert!(message.contains("is refused") && message.contains("--model-host"), "{message}");
+        }
+    });
+    assert_eq!(model.requests().len(), 0);
+    drop(server.running);
+    let host = host_of(&near);
+    let server = serve(lathe().in_dir(repo.path()), &["--model-host", &host]);
+    on_a_runtime(async {
+        let mut connection = server.connect("").await;
+        let request =
+            json!({ "task": "Look.", "model": "fake", "model_base_url": near, "api_key": model.key() });
+        say(&mut connection, request).await;
+        let frames = until(&mut connection, |frame| frame["type"] == "end").await;
+        assert!(frames.iter().any(|frame| frame["data"]["success"] == true), "{frames:?}");
+    });
+    drop(server.running);
+}
+
+#[test]
 fn two_sessions_in_two_folders_with_two_keys_do_not_mix() {
     let (one, two) = (TempRepo::new(&[("name.txt", "alpha7\n")]), TempRepo::new(&[("name.txt", "omega9\n")]));
     let script = || {
@@ -237,7 +292,9 @@ fn two_sessions_in_two_folders_with_two_keys_do_not_mix() {
     let models = [FakeModel::serving(script()), FakeModel::serving(script())];
     let server = {
         let (one, two) = (one.path().display().to_string(), two.path().display().to_string());
-        serve(lathe().in_dir(one.as_str()), &["--root", &one, "--root", &two])
+        let hosts = models.each_ref().map(|model| host_of(&model.base_url()));
+        let hosts = ["--model-host", &hosts[0], "--model-host", &hosts[1]];
+        serve(lathe().in_dir(one.as_str()), &[["--root", &one, "--root", &two], hosts].concat())
     };
     on_a_runtime(async {
         let folders = [one.path(), two.path()];

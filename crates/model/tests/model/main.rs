@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use lathe_model::{
     Address, Answer, Auth, ClientOptions, Delivery, Delta, Form, Head, HttpClient, ModelClient, ModelError,
-    Outage, Params, Patience, Rope, Variables, Wire,
+    Outage, Params, Patience, Reach, Rope, Variables, Wire,
 };
 use lathe_protocol::{AgentId, Message, StepNo};
 use tokio::sync::mpsc;
@@ -30,6 +30,7 @@ pub(crate) fn options(wire: Wire, base_url: &str, delivery: Delivery) -> ClientO
         key_hint: "set a key".to_owned(),
         patience: Patience { attempts: 2, longest_wait: Duration::from_millis(50), ..Patience::default() },
         outage: Outage::Fail,
+        reach: Reach::Anywhere,
     }
 }
 

@@ -20,17 +20,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::multipart::Parts;
+use super::workplace::Workplace;
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Where a client looks: a folder of the server or the one of a session. The first root if neither is named.
+/// Where a client looks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct InFolder {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     /// The folder inside, from the workspace on.
     #[serde(default)]
     relative_dir: Option<String>,
@@ -41,10 +40,8 @@ struct InFolder {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct OfFile {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     /// From the workspace on, or absolute.
     file: String,
     /// Read from this byte on.
@@ -57,10 +54,8 @@ struct OfFile {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Save {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     file: String,
     content: String,
     /// The version that was read. Without it the file must be new.
@@ -70,10 +65,8 @@ struct Save {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Move {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     file: String,
     /// The new path; nothing may be there.
     to: String,
@@ -81,29 +74,23 @@ struct Move {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewFolder {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     folder: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Restore {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     /// As it was given when the file was removed.
     id: String,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadTo {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     /// The path of the new file. With a form it may be left out: then it is the name the form gives, in the workspace.
     #[serde(default)]
     relative_path: Option<String>,
@@ -114,10 +101,8 @@ struct UploadTo {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Search {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     q: String,
     /// Names of files instead of their text.
     #[serde(default)]
@@ -241,24 +226,8 @@ pub(crate) fn add(api: &mut Api) {
         );
 }
 
-/// The folder a client means.
-pub(super) fn folder(
-    app: &App,
-    workspace: Option<&str>,
-    session: Option<&str>,
-) -> Result<std::path::PathBuf, ApiError> {
-    let asked = match (workspace.filter(|folder| !folder.is_empty()), session) {
-        (Some(_), Some(_)) => return Err(ApiError::bad("Give `workspace` or `session_id`, not both.")),
-        (Some(folder), None) if folder.contains('\0') => return app.folder(std::path::Path::new("..")),
-        (Some(folder), None) => folder.into(),
-        (None, Some(id)) => app.host.workspace(&app.session(id)?)?,
-        (None, None) => std::path::PathBuf::new(),
-    };
-    app.folder(&asked)
-}
-
-fn browser(app: &App, workspace: &Option<String>, session: &Option<String>) -> Result<Browser, ApiError> {
-    Ok(app.host.browse(&folder(app, workspace.as_deref(), session.as_deref())?)?)
+fn browser(app: &App, place: &Workplace) -> Result<Browser, ApiError> {
+    Ok(app.host.browse(&place.folder(app)?)?)
 }
 
 async fn workspaces(State(app): State<App>) -> Json<Vec<String>> {
@@ -266,7 +235,7 @@ async fn workspaces(State(app): State<App>) -> Json<Vec<String>> {
 }
 
 async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Listing> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let inside = asked.relative_dir.unwrap_or_default();
     let listing = match asked.depth {
         None | Some(0) => browser.list(&inside).await?,
@@ -280,52 +249,52 @@ async fn session_files(
     Named(id): Named<String>,
     Asked(asked): Asked<Inside>,
 ) -> Answer<SessionFiles> {
-    let browser = browser(&app, &None, &Some(id))?;
+    let browser = browser(&app, &Workplace::of_session(id))?;
     let listing = browser.list(asked.path.as_deref().unwrap_or_default()).await?;
     let files = listing.items.into_iter().map(|item| SessionFile { name: item.name, kind: item.kind });
     Ok(Json(SessionFiles { files: files.collect(), path: listing.directory }))
 }
 
 async fn read(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<FileContent> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     Ok(Json(browser.read(&asked.file, asked.offset, asked.length).await?))
 }
 
 async fn save(State(app): State<App>, Input(save): Input<Save>) -> Answer<Saved> {
-    let browser = browser(&app, &save.workspace, &save.session_id)?;
+    let browser = browser(&app, &save.place)?;
     Ok(Json(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
 async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<Deleted> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let kept = browser.remove(&asked.file).await?;
     Ok(Json(Deleted { success: true, path: kept.path, quarantine: kept.id }))
 }
 
 async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Vec<Removed>> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     Ok(Json(browser.removed().await?))
 }
 
 async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> Answer<Removed> {
-    let browser = browser(&app, &restore.workspace, &restore.session_id)?;
+    let browser = browser(&app, &restore.place)?;
     Ok(Json(browser.restore(&restore.id).await?))
 }
 
 async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> Answer<Done> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     browser.rename(&asked.file, &asked.to).await?;
     Ok(Json(Done { success: true, path: asked.to }))
 }
 
 async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> Answer<Done> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     browser.make_folder(&asked.folder).await?;
     Ok(Json(Done { success: true, path: asked.folder }))
 }
 
 async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> Answer<SearchFound> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let wish = SearchWish {
         pattern: asked.q,
         names: asked.names.unwrap_or(false),
@@ -338,7 +307,7 @@ async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> Answer<S
 }
 
 async fn download(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Result<Response, ApiError> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let (name, size, sent) = browser.send(&asked.file).await?;
     let body = Body::from_stream(pieces(sent));
     // Never shown in the page's own place, whatever it is.
@@ -380,7 +349,7 @@ fn value(request: &Request, name: header::HeaderName) -> Option<String> {
 }
 
 async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: Request) -> Answer<Uploaded> {
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let length = value(&request, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     let kind = value(&request, header::CONTENT_TYPE);
     let body = request.into_body().into_data_stream().map(broken).boxed();
@@ -429,7 +398,7 @@ async fn watch(
     if !accepts.contains("text/event-stream") {
         return Err(ApiError::bad("This has no end: ask with `Accept: text/event-stream`."));
     }
-    let browser = browser(&app, &asked.workspace, &asked.session_id)?;
+    let browser = browser(&app, &asked.place)?;
     let watching = tokio::task::block_in_place(|| browser.watch())?;
     // Whoever listens knows from the first word on that nothing is missed any more.
     let first = futures::stream::once(async { Ok(Event::default().event("ready").data("{}")) });

@@ -6,26 +6,16 @@ use lathe_host::{CommitWish, GitCommit, GitPlace, GitStatus, Removed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::files::folder;
+use super::workplace::Workplace;
 use crate::access::{Identity, Role};
 use crate::api::{Answer, Api, Endpoint, Input};
 use crate::app::App;
 use crate::error::ApiError;
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-struct InFolder {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
-}
-
 #[derive(Debug, Deserialize, JsonSchema)]
 struct DiffOf {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     /// One file; all if left out.
     #[serde(default)]
     path: Option<String>,
@@ -47,10 +37,8 @@ struct Diff {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ShowOf {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     path: String,
     /// A commit, branch or tag; `HEAD` if left out.
     #[serde(default)]
@@ -64,10 +52,8 @@ struct Shown {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct FilesOf {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     files: Vec<String>,
 }
 
@@ -85,10 +71,8 @@ struct CheckedOut {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct CommitOf {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     message: String,
     #[serde(default)]
     author_name: Option<String>,
@@ -107,10 +91,8 @@ struct Committed {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct LogOf {
-    #[serde(default)]
-    workspace: Option<String>,
-    #[serde(default)]
-    session_id: Option<String>,
+    #[serde(flatten)]
+    place: Workplace,
     #[serde(default)]
     limit: Option<u32>,
     #[serde(default)]
@@ -125,7 +107,9 @@ struct Log {
 pub(crate) fn add(api: &mut Api) {
     let look = |path, about| Endpoint::post(path, about).role(Role::Viewer);
     api.add(
-        look("/api/git/status", "What differs from the last commit").body::<InFolder>().answer::<GitStatus>(),
+        look("/api/git/status", "What differs from the last commit")
+            .body::<Workplace>()
+            .answer::<GitStatus>(),
         status,
     )
     .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
@@ -149,29 +133,25 @@ pub(crate) fn add(api: &mut Api) {
         commit,
     )
     .add(
-        Endpoint::post("/api/git/init", "Make a folder a repository").body::<InFolder>().answer::<Done>(),
+        Endpoint::post("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<Done>(),
         init,
     );
 }
 
-async fn place(
-    app: &App,
-    workspace: &Option<String>,
-    session: &Option<String>,
-) -> Result<GitPlace, ApiError> {
-    let folder = folder(app, workspace.as_deref(), session.as_deref())?;
+async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
+    let folder = asked.folder(app)?;
     let root =
         app.roots.iter().filter(|root| folder.starts_with(root)).min_by_key(|root| root.as_os_str().len());
     let root = root.unwrap_or(&folder);
     Ok(app.host.git(&folder, root).await?)
 }
 
-async fn status(State(app): State<App>, Input(asked): Input<InFolder>) -> Answer<GitStatus> {
-    Ok(Json(place(&app, &asked.workspace, &asked.session_id).await?.status().await?))
+async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<GitStatus> {
+    Ok(Json(place(&app, &asked).await?.status().await?))
 }
 
 async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> Answer<Diff> {
-    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let git = place(&app, &asked.place).await?;
     let context = asked.context_lines.unwrap_or(3);
     let path = asked.path.as_deref().filter(|path| !path.is_empty());
     let diff = git.diff(path, context, asked.staged.unwrap_or(false)).await?;
@@ -179,28 +159,28 @@ async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> Answer<Dif
 }
 
 async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> Answer<Shown> {
-    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let git = place(&app, &asked.place).await?;
     let content = git.show(&asked.path, asked.revision.as_deref().unwrap_or("HEAD")).await?;
     Ok(Json(Shown { content }))
 }
 
 async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> Answer<Log> {
-    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let git = place(&app, &asked.place).await?;
     Ok(Json(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
 }
 
 async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
-    place(&app, &asked.workspace, &asked.session_id).await?.add(&asked.files).await?;
+    place(&app, &asked.place).await?.add(&asked.files).await?;
     Ok(Json(Done { success: true }))
 }
 
 async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
-    place(&app, &asked.workspace, &asked.session_id).await?.reset(&asked.files).await?;
+    place(&app, &asked.place).await?.reset(&asked.files).await?;
     Ok(Json(Done { success: true }))
 }
 
 async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<CheckedOut> {
-    let removed = place(&app, &asked.workspace, &asked.session_id).await?.checkout(&asked.files).await?;
+    let removed = place(&app, &asked.place).await?.checkout(&asked.files).await?;
     Ok(Json(CheckedOut { success: true, removed }))
 }
 
@@ -218,12 +198,12 @@ async fn commit(
         (None, None) => None,
         _ => return Err(ApiError::bad("Give `author_name` and `author_email`, or neither.")),
     };
-    let git = place(&app, &asked.workspace, &asked.session_id).await?;
+    let git = place(&app, &asked.place).await?;
     let hash = git.commit(&CommitWish { message: asked.message, author, hooks }).await?;
     Ok(Json(Committed { success: true, hash }))
 }
 
-async fn init(State(app): State<App>, Input(asked): Input<InFolder>) -> Answer<Done> {
-    app.host.git_init(&folder(&app, asked.workspace.as_deref(), asked.session_id.as_deref())?).await?;
+async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<Done> {
+    app.host.git_init(&asked.folder(&app)?).await?;
     Ok(Json(Done { success: true }))
 }

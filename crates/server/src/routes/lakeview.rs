@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use axum::{Extension, Json};
 use futures::Stream;
-use lathe_host::{Keep, Lakeview, SummarisedStep};
-use lathe_protocol::SessionId;
+use lathe_host::{Keep, Lakeview};
+use lathe_protocol::{SessionId, StepSummarised};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -99,9 +99,7 @@ impl Work {
             Some(live) => live.lakeview().map_err(ApiError::bad)?,
             None => {
                 let folder = app.folder(&app.host.workspace(&id)?)?;
-                let mut overrides = app.plans.overrides(&folder).map_err(ApiError::bad)?;
-                super::models::known_again(app, &app.host.options(&id)?.model, &mut overrides);
-                app.host.lakeview_for(&id, &overrides)?
+                app.host.lakeview_for(&id, &app.overrides(&id, &folder)?)?
             }
         };
         let (steps, anew) = match request.step_numbers {
@@ -119,13 +117,19 @@ impl Work {
         }
     }
 
-    async fn step(&self, number: u32, cancel: &CancellationToken) -> SummarisedStep {
+    async fn step(&self, number: u32, cancel: &CancellationToken) -> Result<StepSummary, StepFailure> {
         let keep = match (&self.live, self.keep) {
             (_, false) => Keep::Nowhere,
             (Some(live), true) => Keep::Session(live.handle()),
             (None, true) => Keep::Journal,
         };
-        self.app.host.summarise_step(&self.id, &self.lakeview, number, self.anew, keep, cancel).await
+        let (host, anew) = (&self.app.host, self.anew);
+        match host.summarise_step(&self.id, &self.lakeview, number, anew, keep, cancel).await {
+            Ok(StepSummarised { task, details, tags, .. }) => {
+                Ok(StepSummary { step_number: number, task, details, tags })
+            }
+            Err(message) => Err(StepFailure { step_number: number, message }),
+        }
     }
 
     /// The file of the run tells it too.
@@ -170,18 +174,6 @@ fn of_file(app: &App, file: &Path) -> Result<SessionId, ApiError> {
     app.session(stem).or_else(|_| app.session(stem.rsplit_once('-').map_or(stem, |(id, _)| id)))
 }
 
-fn shown(step: &SummarisedStep) -> Result<StepSummary, StepFailure> {
-    match &step.summary {
-        Ok(summary) => Ok(StepSummary {
-            step_number: step.number,
-            task: summary.task.clone(),
-            details: summary.details.clone(),
-            tags: summary.tags.clone(),
-        }),
-        Err(message) => Err(StepFailure { step_number: step.number, message: message.clone() }),
-    }
-}
-
 async fn summary(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
@@ -193,7 +185,7 @@ async fn summary(
     let _one = work.alone().await;
     let (mut summaries, mut errors) = (Vec::new(), Vec::new());
     for number in work.steps.clone() {
-        match shown(&work.step(number, &cancel).await) {
+        match work.step(number, &cancel).await {
             Ok(summary) => summaries.push(summary),
             Err(failure) => errors.push(failure),
         }
@@ -233,7 +225,7 @@ async fn tell(work: &Work, sender: &mpsc::Sender<(&'static str, Value)>, cancel:
     let _one = work.alone().await;
     let mut count = 0;
     for number in &work.steps {
-        let told = match shown(&work.step(*number, cancel).await) {
+        let told = match work.step(*number, cancel).await {
             Ok(summary) => {
                 count += 1;
                 ("lakeview_step", json!(summary))

@@ -1,6 +1,7 @@
 //! What there is to ask.
 
 pub(crate) mod config;
+mod fields;
 pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod lakeview;
@@ -13,6 +14,7 @@ pub(crate) mod review;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 pub(crate) mod tools;
+mod workplace;
 
 use axum::Router;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use lathe_host::{ModelRequest, ModelSource, Overrides};
+use lathe_host::{ModelRequest, ModelSource, Overrides, Reach};
 use lathe_protocol::ModelChoice;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::access::Role;
 use crate::api::{Answer, Api, Endpoint, Input, Named};
 use crate::app::{App, Wish};
 use crate::error::ApiError;
-use crate::settings::good_name;
+use crate::settings::{good_name, unknown_setting};
 
 const FILE: &str = "models.json";
 const MODELS_MAX: usize = 200;
@@ -130,7 +130,9 @@ fn named(app: &App, name: &str) -> Result<Kept, ApiError> {
 
 /// Lets a wish be for the model of this name. An admin has put its address and key there, so whoever may run may use it.
 pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiError> {
-    let kept = named(app, name)?;
+    let all: AllKept = app.settings.read(FILE)?;
+    let kept =
+        all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
     wish.provider = Some(kept.provider);
     wish.model = Some(kept.model);
     wish.base_url = kept.base_url;
@@ -152,6 +154,17 @@ pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overr
         request.model = Some(kept.model.clone());
         request.base_url.clone_from(&kept.base_url);
         request.api_key = app.host.stored_key(&key_name(name));
+    }
+}
+
+/// Refuses an address that whoever asks over the wire may not make this server speak to.
+pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
+    let reach = app.plans.reach(base_url);
+    match reach.refuses(base_url) {
+        None => Ok(reach),
+        Some(reason) => Err(ApiError::unprocessable(format!(
+            "The model's address is refused: {reason}. Whoever starts the server may allow it: `lathe serve --model-host HOST:PORT`, or a configuration file that names it."
+        ))),
     }
 }
 
@@ -181,6 +194,9 @@ async fn put(
     if base_url.as_ref().is_some_and(|url| !url.starts_with("http://") && !url.starts_with("https://")) {
         return Err(ApiError::unprocessable("`base_url` begins with http:// or https://."));
     }
+    if let Some(url) = &base_url {
+        allowed(&app, url)?;
+    }
     tokio::task::block_in_place(|| {
         let before: AllKept = app.settings.read(FILE)?;
         let moved = before
@@ -207,7 +223,13 @@ async fn put(
 
 async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Tested> {
     let kept = tokio::task::block_in_place(|| named(&app, &name))?;
+    let reach = kept.base_url.as_ref().map_or(Ok(Reach::Anywhere), |url| allowed(&app, url));
+    let reach = match reach {
+        Ok(reach) => reach,
+        Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
+    };
     let request = ModelRequest {
+        reach,
         provider: Some(kept.provider),
         model: Some(kept.model),
         base_url: kept.base_url,

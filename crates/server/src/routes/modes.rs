@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::settings::good_name;
+use crate::settings::{good_name, unknown_setting};
 
 const FILE: &str = "modes.json";
 /// Modes that are kept.
@@ -146,7 +146,10 @@ pub(crate) fn chosen(
 ) -> Result<AgentMode, ApiError> {
     let mut mode = match (given, name) {
         (Some(given), _) => given.clone(),
-        (None, Some(name)) => tokio::task::block_in_place(|| kept(app, name))?,
+        (None, Some(name)) => {
+            let all: Kept = tokio::task::block_in_place(|| app.settings.read(FILE))?;
+            all.get(name).cloned().ok_or_else(|| unknown_setting("agent_mode", name, all.keys()))?
+        }
         (None, None) => AgentMode::default(),
     };
     if mode.system_prompt.as_ref().is_none_or(|text| text.trim().is_empty()) {

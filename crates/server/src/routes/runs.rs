@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use lathe_host::HostError;
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -13,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::modes::{self, AgentMode, RULES_MAX};
-use super::{models, tools};
+use super::{fields, models, tools};
 use crate::access::{Identity, Role, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
 use crate::app::{App, ReviewWish, Wish};
@@ -113,6 +114,9 @@ struct RunResult {
     agent_state: &'static str,
     execution_time: f64,
     steps_count: u32,
+    /// What of the request meant nothing here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -120,6 +124,18 @@ struct Started {
     session_id: String,
     trajectory_file: String,
     working_dir: String,
+    /// What of the request meant nothing here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+/// A task that a session was given.
+pub(crate) struct Begun {
+    pub live: Arc<Live>,
+    /// The event that gave it.
+    pub given: Seq,
+    /// What of the request meant nothing here.
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -178,33 +194,33 @@ pub(crate) fn add(api: &mut Api) {
 async fn run(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Input(request): Input<RunRequest>,
+    Input(request): Input<Value>,
 ) -> Answer<RunResult> {
-    let (live, given) = run_session(&app, &identity, request).await?;
-    result(&app, &live, given).await
+    result(&app, start_run(&app, &identity, request).await?).await
 }
 
 async fn start(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Input(request): Input<RunRequest>,
+    Input(request): Input<Value>,
 ) -> Answer<Started> {
+    let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
+    let request: RunRequest = of_value(request)?;
     if request.task.is_some() || request.file_path.is_some() {
         return Err(ApiError::unprocessable("A session is started without a task; give it one afterwards."));
     }
     let live = open_session(&app, &identity, &request, true).await?;
     let trajectory_file = app.host.trajectories().join(format!("{}.json", live.id)).display().to_string();
     let working_dir = live.folder.display().to_string();
-    Ok(Json(Started { session_id: live.id.to_string(), trajectory_file, working_dir }))
+    Ok(Json(Started { session_id: live.id.to_string(), trajectory_file, working_dir, warnings }))
 }
 
 async fn task(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
-    Input(request): Input<TaskRequest>,
+    Input(request): Input<Value>,
 ) -> Answer<RunResult> {
-    let (live, given) = session_task(&app, &identity, request).await?;
-    result(&app, &live, given).await
+    result(&app, session_task(&app, &identity, request).await?).await
 }
 
 async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Status> {
@@ -238,58 +254,42 @@ async fn close(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer
 }
 
 /// Starts a session and gives it its task, from the first message of a connection.
-pub(crate) async fn start_run(
-    app: &App,
-    identity: &Identity,
-    request: Value,
-) -> Result<(Arc<Live>, Seq), ApiError> {
-    run_session(app, identity, of_value(request)?).await
+pub(crate) async fn start_run(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
+    let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
+    let request: RunRequest = of_value(request)?;
+    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
+    let live = open_session(app, identity, &request, false).await?;
+    submit(app, live, text, warnings).await
 }
 
 /// Gives a session a task, from the first message of a connection.
-pub(crate) async fn give_task(
-    app: &App,
-    identity: &Identity,
-    request: Value,
-) -> Result<(Arc<Live>, Seq), ApiError> {
+pub(crate) async fn give_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
     // Without a session this is a run of its own.
     if request.get("session_id").is_none_or(Value::is_null) {
-        return run_session(app, identity, of_value(request)?).await;
+        return start_run(app, identity, request).await;
     }
-    session_task(app, identity, of_value(request)?).await
+    session_task(app, identity, request).await
 }
 
 fn of_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError> {
     parse(value.to_string().as_bytes())
 }
 
-async fn run_session(
-    app: &App,
-    identity: &Identity,
-    request: RunRequest,
-) -> Result<(Arc<Live>, Seq), ApiError> {
-    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
-    let live = open_session(app, identity, &request, false).await?;
-    submit(app, live, text).await
-}
-
-async fn session_task(
-    app: &App,
-    identity: &Identity,
-    request: TaskRequest,
-) -> Result<(Arc<Live>, Seq), ApiError> {
+async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
+    let warnings = fields::unknown_of_task::<TaskRequest>(&request);
+    let request: TaskRequest = of_value(request)?;
     let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
     let id = app.session(&request.session_id)?;
     let live = app.open(&id).await?;
-    submit(app, live, text).await
+    submit(app, live, text, warnings).await
 }
 
-async fn submit(app: &App, live: Arc<Live>, text: String) -> Result<(Arc<Live>, Seq), ApiError> {
+async fn submit(app: &App, live: Arc<Live>, text: String, warnings: Vec<String>) -> Result<Begun, ApiError> {
     let command = CommandId::new(random().unwrap_or_default());
     match live.submit(command, CommandBody::GiveTask { text }).await.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
-            Ok((live, seq))
+            Ok(Begun { live, given: seq, warnings })
         }
         ReceiptAnswer::Refused { reason } => Err(ApiError::conflict(reason)),
     }
@@ -361,9 +361,28 @@ async fn open_session(
     if let Some(name) = &request.model_config_name {
         tokio::task::block_in_place(|| models::choose(app, name, &mut wish))?;
     }
+    if let Some(url) = &wish.base_url {
+        models::allowed(app, url)?;
+    }
     let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
-    Ok(app.sessions.start(plan).await?)
+    app.sessions.start(plan).await.map_err(|error| unknown_name(app, error))
+}
+
+/// Names that nobody knows are refused with those that are known.
+fn unknown_name(app: &App, error: HostError) -> ApiError {
+    match error {
+        HostError::NoSuchTool { .. } => ApiError::unprocessable(format!("`tools`: {error}")),
+        HostError::UnknownProvider(name) => {
+            let known: Vec<&str> = app.host.key_states().into_iter().map(|(name, _)| name).collect();
+            ApiError::unprocessable(format!(
+                "`provider`: `{name}` is not known and has no `model_base_url`. There are: {}",
+                known.join(", ")
+            ))
+        }
+        error => error.into(),
+    }
 }
 
 /// The rules edits are judged by where nobody names others: to the point, with substance, and sound.
@@ -386,7 +405,8 @@ fn review_wish(request: &RunRequest, mode: &AgentMode) -> Result<Option<ReviewWi
 }
 
 /// Waits for the end of the run that began with event `given`.
-async fn result(app: &App, live: &Live, given: Seq) -> Answer<RunResult> {
+async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
+    let Begun { live, given, warnings } = begun;
     let mut updates = live.subscribe(Seq(given.0.saturating_sub(1)));
     let Some((finished, began, ended, run, steps)) = end_of_run(&mut *updates).await else {
         return Err(ApiError::unavailable(
@@ -406,6 +426,7 @@ async fn result(app: &App, live: &Live, given: Seq) -> Answer<RunResult> {
         agent_state: if success { "completed" } else { "error" },
         execution_time: (ended - began) as f64 / 1e6,
         steps_count: steps,
+        warnings,
     }))
 }
 

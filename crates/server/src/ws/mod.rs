@@ -5,8 +5,8 @@ mod pump;
 mod said;
 
 use axum::Extension;
-use axum::extract::{ConnectInfo, State};
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{ConnectInfo, State};
 use axum::response::{IntoResponse, Response};
 use lathe_host::Cursor;
 use lathe_protocol::SessionId;

@@ -72,7 +72,7 @@ pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: I
     let (mut sink, stream) = socket.split();
     let mut stream = Incoming::new(stream, meter.clone());
     let watched = match purpose {
-        Purpose::Attach { id, from, until_end } => Ok(Watched { id, from, until_end }),
+        Purpose::Attach { id, from, until_end } => Ok(Watched { id, from, until_end, warnings: Vec::new() }),
         Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
     };
     let goodbye = match watched {
@@ -102,6 +102,8 @@ struct Watched {
     id: SessionId,
     from: Cursor,
     until_end: bool,
+    /// What of the request meant nothing here.
+    warnings: Vec<String>,
 }
 
 /// Reads the first message and starts what it asks for.
@@ -142,13 +144,24 @@ async fn begin(
         Purpose::Task => runs::give_task(app, identity, request).await,
         Purpose::Run | Purpose::Attach { .. } => runs::start_run(app, identity, request).await,
     };
-    let (live, given) = started.map_err(refused)?;
+    let runs::Begun { live, given, warnings } = started.map_err(refused)?;
     app.audit.note(&identity.name, identity.role.as_str(), "start", live.id.as_str(), "accepted");
     let from = Cursor::after(Seq(given.0.saturating_sub(1)));
-    Ok(Watched { id: live.id.clone(), from, until_end: true })
+    Ok(Watched { id: live.id.clone(), from, until_end: true, warnings })
 }
 
-async fn talk(sink: &mut Sink, stream: Incoming, app: &App, identity: &Identity, watched: Watched) -> Goodbye {
+async fn talk(
+    sink: &mut Sink,
+    stream: Incoming,
+    app: &App,
+    identity: &Identity,
+    watched: Watched,
+) -> Goodbye {
+    for warning in &watched.warnings {
+        if let Err(goodbye) = push(sink, note("warning", &json!({ "message": warning }))).await {
+            return goodbye;
+        }
+    }
     let (replies, answers) = mpsc::channel(REPLIES);
     let began = Instant::now();
     let heard = Arc::new(AtomicU64::new(0));

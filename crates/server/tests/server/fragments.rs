@@ -13,10 +13,8 @@ use crate::kit::{Server, Socket, call, cassette, done};
 
 /// A run that waits for leave, and how to attach to it.
 async fn waiting() -> (Server, String) {
-    let answers = [
-        json!([call("a1", "bash", json!({ "command": "touch made" }))]),
-        json!([done("b1", "made")]),
-    ];
+    let answers =
+        [json!([call("a1", "bash", json!({ "command": "touch made" }))]), json!([done("b1", "made")])];
     let server = Server::start(cassette(answers), Mode::Default).await;
     let mut watcher = server.run("Make it.").await;
     let frames = watcher.until("approval").await;

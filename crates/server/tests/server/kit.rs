@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{
-    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, ReviewPlan, SessionPlan,
-    Strictness,
+    Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, Reach, ReviewPlan,
+    SessionPlan, Strictness,
 };
 use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
@@ -84,6 +84,14 @@ impl Plans for Recorded {
             attended: Attended::Person,
             extras: Extras::default(),
         })
+    }
+
+    /// Nobody listens on the two ports that tests name.
+    fn reach(&self, base_url: &str) -> Reach {
+        match base_url.starts_with("http://127.0.0.1:1/") || base_url.starts_with("http://127.0.0.1:2/") {
+            true => Reach::Anywhere,
+            false => Reach::Outside,
+        }
     }
 
     fn settings(&self, _: &Path) -> Result<Value, String> {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod access;
+mod documented;
 mod files;
 mod fragments;
 mod frames;
@@ -19,6 +20,7 @@ mod paths_table;
 #[allow(dead_code)]
 #[path = "../../../workspace/tests/files/paths_world.rs"]
 mod paths_world;
+mod requests;
 mod review;
 mod review_gate;
 mod runs;

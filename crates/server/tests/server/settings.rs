@@ -93,8 +93,12 @@ async fn an_agent_mode_is_kept_used_by_name_and_forgotten() {
     let (system, task) = first_words(&server, json!({ "task": "Write.", "agent_mode": "poet" })).await;
     assert_eq!(system, "You are a poet.");
     assert_eq!(task, "Write.\n\n[Special instructions]\nRhyme.");
-    let (status, _) = server.post("/agent/run", json!({ "task": "Write.", "agent_mode": "novelist" })).await;
-    assert_eq!(status, 404);
+    let (status, refused) =
+        server.post("/agent/run", json!({ "task": "Write.", "agent_mode": "novelist" })).await;
+    assert_eq!(
+        (status, &refused["detail"]),
+        (422, &json!("`agent_mode`: `novelist` is not known; there are: poet."))
+    );
     let (_, prompt) = server.get("/agent/prompt?name=poet").await;
     assert_eq!(prompt["prompt"], "You are a poet.");
     assert_eq!(delete(&server, "/api/modes/poet").await.0, 200);
@@ -163,7 +167,11 @@ async fn a_key_goes_in_and_never_comes_out() {
     assert_eq!(delete(&server, "/api/models/mine").await.0, 200);
     assert!(!std::fs::read_to_string(&auth).unwrap().contains("secret"));
     assert_eq!(server.post("/api/models/mine/test", json!({})).await.0, 404);
-    let (status, _) = server.post("/agent/run", json!({ "task": "t", "model_config_name": "mine" })).await;
-    assert_eq!(status, 404);
+    let (status, refused) =
+        server.post("/agent/run", json!({ "task": "t", "model_config_name": "mine" })).await;
+    assert_eq!(
+        (status, &refused["detail"]),
+        (422, &json!("`model_config_name`: `mine` is not known; none is kept here."))
+    );
     server.stop().await;
 }

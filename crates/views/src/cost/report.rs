@@ -11,6 +11,19 @@ use crate::time::utc_day;
 /// The provider whose answers come from a recording.
 const RECORDED: &str = "cassette";
 
+/// What an answer was for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaidFor {
+    /// A step of a run.
+    #[default]
+    Run,
+    /// A summary of a step.
+    Lakeview,
+    /// A review of an edit.
+    Review,
+}
+
 /// The answers a session paid for. Small, whatever the size of the journal, so it may be kept beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionCost {
@@ -25,6 +38,8 @@ pub struct SessionCost {
 pub struct Paid {
     pub day: String,
     pub provider: String,
+    #[serde(default)]
+    pub purpose: PaidFor,
     /// The model that answered.
     pub model: String,
     /// The model that was asked for; its price is taken where that of the answer's name is unknown.
@@ -51,28 +66,49 @@ impl SessionCost {
         };
         let taken_over = opened.forked.as_ref().map_or(StepNo(0), |forked| forked.at);
         let mut asked = &opened.options.model;
-        let mut sums: BTreeMap<(String, &str, &str, &str), (u32, Usage)> = BTreeMap::new();
+        let mut sums: BTreeMap<(String, &str, PaidFor, &str, &str), (u32, Usage)> = BTreeMap::new();
         for event in events {
-            match &event.fact {
-                Fact::OptionsChanged(changed) => asked = &changed.options.model,
-                Fact::ModelAnswered(answered) if event.place.step.is_none_or(|step| step > taken_over) => {
-                    let key = (day(event.at), &*asked.provider, &*answered.model, &*asked.model);
-                    let sum = sums.entry(key).or_default();
-                    sum.0 += 1;
-                    sum.1 += answered.usage;
-                }
-                _ => {}
+            if let Fact::OptionsChanged(changed) = &event.fact {
+                asked = &changed.options.model;
             }
+            let Some((purpose, model, answers, usage)) = paid_for(&event.fact) else { continue };
+            if event.place.step.is_some_and(|step| step <= taken_over) {
+                continue;
+            }
+            let named = if purpose == PaidFor::Run { &*asked.model } else { model };
+            let sum = sums.entry((day(event.at), &*asked.provider, purpose, model, named)).or_default();
+            sum.0 += answers;
+            sum.1 += usage;
         }
-        let paid = sums.into_iter().map(|((day, provider, model, asked), (answers, usage))| Paid {
+        let paid = sums.into_iter().map(|((day, provider, purpose, model, asked), (answers, usage))| Paid {
             day,
             provider: provider.to_owned(),
+            purpose,
             model: model.to_owned(),
             asked: asked.to_owned(),
             answers,
             usage,
         });
         Some(Self { session: opened.session.clone(), repo: opened.workspace.clone(), paid: paid.collect() })
+    }
+}
+
+/// The model of answers that an older Lathe did not name.
+const UNNAMED: &str = "unknown";
+
+/// What an event says was paid for: for what, to whom, how many answers, and their tokens.
+fn paid_for(fact: &Fact) -> Option<(PaidFor, &str, u32, Usage)> {
+    match fact {
+        Fact::ModelAnswered(answered) => Some((PaidFor::Run, &answered.model, 1, answered.usage)),
+        Fact::StepSummarised(summary) => Some((PaidFor::Lakeview, &summary.model, 1, summary.usage)),
+        Fact::CallFinished(finished) => {
+            let review = finished.review.as_ref().filter(|review| review.tokens > 0)?;
+            let model = review.model.as_deref().unwrap_or(UNNAMED);
+            let usage =
+                review.usage.unwrap_or_else(|| Usage { input_tokens: review.tokens, ..Usage::default() });
+            Some((PaidFor::Review, model, review.asked, usage))
+        }
+        _ => None,
     }
 }
 
@@ -95,12 +131,23 @@ pub struct CostRow {
     pub usage: Usage,
     /// What the tokens with a known price cost.
     pub cost: Money,
+    /// Of all this, what was asked beside the runs: for summaries of steps, and for reviews of edits.
+    pub lakeview: Beside,
+    pub review: Beside,
     /// Tokens of answers that came from a recording and so cost nothing.
     pub recorded: Usage,
     /// Tokens whose price nobody knows. While there are some, `cost` is not the whole.
     pub unpriced: Usage,
     /// The models those are of.
     pub unpriced_models: BTreeSet<String>,
+}
+
+/// A part of a row. A summary counts once, though it takes two answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Beside {
+    pub answers: u32,
+    pub usage: Usage,
+    pub cost: Money,
 }
 
 /// Costs of sessions, to be read by day, model or folder.
@@ -163,12 +210,26 @@ impl CostRow {
     fn add(&mut self, paid: &Paid, prices: &Prices) {
         self.answers += paid.answers;
         self.usage += paid.usage;
+        let mut part = match paid.purpose {
+            PaidFor::Run => None,
+            PaidFor::Lakeview => Some(&mut self.lakeview),
+            PaidFor::Review => Some(&mut self.review),
+        };
+        if let Some(part) = &mut part {
+            part.answers += paid.answers;
+            part.usage += paid.usage;
+        }
         if paid.provider == RECORDED {
             self.recorded += paid.usage;
             return;
         }
         match prices.cost_of_answer(&paid.model, &paid.asked, &paid.usage) {
-            Some(cost) => self.cost += cost,
+            Some(cost) => {
+                self.cost += cost;
+                if let Some(part) = part {
+                    part.cost += cost;
+                }
+            }
             None => {
                 self.unpriced += paid.usage;
                 self.unpriced_models.insert(paid.model.clone());

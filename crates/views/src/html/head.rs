@@ -29,9 +29,11 @@ impl Page<'_> {
             let _ = write!(out, " <span>{} {}</span>", self.say(Say::Began), Text(&self.when(first.began)));
         }
         out.push_str("</p>\n");
-        if line != title {
+        // Of several runs each tells its own.
+        let task = self.task();
+        if line != task {
             let _ = write!(out, "<details class=\"task\"><summary>{}</summary>", self.say(Say::Task));
-            self.block("prose", title, out);
+            self.block("prose", task, out);
             out.push_str("</details>\n");
         }
         if let [run] = &self.session.runs[..] {

@@ -104,9 +104,13 @@ impl<'a> Page<'a> {
 
     /// The title it was given, or the first task.
     fn title(&self) -> &'a str {
+        self.session.title.map(str::trim).filter(|title| !title.is_empty()).unwrap_or_else(|| self.task())
+    }
+
+    /// The first task.
+    fn task(&self) -> &'a str {
         let task = self.session.runs.first().map(|run| run.task.trim());
-        let named = self.session.title.map(str::trim).filter(|title| !title.is_empty());
-        named.or(task).filter(|task| !task.is_empty()).unwrap_or(self.say(Say::NoTask))
+        task.filter(|task| !task.is_empty()).unwrap_or(self.say(Say::NoTask))
     }
 
     fn when(&self, at: Timestamp) -> String {

@@ -1,7 +1,9 @@
-use lathe_protocol::{Event, Forked, OptionsChanged, Rewound, SessionId, StepNo};
+use lathe_protocol::{
+    CallFinished, Event, Forked, OptionsChanged, Reviewed, Rewound, SessionId, StepNo, StepSummarised,
+};
 use lathe_views::{By, CostReport, Money, Prices, SessionCost};
 
-use crate::make::{Journal, options, text, usage};
+use crate::make::{Journal, options, result, text, usage};
 
 fn answers(journal: &mut Journal, count: usize) {
     for _ in 0..count {
@@ -47,6 +49,42 @@ fn sessions_are_summed_by_day_model_and_folder_and_what_has_no_price_is_told_apa
     assert_eq!((repos.len(), repos[0].sessions, repos[0].cost), (1, 2, Money(9_000_000)));
     let total = report.total();
     assert_eq!((total.sessions, total.answers, total.cost), (2, 4, Money(9_000_000)));
+}
+
+#[test]
+fn summaries_and_reviews_are_counted_and_told_apart() {
+    let mut journal = Journal::new("claude-sonnet-4-5");
+    journal.task("t");
+    answers(&mut journal, 1);
+    let review = Reviewed {
+        tokens: 2_000_000,
+        asked: 2,
+        model: Some("claude-sonnet-4-5".into()),
+        usage: Some(usage(2_000_000, 0, 0)),
+        ..Reviewed::default()
+    };
+    // As an older Lathe wrote it: nobody knows whose tokens these were.
+    let old = Reviewed { tokens: 7, asked: 1, ..Reviewed::default() };
+    for review in [review, old] {
+        journal.add(Some("c1"), CallFinished { review: Some(review), ..result("edit", "done") });
+    }
+    let summary = StepSummarised {
+        task: "reads".into(),
+        details: "Reads.".into(),
+        tags: Vec::new(),
+        model: "house-model".into(),
+        usage: usage(3_000, 0, 0),
+    };
+    journal.add(None, summary);
+    let total = report(&[&journal.events]).total();
+    assert_eq!((total.answers, total.usage.input_tokens), (5, 3_003_007));
+    assert_eq!(
+        (total.cost, total.review.cost, total.lakeview.cost),
+        (Money(9_000_000), Money(6_000_000), Money::ZERO)
+    );
+    assert_eq!((total.review.answers, total.review.usage.input_tokens), (3, 2_000_007));
+    assert_eq!((total.lakeview.answers, total.lakeview.usage.input_tokens), (1, 3_000));
+    assert_eq!(total.unpriced_models.iter().collect::<Vec<_>>(), ["house-model", "unknown"]);
 }
 
 #[test]

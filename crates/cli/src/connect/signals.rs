@@ -1,0 +1,45 @@
+//! What ends a client: Ctrl-C is about the run, the others are about the client only.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub(super) enum Stop {
+    /// Ctrl-C.
+    Cancel { first: bool },
+    /// The terminal is gone, or somebody wants the process to end; with the exit code that says so.
+    Leave(u8),
+}
+
+pub(super) struct Signals {
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hangup: Option<Signal>,
+    was_interrupted: bool,
+}
+
+impl Signals {
+    pub fn listen() -> Self {
+        let listen = |kind| signal(kind).ok();
+        Self {
+            interrupt: listen(SignalKind::interrupt()),
+            terminate: listen(SignalKind::terminate()),
+            hangup: listen(SignalKind::hangup()),
+            was_interrupted: false,
+        }
+    }
+
+    pub async fn next(&mut self) -> Stop {
+        async fn one(signal: &mut Option<Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = one(&mut self.interrupt) => {
+                Stop::Cancel { first: !std::mem::replace(&mut self.was_interrupted, true) }
+            }
+            () = one(&mut self.terminate) => Stop::Leave(143),
+            () = one(&mut self.hangup) => Stop::Leave(129),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Members of a request that mean nothing here.
+//!
+//! A name that is misspelled would else be taken in silence, and the run would be another than the one that was wanted. What
+//! Trae's server knows and this one leaves out on purpose is no mistake; `docs/server.md` lists it.
+
+use schemars::JsonSchema;
+use serde_json::Value;
+
+/// Left out, and nothing is lost by it: sessions have a trajectory and a patch anyway, and there is one agent and no console.
+const DROPPED: [&str; 7] = [
+    "trajectory_file",
+    "patch_path",
+    "agent_type",
+    "console_type",
+    "docker_keep",
+    "session_id",
+    "config_file_file",
+];
+/// Left out, and whoever asks should know: the run is not where they think it is.
+const CONTAINERS: [&str; 4] = ["docker_image", "docker_container_id", "dockerfile_path", "docker_image_file"];
+/// Of an agent mode: the configuration says these.
+const OF_MODES: [&str; 2] = ["reflection_max_rounds", "review_model_config_name"];
+/// Fixed when a session is started.
+const OF_SESSIONS: [&str; 8] = [
+    "working_dir",
+    "must_patch",
+    "prompt",
+    "model_config_name",
+    "agent_mode",
+    "agent_mode_config",
+    "enable_quality_review",
+    "quality_review_rules",
+];
+
+/// What is wrong with the members of a request for a run, in words.
+pub(crate) fn unknown_of_run<Request: JsonSchema, Mode: JsonSchema>(request: &Value) -> Vec<String> {
+    let mut words = unknown::<Request>(request, "", &DROPPED);
+    words.extend(unknown::<Mode>(&request["agent_mode_config"], "agent_mode_config.", &OF_MODES));
+    words
+}
+
+/// The same of a task for a session.
+pub(crate) fn unknown_of_task<Request: JsonSchema>(request: &Value) -> Vec<String> {
+    let dropped: Vec<&str> = DROPPED.into_iter().chain(OF_SESSIONS).collect();
+    unknown::<Request>(request, "", &dropped)
+}
+
+fn unknown<T: JsonSchema>(value: &Value, before: &str, dropped: &[&str]) -> Vec<String> {
+    let Some(members) = value.as_object() else { return Vec::new() };
+    let schema = schemars::schema_for!(T);
+    let known = schema.get("properties").and_then(Value::as_object);
+    let is_known =
+        |name: &str| known.is_some_and(|known| known.contains_key(name)) || dropped.contains(&name);
+    // A member that says nothing asks for nothing.
+    let given = members.iter().filter(|(name, value)| !value.is_null() && !is_known(name));
+    given
+        .map(|(name, _)| match CONTAINERS.contains(&name.as_str()) {
+            true => format!(
+                "`{before}{name}` is not used: the run works in the folder itself, not in a container."
+            ),
+            false => format!("`{before}{}` is not known and was not used.", shown(name)),
+        })
+        .collect()
+}
+
+/// A name that somebody made up, for people to read.
+fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
