@@ -379,7 +379,7 @@ impl Client {
                 let message = term::clean(data["message"].as_str().unwrap_or_default());
                 term::err(&format!("{message}\n"));
                 // Nothing was begun.
-                if self.session.is_none() {
+                if frame["type"] == "error" && self.session.is_none() {
                     return Some(Exit::Usage);
                 }
             }

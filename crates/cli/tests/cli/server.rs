@@ -236,7 +236,7 @@ fn a_session_that_a_server_merely_holds_open_is_not_said_to_be_running() {
     // It is still open there: nobody else may write it.
     let listed = home.clone().args(["sessions"]).run().expect_code(0).stdout;
     let id = listed.split_whitespace().next().unwrap();
-    home.clone().args(["resume", id, "More."]).run().expect_code(1);
+    home.clone().args(["resume", id, "More."]).run().expect_code(2);
     assert!(listed.contains("completed"), "{listed}");
     let shown = home.clone().args(["show", id]).run().expect_code(0).stdout;
     assert!(!shown.contains("still running") && shown.contains(&format!("lathe show {id}")), "{shown}");
@@ -261,6 +261,16 @@ fn a_client_makes_the_server_speak_to_this_machine_only_where_its_owner_said_so(
             let message = frames.last().unwrap()["data"]["message"].as_str().unwrap().to_owned();
             assert!(message.contains("is refused") && message.contains("--model-host"), "{message}");
         }
+    });
+    on_a_runtime(async {
+        let mut connection = server.connect("").await;
+        say(&mut connection, json!({ "task": "Look.", "model": "fake", "provider": "nosuch" })).await;
+        let frames = until(&mut connection, |frame| frame["type"] == "error").await;
+        let message = frames.last().unwrap()["data"]["message"].as_str().unwrap().to_owned();
+        assert!(
+            message.starts_with("`provider`: `nosuch` is not known") && message.contains("ollama"),
+            "{message}"
+        );
     });
     assert_eq!(model.requests().len(), 0);
     drop(server.running);

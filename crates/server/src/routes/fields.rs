@@ -7,15 +7,7 @@ use schemars::JsonSchema;
 use serde_json::Value;
 
 /// Left out, and nothing is lost by it: sessions have a trajectory and a patch anyway, and there is one agent and no console.
-const DROPPED: [&str; 7] = [
-    "trajectory_file",
-    "patch_path",
-    "agent_type",
-    "console_type",
-    "docker_keep",
-    "session_id",
-    "config_file_file",
-];
+const DROPPED: [&str; 5] = ["trajectory_file", "patch_path", "agent_type", "console_type", "docker_keep"];
 /// Left out, and whoever asks should know: the run is not where they think it is.
 const CONTAINERS: [&str; 4] = ["docker_image", "docker_container_id", "dockerfile_path", "docker_image_file"];
 /// Of an agent mode: the configuration says these.

@@ -66,7 +66,7 @@ impl SessionCost {
         };
         let taken_over = opened.forked.as_ref().map_or(StepNo(0), |forked| forked.at);
         let mut asked = &opened.options.model;
-        let mut sums: BTreeMap<(String, &str, PaidFor, &str, &str), (u32, Usage)> = BTreeMap::new();
+        let mut sums: BTreeMap<Key<'_>, (u32, Usage)> = BTreeMap::new();
         for event in events {
             if let Fact::OptionsChanged(changed) = &event.fact {
                 asked = &changed.options.model;
@@ -92,6 +92,9 @@ impl SessionCost {
         Some(Self { session: opened.session.clone(), repo: opened.workspace.clone(), paid: paid.collect() })
     }
 }
+
+/// What is summed up together: day, provider, purpose, the model that answered and the one that was asked for.
+type Key<'a> = (String, &'a str, PaidFor, &'a str, &'a str);
 
 /// The model of answers that an older Lathe did not name.
 const UNNAMED: &str = "unknown";
