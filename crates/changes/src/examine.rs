@@ -65,6 +65,8 @@ pub(crate) struct Examine<'a> {
     pub total_bytes: u64,
     pub since: Since,
     pub keep: Keep<'a>,
+    /// Where git's objects are, if the repository is gone.
+    pub git_copy: Option<&'a Path>,
 }
 
 struct Worker<'a> {
@@ -321,7 +323,7 @@ impl Worker<'_> {
             Preimage::Git(number) => {
                 let oid = shared.oids.get(*number).ok_or(Why::ObjectGone)?;
                 if self.objects.is_none() {
-                    self.objects = Objects::open(&shared.root.path);
+                    self.objects = Objects::open(&shared.root.path, shared.git_copy);
                 }
                 let objects = self.objects.as_mut().ok_or(Why::ObjectGone)?;
                 objects.read(oid, entry.stat.size, &mut self.before)

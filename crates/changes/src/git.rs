@@ -36,7 +36,7 @@ pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
     if git_would_wait(root) {
         return None;
     }
-    let git = Git { root: root.to_owned(), filters: Vec::new() };
+    let git = Git::at(root);
     let found = git.run(
         GitConfig::Bare,
         &["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-path", "index"],
@@ -81,13 +81,20 @@ fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 pub(crate) struct Git {
     root: PathBuf,
+    /// The repository, where it is not the one around the root.
+    dir: Option<PathBuf>,
     /// The keys of the filters that the repository defines, to be switched off.
     filters: Vec<u8>,
 }
 
 impl Git {
     pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), filters: Vec::new() }
+        Self { root: root.to_owned(), dir: None, filters: Vec::new() }
+    }
+
+    /// A repository by its own folder, whatever it says about a work tree.
+    pub(crate) fn of(dir: &Path) -> Self {
+        Self { root: dir.to_owned(), dir: Some(dir.to_owned()), filters: Vec::new() }
     }
 
     /// Files whose content may differ from their object although they are clean.
@@ -147,6 +154,10 @@ impl Git {
         let mut call = GitCall::new(&self.root, config);
         call.set(&SETTINGS);
         call.without_filters(&self.filters);
+        if let Some(dir) = &self.dir {
+            call.variable("GIT_DIR", dir);
+            call.variable("GIT_WORK_TREE", &self.root);
+        }
         call.command(&self.root)
     }
 
@@ -172,6 +183,12 @@ impl Git {
         let output = output.ok()?;
         output.status.success().then_some(output.stdout)
     }
+
+    /// What it says on both streams, however it ends.
+    pub(crate) fn output(&self, config: GitConfig, arguments: &[&str]) -> Option<Vec<u8>> {
+        let output = self.command(config).args(arguments).output().ok()?;
+        Some([output.stdout, output.stderr].concat())
+    }
 }
 
 fn is_same(a: &Metadata, b: &Metadata) -> bool {
@@ -189,8 +206,9 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    pub fn open(root: &Path) -> Option<Self> {
-        let git = Git { root: root.to_owned(), filters: Vec::new() };
+    /// Of the repository around a folder, or of a copy of it.
+    pub fn open(root: &Path, copy: Option<&Path>) -> Option<Self> {
+        let git = copy.map_or_else(|| Git::at(root), Git::of);
         let mut command = git.command(GitConfig::Bare);
         command.args(["cat-file", "--batch"]);
         let mut child =

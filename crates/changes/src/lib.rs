@@ -9,7 +9,8 @@
 //! - Nothing changes unseen: the watcher only narrows the look, and whenever it may have missed something the whole
 //!   tree is looked at. A file whose time stamps cannot prove that it was not touched is read.
 //! - What cannot be brought back is told, with the reason, never left out.
-//! - Nothing of git's own is read, written or removed, except objects, and names of ours for commits, by git.
+//! - Nothing of git's own is written or removed, except names of ours for commits, by git; and a repository that a line
+//!   broke is put back from its copy.
 //! - No link is followed on the way to a file, neither to read nor to write.
 //! - Memory holds the list of paths and one file at a time, not the content of the tree.
 //!
@@ -22,10 +23,12 @@ mod change;
 mod error;
 mod examine;
 mod git;
+mod health;
 mod manifest;
 mod pack;
 mod quarantine;
 mod refs;
+mod repository;
 pub mod restore;
 mod stat;
 mod tracker;
@@ -34,6 +37,7 @@ mod watch;
 
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
-pub use quarantine::{Keeping, Kept, NotKept, Note, PutBack, Quarantine};
+pub use quarantine::{Keeping, Kept, KeptRepository, NotKept, Note, PutBack, Quarantine};
 pub use refs::KeptRef;
+pub use repository::{Broken, Repositories};
 pub use tracker::{Compared, Limits, Secured, Tracker, TrackerOptions, Watch};

@@ -37,12 +37,20 @@ pub(crate) struct Entry {
     pub pre: Preimage,
 }
 
+impl Entry {
+    fn is_git(&self) -> bool {
+        matches!(self.pre, Preimage::Skipped(Why::Git))
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Manifest {
     entries: BTreeMap<Rel, Entry>,
     /// Files with more than one name: the watcher does not tell of a change through another name, so they are
     /// looked at every time.
     linked: BTreeSet<Rel>,
+    /// Every `.git`.
+    git: BTreeSet<Rel>,
 }
 
 impl Manifest {
@@ -50,7 +58,8 @@ impl Manifest {
     pub fn new(entries: Vec<(Rel, Entry)>) -> Self {
         let linked =
             entries.iter().filter(|(_, entry)| entry.stat.linked).map(|(rel, _)| rel.clone()).collect();
-        Self { entries: entries.into_iter().collect(), linked }
+        let git = entries.iter().filter(|(_, entry)| entry.is_git()).map(|(rel, _)| rel.clone()).collect();
+        Self { entries: entries.into_iter().collect(), linked, git }
     }
 
     pub fn get(&self, rel: &[u8]) -> Option<&Entry> {
@@ -59,6 +68,11 @@ impl Manifest {
 
     /// Puts the entry in the place of the one before, which is returned.
     pub fn set(&mut self, rel: &[u8], entry: Option<Entry>) -> Option<Entry> {
+        if entry.as_ref().is_some_and(Entry::is_git) {
+            self.git.insert(rel.into());
+        } else {
+            self.git.remove(rel);
+        }
         match entry {
             Some(entry) => {
                 if entry.stat.linked {
@@ -92,6 +106,10 @@ impl Manifest {
 
     pub fn linked(&self) -> impl Iterator<Item = &Rel> {
         self.linked.iter()
+    }
+
+    pub fn git(&self) -> impl Iterator<Item = &Rel> {
+        self.git.iter()
     }
 
     pub fn len(&self) -> usize {

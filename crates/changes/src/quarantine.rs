@@ -5,6 +5,7 @@
 //! back, and is removed after some days. A hard link does not help against what writes into a file in its place; for that
 //! there are the copies of the tracker, whose changes are part of an entry where no session has them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -16,6 +17,7 @@ use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
 use crate::refs::{self, KeptRef, Names};
+use crate::repository::{self, Broken, Repositories};
 use crate::restore::{self, Step};
 use crate::{ChangesError, TreeChange, net};
 
@@ -53,6 +55,20 @@ pub struct Kept {
     pub changes: Vec<Change>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refs: Vec<KeptRef>,
+    /// Repositories that the line broke, whole as they were before it; each lies beside, by its number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<KeptRepository>,
+}
+
+/// A repository that a line broke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRepository {
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+    /// Files that the line left otherwise than they were, by their path in it, with what tells them from any other.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left: BTreeMap<String, String>,
 }
 
 /// Whose line it is.
@@ -88,6 +104,7 @@ pub struct Keeping {
     bytes: u64,
     copied: u64,
     names: Option<(PathBuf, Names)>,
+    repositories: Vec<KeptRepository>,
 }
 
 impl Quarantine {
@@ -106,15 +123,27 @@ impl Quarantine {
             let folder = self.folder.join(&id);
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    let keeping =
-                        Keeping { folder, id, trees: Vec::new(), files: 0, bytes: 0, copied: 0, names: None };
-                    return Ok(keeping);
+                    return Ok(Keeping {
+                        folder,
+                        id,
+                        trees: Vec::new(),
+                        files: 0,
+                        bytes: 0,
+                        copied: 0,
+                        names: None,
+                        repositories: Vec::new(),
+                    });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// The copies of repositories that are held beside.
+    pub fn repositories(&self) -> Repositories {
+        Repositories::new(self.folder.join(repository::FOLDER))
     }
 
     /// What is kept, the oldest first. What a killed process left unfinished is not listed.
@@ -131,6 +160,11 @@ impl Quarantine {
     /// Puts everything back that is not in somebody's way. An entry of which nothing is left is removed.
     pub fn restore(&self, kept: &Kept, blobs: &Blobs) -> Result<PutBack, ChangesError> {
         let mut back = PutBack::default();
+        // First, for names of git's are put back by git.
+        for (at, one) in kept.repositories.iter().enumerate() {
+            let copy = self.folder.join(&kept.id).join(repository_name(at));
+            repository::put_back(&copy, &one.path, &one.left, &mut back);
+        }
         for (at, path) in kept.trees.iter().enumerate() {
             put_tree(&self.tree(kept, at), path, &mut back);
         }
@@ -178,9 +212,10 @@ impl Quarantine {
         let limit = SystemTime::now().checked_sub(older).unwrap_or(UNIX_EPOCH);
         let (mut count, mut bytes) = (0, 0);
         let entries = self.entries();
+        count += repository::collect(&self.folder.join(repository::FOLDER), limit, really);
         for folder in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let old = folder.metadata().and_then(|found| found.modified()).is_ok_and(|at| at < limit);
-            if !old {
+            if !old || folder.file_name() == repository::FOLDER {
                 continue;
             }
             let id = folder.file_name();
@@ -214,6 +249,18 @@ impl Keeping {
         let to = self.folder.join(self.trees.len().to_string());
         self.trees.push(path.to_owned());
         self.take(path, &to, &found).map_err(not)
+    }
+
+    /// After the line: takes over the copies of what it broke.
+    pub fn keep_repositories(&mut self, broken: &[Broken]) {
+        for one in broken {
+            let to = self.folder.join(repository_name(self.repositories.len()));
+            let left = repository::left(&one.copy, &one.path);
+            if one.path.to_str().is_some() && fs::rename(&one.copy, &to).is_ok() {
+                let (path, why) = (one.path.clone(), one.why.clone());
+                self.repositories.push(KeptRepository { path, why, left });
+            }
+        }
     }
 
     /// Keeps every commit that has a name in the repository around a folder.
@@ -278,15 +325,17 @@ impl Keeping {
             bytes += size;
             lost |= more > 0;
         }
-        if !lost && changes.is_empty() && refs.is_empty() {
+        let repositories = std::mem::take(&mut self.repositories);
+        if !lost && changes.is_empty() && refs.is_empty() && repositories.is_empty() {
             remove_tree(&self.folder)?;
             return Ok(None);
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let Note { line, folder, session, call } = note;
         let trees = std::mem::take(&mut self.trees);
+        let id = self.id.clone();
         let kept =
-            Kept { id: self.id.clone(), at, line, folder, session, call, trees, files, bytes, changes, refs };
+            Kept { id, at, line, folder, session, call, trees, files, bytes, changes, refs, repositories };
         let text = serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?;
         fs::write(self.folder.join(ENTRY), text)?;
         Ok(Some(kept))
@@ -299,6 +348,11 @@ impl Keeping {
         }
         let _ = remove_tree(&self.folder);
     }
+}
+
+/// The name of a repository's copy in an entry.
+fn repository_name(at: usize) -> String {
+    format!("repository-{at}")
 }
 
 /// Drops the second names of what is still where it was. Gives how much is left: entries that are gone, and their bytes.
@@ -362,7 +416,7 @@ fn put_tree(kept: &Path, path: &Path, back: &mut PutBack) {
     }
 }
 
-fn move_back(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
+pub(crate) fn move_back(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
     if let Some(above) = path.parent() {
         fs::create_dir_all(above)?;
     }
@@ -392,7 +446,7 @@ fn copy_tree(from: &Path, to: &Path, found: &fs::Metadata) -> io::Result<()> {
 }
 
 /// Also where folders in it may not be written.
-fn remove_tree(folder: &Path) -> io::Result<()> {
+pub(crate) fn remove_tree(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut open = vec![folder.to_owned()];

@@ -92,6 +92,8 @@ pub struct Tracker {
     watcher: Option<Watcher>,
     /// Set while a look is under way: if it fails, the next one looks at everything.
     unsettled: bool,
+    /// A copy of the repository, if it is gone itself.
+    git_copy: Option<PathBuf>,
 }
 
 enum Scope {
@@ -117,6 +119,7 @@ impl Tracker {
             oids: Oids::default(),
             watcher: start_watcher(options.watch),
             unsettled: false,
+            git_copy: None,
             options,
         };
         let (seen, references) = std::thread::scope(|scope| {
@@ -144,6 +147,19 @@ impl Tracker {
     /// What changed since the last look. That becomes the state before the next line.
     pub fn compare(&mut self) -> Result<Compared, ChangesError> {
         self.compare_within(Scope::Touched)
+    }
+
+    /// The same, with git's objects taken from a copy of the repository.
+    pub fn compare_with(&mut self, git_copy: Option<PathBuf>) -> Result<Compared, ChangesError> {
+        self.git_copy = git_copy;
+        let compared = self.compare();
+        self.git_copy = None;
+        compared
+    }
+
+    /// Every `.git` in the tree, as far as it was looked at.
+    pub fn git_paths(&self) -> Vec<PathBuf> {
+        self.manifest.git().map(|rel| self.root.absolute(rel)).collect()
     }
 
     /// The same without trusting the watcher, for the end of a task. The watcher does not hear of writes through a
@@ -374,6 +390,7 @@ impl Tracker {
             total_bytes: self.options.limits.total_bytes,
             since,
             keep,
+            git_copy: self.git_copy.as_deref(),
         }
     }
 }

@@ -50,8 +50,11 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
         term::out("nothing is kept\n");
     }
     for kept in entries {
-        let what =
+        let mut what =
             format!("{} files, {} changes, {} names of git", kept.files, kept.changes.len(), kept.refs.len());
+        for one in &kept.repositories {
+            what.push_str(&format!(", the repository {}", term::clean(&one.path.display().to_string())));
+        }
         let folder = kept.folder.display().to_string();
         let line = lathe_host::visible(&kept.line);
         term::out(&format!("{}  {what}  in {}\n    {}\n", kept.id, term::clean(&folder), term::clean(&line)));

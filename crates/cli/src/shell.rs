@@ -109,7 +109,10 @@ async fn one(shell: &mut PersonShell, line: &str, at: At) -> Exit {
         term::out("\n");
     }
     match ran {
-        Ok(ShellLine::Ended { code, kept, lost }) => {
+        Ok(ShellLine::Ended { code, kept, lost, broken }) => {
+            for broken in &broken {
+                term::err(&format!("{}\n", term::clean(broken)));
+            }
             if let Some(id) = kept {
                 term::err(&format!("kept: `lathe quarantine restore {id}` brings back what it took away\n"));
             }

@@ -59,7 +59,8 @@ impl Host {
         let act = |path: &String, act: &str| PathAct { path: path.clone(), act: act.to_owned() };
         for kept in entries.iter().rev() {
             if really == Really::Preview {
-                let trees = kept.trees.iter().map(|path| path.display().to_string());
+                let repositories = kept.repositories.iter().map(|one| &one.path);
+                let trees = repositories.chain(&kept.trees).map(|path| path.display().to_string());
                 let names = kept.refs.iter().map(|kept| kept.name.clone());
                 undone
                     .restored

@@ -296,7 +296,9 @@ impl Host {
         let redactor = Arc::new(secrets(ready.key.clone(), &extras.secrets(self.home.path())?));
         let mut services = self
             .services(root, Arc::clone(&redactor))?
-            .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, Tracking::new))
+            .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, |options| {
+                Tracking::new(options).with(self.quarantine().repositories())
+            }))
             .keeping(self.keeper(Some(&id)))
             .checked(extras.checks()?);
         // What the user calls a secret is not for programs of the session either.
@@ -399,6 +401,7 @@ impl Host {
     pub(crate) fn person_services(&self, root: &Path, extras: &Extras) -> Result<Services, HostError> {
         let services = self.services(root, Arc::new(Redactor::new([])))?.checked(extras.checks()?);
         let tracking = self.tracking(&new_id(), root)?.map_or_else(Tracking::off, Tracking::sparing);
+        let tracking = tracking.with(self.quarantine().repositories());
         Ok(services.tracked(tracking).keeping(self.keeper(None)))
     }
 

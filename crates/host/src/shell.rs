@@ -47,6 +47,8 @@ pub enum ShellLine {
         kept: Option<String>,
         /// What it may have taken away for good.
         lost: Vec<String>,
+        /// Repositories that are no longer whole, with what can be done.
+        broken: Vec<String>,
     },
     /// The gate said no, and why.
     Denied(String),
@@ -125,8 +127,8 @@ impl PersonShell {
             }
         };
         let (ended, ()) = tokio::join!(running, showing);
-        let (end, kept, lost) = match ended.map_err(|error| HostError::Shell(error.to_string()))? {
-            PersonLine::Ended { end, kept, lost } => (end, kept, lost),
+        let (end, kept, lost, broken) = match ended.map_err(|error| HostError::Shell(error.to_string()))? {
+            PersonLine::Ended { end, kept, lost, broken } => (end, kept, lost, broken),
             PersonLine::Denied(reason) => return Ok(ShellLine::Denied(reason)),
         };
         for (spool, at, stream) in
@@ -139,7 +141,7 @@ impl PersonShell {
             }
         }
         self.cwd = end.cwd;
-        Ok(ShellLine::Ended { code: end.exit.code(), kept, lost })
+        Ok(ShellLine::Ended { code: end.exit.code(), kept, lost, broken })
     }
 
     /// Ends the shell and everything it started.

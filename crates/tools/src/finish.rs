@@ -20,7 +20,7 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, files, unrecorded, not_undoable, kept, seen, memory, attached } =
+    let Outcome { mut data, changes, files, unrecorded, not_undoable, kept, broken, seen, memory, attached } =
         outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
@@ -59,6 +59,9 @@ pub(crate) async fn finish(
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
     finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
     finished.text += &syntax::told(services, &files).await;
+    for words in &broken {
+        finished.text += &format!("\n[{}]", redactor.text(words));
+    }
     if let Some(id) = kept.filter(|_| services.tracking.is_sparing()) {
         finished.text +=
             &format!("\n[What it took away is kept: `lathe quarantine restore {id}` brings it back.]");

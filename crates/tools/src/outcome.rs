@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     pub(crate) not_undoable: Vec<String>,
     /// The entry of the quarantine that holds what the line took away.
     pub(crate) kept: Option<String>,
+    /// Repositories that are no longer whole, with what can be done.
+    pub(crate) broken: Vec<String>,
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
     pub(crate) attached: Vec<Attached>,
@@ -48,6 +50,7 @@ impl From<Result<Data, Problem>> for Outcome {
             unrecorded: None,
             not_undoable: Vec::new(),
             kept: None,
+            broken: Vec::new(),
             seen: Vec::new(),
             memory: None,
             attached: Vec::new(),

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_changes::{Keeping, Kept, Note, Quarantine, TreeChange};
+use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, TreeChange};
 use lathe_policy::{Gate, Losses};
-use lathe_protocol::Actor;
+use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::tool::RunContext;
 
@@ -18,6 +18,9 @@ pub struct Keeper {
 
 /// Paths that one pattern may stand for.
 const MOST: usize = 50_000;
+
+/// Files too large for a copy that get a second name before a line of which nobody knows what it does.
+const MOST_HIDDEN: usize = 1_000;
 
 /// What a line that may run now would take away.
 #[derive(Debug, Default)]
@@ -45,7 +48,17 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
         return Err(decided.reason);
     }
     let losses = gate.losses(line);
-    let Some(keeper) = context.services.keeper.clone().filter(|_| !losses.is_empty()) else {
+    let tracking = &context.services.tracking;
+    let harmless = || {
+        let decided = gate.decide_line(&judge.rules, Actor::Model, Mode::Default, line).decision;
+        decided.verdict == Verdict::Allow
+    };
+    // Nobody knows what such a line takes away.
+    let hidden = losses.is_empty() && !harmless();
+    if tracking.is_sparing() && (hidden || !losses.is_empty()) {
+        tracking.before_git().await;
+    }
+    let Some(keeper) = context.services.keeper.clone().filter(|_| hidden || !losses.is_empty()) else {
         return Ok(Secured { losses, ..Secured::default() });
     };
     let note = Note {
@@ -55,27 +68,69 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
         call: context.call.as_str().to_owned(),
     };
     let (root, actor) = (gate.root.clone(), judge.actor);
-    let tracking = &context.services.tracking;
     if tracking.is_sparing() && (losses.work || !losses.trees.is_empty()) {
         tracking.before().await;
     }
     // What the tracker says it cannot bring back.
     let beyond = tracking.beyond().await;
+    // Single files cost one more name each.
+    let beyond: Vec<PathBuf> = if hidden {
+        beyond.into_iter().filter(|path| path.is_file()).take(MOST_HIDDEN).collect()
+    } else {
+        beyond
+    };
+    if hidden && beyond.is_empty() {
+        return Ok(Secured { losses, note: Some(note), ..Secured::default() });
+    }
+    let losses = Losses { work: losses.work || hidden, ..losses };
     let keep = move || keep(&gate, &keeper.quarantine, losses, &root, &beyond, actor);
     let mut secured = tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string())??;
     secured.note = Some(note);
+    secured.losses.work &= !hidden;
     Ok(secured)
 }
 
-/// After the line, with the changes that no session knows. Gives what is kept for good.
-pub(crate) async fn after(secured: Secured, context: &RunContext, changes: Vec<TreeChange>) -> Option<Kept> {
-    let (Some(keeping), Some(note)) = (secured.keeping, secured.note) else { return None };
-    let call = context.call.clone();
+/// After the line, with the changes that no session knows and the repositories that it broke. Gives what is kept for good.
+pub(crate) async fn after(
+    secured: Secured,
+    context: &RunContext,
+    changes: Vec<TreeChange>,
+    broken: Vec<Broken>,
+) -> Option<Kept> {
+    let (keeper, line) = (context.services.keeper.clone()?, context.call.as_str().to_owned());
+    let note = secured.note.unwrap_or_else(|| Note {
+        line: String::new(),
+        folder: context.judge.gate.root.clone(),
+        session: keeper.session.clone(),
+        call: line,
+    });
+    let (keeping, call) = (secured.keeping, context.call.clone());
+    if keeping.is_none() && broken.is_empty() {
+        return None;
+    }
     let finish = move || {
+        let mut keeping = keeping.or_else(|| keeper.quarantine.begin().ok())?;
+        keeping.keep_repositories(&broken);
         let changes = changes.into_iter().map(|change| change.into_change(call.clone())).collect();
         keeping.finish(note, changes).ok().flatten()
     };
     tokio::task::spawn_blocking(finish).await.ok().flatten()
+}
+
+/// What is said of repositories that are no longer whole.
+pub(crate) fn told(broken: &[Broken], kept: Option<&Kept>) -> Vec<String> {
+    let words = |one: &Broken| {
+        let held = kept.filter(|kept| kept.repositories.iter().any(|held| held.path == one.path));
+        let way = match held {
+            Some(kept) => format!(
+                "A copy from before the line is kept: `lathe quarantine restore {}` (or `lathe undo`) brings it back.",
+                kept.id
+            ),
+            None => "There is no copy of it.".to_owned(),
+        };
+        format!("{} {}. {way}", one.path.display(), one.why)
+    };
+    broken.iter().map(words).collect()
 }
 
 fn keep(

@@ -4,9 +4,9 @@
 //! Where it cannot be done, lines run all the same, and their results say that they cannot be taken back.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use lathe_changes::{Compared, Tracker, TrackerOptions, Why};
+use lathe_changes::{Broken, Compared, Repositories, Tracker, TrackerOptions, Why};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
@@ -17,7 +17,12 @@ pub struct Tracking {
     securing: Mutex<Option<JoinHandle<State>>>,
     /// Only lines that take something away are looked at.
     sparing: bool,
+    root: PathBuf,
+    /// Git's own data, of which copies are held.
+    repositories: Option<Copies>,
 }
+
+type Copies = Arc<Mutex<Repositories>>;
 
 enum State {
     /// Nothing is tracked.
@@ -30,11 +35,24 @@ enum State {
 
 impl Tracking {
     pub fn off() -> Self {
-        Self { state: AsyncMutex::new(State::Off), securing: Mutex::default(), sparing: false }
+        Self {
+            state: AsyncMutex::new(State::Off),
+            securing: Mutex::default(),
+            sparing: false,
+            root: PathBuf::new(),
+            repositories: None,
+        }
     }
 
     pub fn new(options: TrackerOptions) -> Self {
-        Self { state: AsyncMutex::new(State::Waiting(options)), securing: Mutex::default(), sparing: false }
+        let root = options.root.clone();
+        Self { state: AsyncMutex::new(State::Waiting(options)), root, ..Self::off() }
+    }
+
+    /// Lets copies of repositories be held beside.
+    pub fn with(self, repositories: Repositories) -> Self {
+        let is_on = !self.root.as_os_str().is_empty();
+        Self { repositories: is_on.then(|| Arc::new(Mutex::new(repositories))), ..self }
     }
 
     /// For a person's lines: the tree is secured only before one that takes something away.
@@ -61,8 +79,12 @@ impl Tracking {
     pub fn begin(&self) {
         let Ok(mut state) = self.state.try_lock() else { return };
         if let State::Waiting(options) = &*state {
-            let options = options.clone();
-            let task = tokio::task::spawn_blocking(move || secure(options));
+            let (options, copies, root) = (options.clone(), self.repositories.clone(), self.root.clone());
+            let task = tokio::task::spawn_blocking(move || {
+                let state = secure(options);
+                copy_repositories(&state, copies.as_ref(), &root);
+                state
+            });
             *self.securing.lock().unwrap_or_else(PoisonError::into_inner) = Some(task);
             *state = State::Off;
         }
@@ -84,24 +106,43 @@ impl Tracking {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
         }
         let held = std::mem::replace(&mut *state, State::Off);
-        *state = on_thread(held, |state| match state {
-            State::Waiting(options) => (secure(options), ()),
-            State::Ready(mut tracker) => match tracker.refresh() {
-                Ok(_) => (State::Ready(tracker), ()),
-                Err(error) => (State::Broken(error.to_string()), ()),
-            },
-            other @ (State::Off | State::Broken(_)) => (other, ()),
+        let (copies, root) = (self.repositories.clone(), self.root.clone());
+        *state = on_thread(held, move |state| {
+            let state = match state {
+                State::Waiting(options) => secure(options),
+                State::Ready(mut tracker) => match tracker.refresh() {
+                    Ok(_) => State::Ready(tracker),
+                    Err(error) => State::Broken(error.to_string()),
+                },
+                other @ (State::Off | State::Broken(_)) => other,
+            };
+            copy_repositories(&state, copies.as_ref(), &root);
+            (state, ())
         })
         .await
         .0;
     }
 
-    /// After a line: what it changed.
-    pub(crate) async fn after(&self) -> Result<Compared, String> {
+    /// Before a line that may do anything: only git's own data is looked at.
+    pub(crate) async fn before_git(&self) {
+        let (Some(copies), root) = (self.repositories.clone(), self.root.clone()) else { return };
+        let look = move || lock(&copies).secure(&root, &[]);
+        let _ = tokio::task::spawn_blocking(look).await;
+    }
+
+    /// After a line: the repositories that are no longer whole.
+    pub(crate) async fn broken(&self) -> Vec<Broken> {
+        let Some(copies) = self.repositories.clone() else { return Vec::new() };
+        tokio::task::spawn_blocking(move || lock(&copies).broken()).await.unwrap_or_default()
+    }
+
+    /// After a line: what it changed, beside the repositories it broke.
+    pub(crate) async fn after(&self, broken: &[Broken]) -> Result<Compared, String> {
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, State::Off);
+        let objects = self.repositories.as_ref().and_then(|copies| lock(copies).objects(broken));
         let (now, compared) = on_thread(held, |state| match state {
-            State::Ready(mut tracker) => match tracker.compare() {
+            State::Ready(mut tracker) => match tracker.compare_with(objects) {
                 Ok(compared) => (State::Ready(tracker), Ok(compared)),
                 // What could not be compared is unknown from here on; the next look begins anew.
                 Err(error) => (State::Broken(error.to_string()), Err(error.to_string())),
@@ -112,6 +153,20 @@ impl Tracking {
         .await;
         *state = now;
         compared.and_then(|compared| compared)
+    }
+}
+
+fn lock(copies: &Copies) -> std::sync::MutexGuard<'_, Repositories> {
+    copies.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::Path) {
+    if let Some(copies) = copies {
+        let found = match state {
+            State::Ready(tracker) => tracker.git_paths(),
+            State::Off | State::Waiting(_) | State::Broken(_) => Vec::new(),
+        };
+        lock(copies).secure(root, &found);
     }
 }
 

@@ -79,12 +79,12 @@ const LOST: [&str; 20] = [
 ];
 
 /// A workspace with work in it that nothing else has, a folder beside it, and a home.
-struct Place {
-    base: TempRepo,
+pub(crate) struct Place {
+    pub(crate) base: TempRepo,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self {
             base: TempRepo::new(&[("home/me/notes.txt", "mine\n"), ("work/beside/b.txt", "beside\n")]),
         };
@@ -114,32 +114,32 @@ impl Place {
         place
     }
 
-    fn repo(&self) -> PathBuf {
+    pub(crate) fn repo(&self) -> PathBuf {
         self.base.join("work/repo")
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         self.base.write(&format!("work/repo/{name}"), text);
     }
 
-    fn git(&self, words: &[&str]) -> String {
+    pub(crate) fn git(&self, words: &[&str]) -> String {
         let ran = Command::new("git").args(words).current_dir(self.repo()).output().unwrap();
         assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap()
     }
 
     /// Branches and stashes.
-    fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let format = "--format=%(objectname) %(refname)";
         self.git(&["for-each-ref", format, "refs/heads"]) + &self.git(&["stash", "list", "--format=%H %gs"])
     }
 
-    fn lathe(&self) -> Lathe {
+    pub(crate) fn lathe(&self) -> Lathe {
         lathe().in_dir(self.repo()).env("HOME", self.base.join("home/me"))
     }
 
     /// Every file outside of `.git`: mode, size, and what is in it.
-    fn tree(&self) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
+    pub(crate) fn tree(&self) -> BTreeMap<PathBuf, (u32, u64, Vec<u8>)> {
         fn add(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, u64, Vec<u8>)>) {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
@@ -164,7 +164,7 @@ impl Place {
     }
 
     /// A run of the model's with these lines, one call each, in one answer. The home of Lathe stays for what follows.
-    fn run(&self, mode: &str, lines: &[&str]) -> (Lathe, Vec<Value>) {
+    pub(crate) fn run(&self, mode: &str, lines: &[&str]) -> (Lathe, Vec<Value>) {
         let arguments = |line: &str| json!({ "command": line });
         let mut answer = call("c0", "bash", arguments(lines[0]));
         for (at, line) in lines.iter().enumerate().skip(1) {

@@ -23,6 +23,7 @@ mod kills;
 mod layers;
 mod limits;
 mod lost;
+mod lost_git;
 mod page;
 mod policy;
 mod proposals;

@@ -180,11 +180,12 @@ impl Line {
         let own = line.take_changes();
         outcome.seen = line.take_seen();
         let not_kept = secured.not_kept.clone();
-        let compared = if tracked { tracking.after().await } else { Ok(Compared::default()) };
+        let broken = tracking.broken().await;
+        let compared = if tracked { tracking.after(&broken).await } else { Ok(Compared::default()) };
         // A session writes changes down by itself.
         let unknown =
             compared.as_ref().ok().filter(|_| tracking.is_sparing()).map(|found| found.changes.clone());
-        let kept = secure::after(secured, context, unknown.unwrap_or_default()).await;
+        let kept = secure::after(secured, context, unknown.unwrap_or_default(), broken.clone()).await;
         match compared {
             Ok(mut compared) => {
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
@@ -201,7 +202,9 @@ impl Line {
                 outcome.changes.extend(added);
                 let mut lost = compared.not_undoable;
                 if let Some(kept) = &kept {
-                    lost.retain(|lost| !kept.trees.iter().any(|tree| lost.path.starts_with(tree)));
+                    let repositories = kept.repositories.iter().map(|one| &one.path);
+                    let trees = kept.trees.iter().chain(repositories);
+                    lost.retain(|lost| !trees.clone().any(|tree| lost.path.starts_with(tree)));
                 }
                 let named =
                     lost.iter().take(NAMED).map(|lost| format!("{}: {}", lost.path.display(), lost.why));
@@ -216,6 +219,7 @@ impl Line {
             }
         }
         outcome.not_undoable.extend(not_kept);
+        outcome.broken = secure::told(&broken, kept.as_ref());
         outcome.kept = kept.map(|kept| kept.id);
         outcome
     }

@@ -18,6 +18,8 @@ pub enum PersonLine {
         kept: Option<String>,
         /// What it may have taken away for good.
         lost: Vec<String>,
+        /// Repositories that are no longer whole, with what can be done.
+        broken: Vec<String>,
     },
     /// From where the shell is, the guard says no.
     Denied(String),
@@ -43,8 +45,9 @@ pub async fn run_line(
     services.put_shell(shell);
     let mut lost = secured.not_kept.clone();
     let mut changes = Vec::new();
+    let broken = services.tracking.broken().await;
     if tracked {
-        match services.tracking.after().await {
+        match services.tracking.after(&broken).await {
             Ok(compared) => {
                 lost.extend(
                     compared.not_undoable.iter().map(|one| format!("{}: {}", one.path.display(), one.why)),
@@ -54,11 +57,12 @@ pub async fn run_line(
             Err(reason) => lost.push(reason),
         }
     }
-    let kept = secure::after(secured, context, changes).await;
+    let kept = secure::after(secured, context, changes, broken.clone()).await;
     if let Some(kept) = &kept {
-        let is_kept =
-            |words: &String| kept.trees.iter().any(|tree| words.starts_with(&tree.display().to_string()));
-        lost.retain(|words| !is_kept(words));
+        let repositories = kept.repositories.iter().map(|one| &one.path);
+        let trees = kept.trees.iter().chain(repositories);
+        lost.retain(|words| !trees.clone().any(|tree| words.starts_with(&tree.display().to_string())));
     }
-    Ok(PersonLine::Ended { end: Box::new(ended?), kept: kept.map(|kept| kept.id), lost })
+    let broken = secure::told(&broken, kept.as_ref());
+    Ok(PersonLine::Ended { end: Box::new(ended?), kept: kept.map(|kept| kept.id), lost, broken })
 }

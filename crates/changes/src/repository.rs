@@ -1,0 +1,523 @@
+//! Copies of repositories, so that a line which takes `.git` away takes nothing away.
+//!
+//! Nobody can tell what a script or an expansion will delete, so before any line that is not known to be harmless the
+//! repository gets a second set of names, as the files of the quarantine do. Objects and packs never change in their place:
+//! a hard link keeps them and costs nothing. Everything else in `.git` is small and is copied. The copy stays from line to
+//! line and from session to session and describes itself: a copied file has the time of its original, and so has a folder
+//! of links, hence a look at an unchanged repository is a few hundred `lstat`s. What is so young that its time proves
+//! nothing gets no time, and is looked at again.
+//!
+//! Rejected: `git bundle` and a second clone (both read every object), and a copy inside of `.git` (it goes with it).
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lathe_protocol::Digest;
+
+use crate::health;
+use crate::quarantine::{NotKept, PutBack, move_back, remove_tree};
+
+/// Entries of one repository that are looked at, and bytes that are copied of it.
+const MOST: u64 = 300_000;
+const MOST_COPIED: u64 = 2 << 30;
+
+/// Repositories of one workspace.
+const REPOSITORIES: usize = 64;
+
+/// Younger than this, the time of a file does not prove that it stayed the same.
+const YOUNG: Duration = Duration::from_millis(100);
+
+/// The time since 1970 of what proves nothing. Git takes zero for proof, so it is not that.
+const UNPROVEN: Duration = Duration::from_secs(1);
+
+/// The folder of copies beside the entries of the quarantine.
+pub(crate) const FOLDER: &str = ".repositories";
+
+/// The name of the copy in its folder.
+const COPY: &str = "copy";
+
+/// The repositories of a workspace, each with its copy.
+#[derive(Debug)]
+pub struct Repositories {
+    folder: PathBuf,
+    copies: Vec<Copied>,
+    not_kept: Vec<NotKept>,
+    /// The `.git` that the root belongs to, and the repository it leads to.
+    around: Option<(PathBuf, PathBuf)>,
+}
+
+/// A `.git`, a module in one, or the repository of a work tree elsewhere.
+#[derive(Debug, Clone)]
+struct Copied {
+    path: PathBuf,
+    copy: PathBuf,
+}
+
+/// A repository that was whole before a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    pub path: PathBuf,
+    /// Where the copy is.
+    pub copy: PathBuf,
+    /// What is wrong with it, for people.
+    pub why: String,
+}
+
+impl Repositories {
+    /// `folder` is where copies lie.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, copies: Vec::new(), not_kept: Vec::new(), around: None }
+    }
+
+    /// Before a line: brings the copies up to date. `found` are paths of `.git`; the one that a folder belongs to is found.
+    pub fn secure(&mut self, root: &Path, found: &[PathBuf]) {
+        let known: Vec<Copied> = std::mem::take(&mut self.copies);
+        self.not_kept.clear();
+        let around = around(root).and_then(|dot| Some((repository_of(&dot)?, dot)));
+        self.around = around.map(|(repository, dot)| (dot, repository)).or(self.around.take());
+        for path in all(root, found) {
+            let copy = self.folder.join(Digest::of(path.as_os_str().as_encoded_bytes()).short()).join(COPY);
+            // A repository that broke since the last line keeps the copy it had.
+            let was_whole = known.iter().any(|known| known.path == path) && copy.symlink_metadata().is_ok();
+            if was_whole && health::broken(&path, &copy).is_some() {
+                self.copies.push(Copied { path, copy });
+                continue;
+            }
+            match bring_up(&path, &copy) {
+                Ok(true) => self.copies.push(Copied { path, copy }),
+                Ok(false) => {}
+                Err(error) => self.not_kept.push(NotKept { path, why: error.to_string() }),
+            }
+        }
+        // What is gone altogether is not found any more.
+        let gone = known.into_iter().filter(|known| known.path.symlink_metadata().is_err());
+        let gone: Vec<Copied> = gone.filter(|known| known.copy.symlink_metadata().is_ok()).collect();
+        self.copies.extend(gone);
+        self.copies.sort_by(|a, b| a.path.cmp(&b.path));
+        self.copies.dedup_by(|a, b| a.path == b.path);
+    }
+
+    /// After a line: what is no longer whole, those that hold others first.
+    pub fn broken(&self) -> Vec<Broken> {
+        let look = |one: &Copied| {
+            let why = health::broken(&one.path, &one.copy)?;
+            Some(Broken { path: one.path.clone(), copy: one.copy.clone(), why })
+        };
+        self.copies.iter().filter_map(look).collect()
+    }
+
+    /// Where the objects of the repository around the root are to be had, if not where git finds them.
+    pub fn objects(&self, broken: &[Broken]) -> Option<PathBuf> {
+        let (dot, repository) = self.around.as_ref()?;
+        let copy = broken.iter().find(|one| one.path == *repository).map(|one| one.copy.clone());
+        copy.or_else(|| broken.iter().any(|one| one.path == *dot).then(|| repository.clone()))
+    }
+
+    /// Of which there is no copy, and why.
+    pub fn not_kept(&self) -> &[NotKept] {
+        &self.not_kept
+    }
+}
+
+/// Throws copies away that nobody looked at for some time. Gives how many.
+pub(crate) fn collect(folder: &Path, limit: SystemTime, really: bool) -> u64 {
+    let mut count = 0;
+    for one in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if one.metadata().and_then(|found| found.modified()).is_ok_and(|at| at < limit) {
+            count += 1;
+            if really {
+                let _ = remove_tree(&one.path());
+            }
+        }
+    }
+    count
+}
+
+/// What a line left otherwise than it was, beside objects: path in the repository, and what tells it from any other.
+pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
+    let (mut left, mut open) = (BTreeMap::new(), vec![PathBuf::new()]);
+    while let Some(rel) = open.pop() {
+        for entry in fs::read_dir(copy.join(&rel)).into_iter().flatten().flatten() {
+            let rel = rel.join(entry.file_name());
+            if rel == Path::new("objects") {
+                continue;
+            }
+            let Ok(theirs) = path.join(&rel).symlink_metadata() else { continue };
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(rel);
+            } else if !is_same(&copy.join(&rel), &path.join(&rel))
+                && let Some(name) = rel.to_str()
+            {
+                left.insert(name.to_owned(), mark(&theirs));
+            }
+        }
+    }
+    if copy.is_file()
+        && !is_same(copy, path)
+        && let Ok(theirs) = path.symlink_metadata()
+    {
+        left.insert(String::new(), mark(&theirs));
+    }
+    left
+}
+
+fn mark(found: &fs::Metadata) -> String {
+    format!("{}:{}:{}.{:09}", found.ino(), found.len(), found.mtime(), found.mtime_nsec())
+}
+
+fn is_same(ours: &Path, theirs: &Path) -> bool {
+    let (Ok(a), Ok(b)) = (ours.symlink_metadata(), theirs.symlink_metadata()) else { return false };
+    if (a.ino(), a.dev()) == (b.ino(), b.dev()) {
+        return true;
+    }
+    if a.is_symlink() && b.is_symlink() {
+        return fs::read_link(ours).ok() == fs::read_link(theirs).ok();
+    }
+    a.is_file() && b.is_file() && a.len() == b.len() && fs::read(ours).ok() == fs::read(theirs).ok()
+}
+
+/// Makes a repository again what it was: what is missing comes back, what the line left otherwise is replaced, and what
+/// somebody changed since then stays.
+pub(crate) fn put_back(copy: &Path, path: &Path, left: &BTreeMap<String, String>, back: &mut PutBack) {
+    let mut putting = Putting { copy, path, left, moved: 0, stayed: Vec::new() };
+    putting.entry(Path::new(""));
+    if putting.moved > 0 {
+        back.done.push(path.display().to_string());
+    }
+    back.left.extend(putting.stayed);
+}
+
+struct Putting<'a> {
+    copy: &'a Path,
+    path: &'a Path,
+    left: &'a BTreeMap<String, String>,
+    moved: u64,
+    stayed: Vec<(String, String)>,
+}
+
+impl Putting<'_> {
+    fn entry(&mut self, rel: &Path) {
+        let at = |base: &Path| if rel.as_os_str().is_empty() { base.to_owned() } else { base.join(rel) };
+        let (ours, theirs) = (at(self.copy), at(self.path));
+        let Ok(kept) = ours.symlink_metadata() else { return };
+        let now = theirs.symlink_metadata().ok();
+        let moved = match now {
+            None => move_back(&ours, &theirs, &kept),
+            Some(now) if kept.is_dir() && now.is_dir() => {
+                for entry in fs::read_dir(&ours).into_iter().flatten().flatten() {
+                    self.entry(&rel.join(entry.file_name()));
+                }
+                let _ = fs::remove_dir(&ours);
+                return;
+            }
+            Some(_) if is_same(&ours, &theirs) => {
+                let _ = fs::remove_file(&ours);
+                return;
+            }
+            // An object of the same name has the same content; a damaged one is replaced by it.
+            Some(now) if self.is_left(rel, &now) || rel.starts_with("objects") => {
+                clear(&theirs, Some(&now)).and_then(|()| move_back(&ours, &theirs, &kept))
+            }
+            Some(_) => {
+                self.stayed.push((theirs.display().to_string(), "somebody changed it meanwhile".to_owned()));
+                return;
+            }
+        };
+        match moved {
+            Ok(()) => self.moved += 1,
+            Err(error) => self.stayed.push((theirs.display().to_string(), error.to_string())),
+        }
+    }
+
+    fn is_left(&self, rel: &Path, now: &fs::Metadata) -> bool {
+        rel.to_str().and_then(|name| self.left.get(name)).is_some_and(|left| *left == mark(now))
+    }
+}
+
+/// Every path that gets a copy of its own: what was found, the repository around the root, those that files and links lead
+/// to, and the modules in them.
+fn all(root: &Path, found: &[PathBuf]) -> Vec<PathBuf> {
+    let around = around(root);
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for dot in around.iter().chain(found) {
+        let Ok(kind) = dot.symlink_metadata() else { continue };
+        paths.push(dot.clone());
+        if !kind.is_dir() {
+            paths.extend(led_to(dot));
+        }
+        if paths.len() > REPOSITORIES {
+            break;
+        }
+    }
+    let modules: Vec<PathBuf> = paths.iter().flat_map(|path| modules(path)).take(REPOSITORIES).collect();
+    paths.extend(modules);
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn around(root: &Path) -> Option<PathBuf> {
+    root.ancestors().map(|folder| folder.join(".git")).find(|dot| dot.symlink_metadata().is_ok())
+}
+
+fn repository_of(dot: &Path) -> Option<PathBuf> {
+    if dot.symlink_metadata().ok()?.is_dir() { Some(dot.to_owned()) } else { led_to(dot) }
+}
+
+/// The repository that a `.git` file or link leads to: where its objects are.
+pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
+    let kind = dot.symlink_metadata().ok()?;
+    let folder = if kind.is_symlink() {
+        dot.canonicalize().ok()?
+    } else {
+        let text = small(dot)?;
+        let target = text.strip_prefix("gitdir:")?.trim();
+        dot.parent()?.join(target).canonicalize().ok()?
+    };
+    let common =
+        small(&folder.join("commondir")).and_then(|text| folder.join(text.trim()).canonicalize().ok());
+    Some(common.unwrap_or(folder)).filter(|folder| health::is_repository(folder))
+}
+
+/// The text of a file that is short if it is what it should be.
+pub(crate) fn small(path: &Path) -> Option<String> {
+    let found = path.symlink_metadata().ok()?;
+    if !found.is_file() || found.len() > 64 * 1024 {
+        return None;
+    }
+    fs::read_to_string(path).ok()
+}
+
+fn modules(repository: &Path) -> Vec<PathBuf> {
+    let mut open = vec![repository.join("modules")];
+    let (mut found, mut looked) = (Vec::new(), 0);
+    while let Some(folder) = open.pop() {
+        looked += 1;
+        if looked > MOST / 100 || found.len() > REPOSITORIES {
+            break;
+        }
+        if health::is_repository(&folder) {
+            open.push(folder.join("modules"));
+            found.push(folder);
+            continue;
+        }
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        open.extend(folders.map(|entry| entry.path()));
+    }
+    found
+}
+
+/// Makes the copy what the repository is. False where there is nothing to copy, or nothing that is whole.
+fn bring_up(path: &Path, copy: &Path) -> io::Result<bool> {
+    let Ok(found) = path.symlink_metadata() else { return Ok(false) };
+    // What was not whole before a line cannot be broken by it.
+    let is_whole = if found.is_dir() { health::is_repository(path) } else { led_to(path).is_some() };
+    if !is_whole {
+        return Ok(false);
+    }
+    let folder = copy.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(folder)?;
+    // Two sessions may work in one repository.
+    let lock = fs::File::options().create(true).truncate(false).write(true).open(folder.join("lock"))?;
+    lock.lock()?;
+    // When it was looked at last, for whoever throws old ones away.
+    let _ = set_time(folder, SystemTime::now());
+    let mut copying = Copying { now: SystemTime::now(), seen: 0, copied: 0 };
+    copying.entry(path, copy, How::Top)?;
+    Ok(true)
+}
+
+/// How a folder is copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The repository itself.
+    Top,
+    Copy,
+    /// Names of git's, of which one may be called like a folder of objects.
+    Names,
+    Link,
+}
+
+impl How {
+    fn inside(self, name: &OsStr) -> Self {
+        match (self, name.as_encoded_bytes()) {
+            (Self::Top | Self::Copy, b"objects") => Self::Link,
+            (Self::Top, b"refs" | b"logs" | b"worktrees") | (Self::Names, _) => Self::Names,
+            // Files there are rewritten.
+            (Self::Link, b"info") => Self::Copy,
+            (Self::Link, _) => Self::Link,
+            (Self::Top | Self::Copy, _) => Self::Copy,
+        }
+    }
+
+    /// What is not part of the repository, but of somebody's work on it; a module has a copy of its own.
+    fn passes(self, name: &OsStr) -> bool {
+        let name = name.as_encoded_bytes();
+        name.ends_with(b".lock")
+            || (self == Self::Link && name.starts_with(b"tmp_"))
+            || (self == Self::Top && matches!(name, b"modules" | b"gc.pid"))
+    }
+}
+
+struct Copying {
+    now: SystemTime,
+    seen: u64,
+    copied: u64,
+}
+
+impl Copying {
+    fn entry(&mut self, from: &Path, to: &Path, how: How) -> io::Result<()> {
+        self.seen += 1;
+        if self.seen > MOST {
+            return Err(io::Error::other(format!("it has more than {MOST} files")));
+        }
+        let Some(found) = gone(from.symlink_metadata())? else { return Ok(()) };
+        let ours = gone(to.symlink_metadata())?;
+        if found.is_dir() {
+            self.folder(from, to, how, &found, ours)
+        } else if found.is_file() {
+            self.file(from, to, how, &found, ours)
+        } else if found.is_symlink() {
+            let target = fs::read_link(from)?;
+            if ours.is_some() && fs::read_link(to).ok().as_ref() == Some(&target) {
+                return Ok(());
+            }
+            clear(to, ours.as_ref())?;
+            std::os::unix::fs::symlink(target, to)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn folder(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        how: How,
+        found: &fs::Metadata,
+        ours: Option<fs::Metadata>,
+    ) -> io::Result<()> {
+        let ours = match ours {
+            Some(ours) if ours.is_dir() => Some(ours),
+            other => {
+                clear(to, other.as_ref())?;
+                fs::DirBuilder::new().mode(0o700).create(to)?;
+                None
+            }
+        };
+        // Nothing came or went, and there are no folders inside that could tell otherwise.
+        if how == How::Link && found.nlink() == 2 && ours.as_ref().is_some_and(|ours| same_time(found, ours))
+        {
+            return Ok(());
+        }
+        let mut present: HashSet<OsString> = HashSet::new();
+        let Some(entries) = gone(fs::read_dir(from))? else { return Ok(()) };
+        for entry in entries {
+            let name = entry?.file_name();
+            if !how.passes(&name) {
+                let inside = how.inside(&name);
+                self.entry(&from.join(&name), &to.join(&name), inside)?;
+                present.insert(name);
+            }
+        }
+        for entry in fs::read_dir(to)? {
+            let entry = entry?;
+            if !present.contains(&entry.file_name()) {
+                clear(&entry.path(), Some(&entry.metadata()?))?;
+            }
+        }
+        if ours.is_none_or(|ours| ours.mode() & 0o7777 != found.mode() & 0o7777 | 0o700) {
+            fs::set_permissions(to, fs::Permissions::from_mode(found.mode() & 0o7777 | 0o700))?;
+            owner(to, found);
+        }
+        if how == How::Link { set_time(to, self.time(found)) } else { Ok(()) }
+    }
+
+    fn file(
+        &mut self,
+        from: &Path,
+        to: &Path,
+        how: How,
+        found: &fs::Metadata,
+        ours: Option<fs::Metadata>,
+    ) -> io::Result<()> {
+        let is_same = |ours: &fs::Metadata| {
+            let linked = (ours.ino(), ours.dev()) == (found.ino(), found.dev());
+            linked
+                || (ours.is_file()
+                    && ours.len() == found.len()
+                    && ours.mode() == found.mode()
+                    && same_time(found, ours))
+        };
+        if ours.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        clear(to, ours.as_ref())?;
+        if how == How::Link && fs::hard_link(from, to).is_ok() {
+            return Ok(());
+        }
+        self.copied += found.len();
+        if self.copied > MOST_COPIED {
+            return Err(io::Error::other("it is on another disk, and too much to copy"));
+        }
+        if gone(fs::copy(from, to))?.is_none() {
+            return Ok(());
+        }
+        owner(to, found);
+        set_time(to, if how == How::Link { modified(found) } else { self.time(found) })
+    }
+
+    /// The time of the original, unless it proves nothing yet.
+    fn time(&self, found: &fs::Metadata) -> SystemTime {
+        let at = modified(found);
+        let is_old = self.now.duration_since(at).is_ok_and(|age| age > YOUNG);
+        if is_old { at } else { UNIX_EPOCH + UNPROVEN }
+    }
+}
+
+/// What another process took away between two looks is not there.
+fn gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn clear(path: &Path, found: Option<&fs::Metadata>) -> io::Result<()> {
+    match found {
+        None => Ok(()),
+        Some(found) if found.is_dir() => remove_tree(path),
+        Some(_) => fs::remove_file(path),
+    }
+}
+
+fn modified(found: &fs::Metadata) -> SystemTime {
+    found.modified().unwrap_or(UNIX_EPOCH)
+}
+
+pub(crate) fn same_time(a: &fs::Metadata, b: &fs::Metadata) -> bool {
+    (a.mtime(), a.mtime_nsec()) == (b.mtime(), b.mtime_nsec())
+}
+
+fn set_time(path: &Path, at: SystemTime) -> io::Result<()> {
+    match fs::File::open(path) {
+        Ok(file) => file.set_times(fs::FileTimes::new().set_modified(at)),
+        // A file that nobody may read can be kept without its time: it is copied each time.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Who runs as root keeps other people's repositories theirs.
+fn owner(path: &Path, found: &fs::Metadata) {
+    let _ = std::os::unix::fs::lchown(path, Some(found.uid()), Some(found.gid()));
+}
