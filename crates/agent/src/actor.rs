@@ -5,6 +5,7 @@
 
 mod approvals;
 mod calls;
+mod remembered;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -38,7 +39,8 @@ use crate::prompt::{Facts, system_prompt};
 use crate::running::Running;
 use crate::state::{Phase, State};
 
-pub use approvals::Answers;
+pub use remembered::Answers;
+use remembered::Remembered;
 
 /// Events between two snapshots of the state.
 const SNAPSHOT_EVERY: u64 = 300;
@@ -100,6 +102,7 @@ pub struct Actor {
     /// What a person changed in calls that have not ended.
     edited: HashMap<CallId, String>,
     open: BTreeMap<Seq, Open>,
+    remembered: Remembered,
     running: Running,
     snapshot: Seq,
     /// A run that was interrupted goes on when somebody says so, not because the session was opened.
@@ -193,6 +196,7 @@ impl Actor {
             edited: HashMap::new(),
             open: BTreeMap::new(),
             running: Running::default(),
+            remembered: Remembered::new(Arc::clone(&setup.rules), Arc::clone(&setup.remember)),
             setup,
             waits_for_word: false,
             looking: false,

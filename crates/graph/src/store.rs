@@ -156,6 +156,16 @@ fn today() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| (since.as_secs() / 86_400) as i64)
 }
 
+/// Names and lines of somebody's code are theirs: the file is made for this user only. SQLite gives its other files the
+/// same mode, and says itself what is wrong with a file that cannot be made.
+fn keep_private(path: &Path) {
+    use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+    let made = std::fs::OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+    if let Ok(file) = made {
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+}
+
 impl Store {
     /// The database of a repository in the folder for graphs.
     pub fn path_for(root: &Path, folder: &Path) -> PathBuf {
@@ -202,6 +212,7 @@ impl Store {
 
     /// The inner error is a word on why the database must be thrown away.
     fn connect(path: &Path, root: &Path) -> Result<Result<Connection, String>, rusqlite::Error> {
+        keep_private(path);
         let db = Connection::open(path)?;
         db.busy_timeout(Duration::from_secs(10))?;
         db.execute_batch(

@@ -1,10 +1,12 @@
 //! Answers that hold for ever: rules of the user's own, one for each "always".
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use lathe_agent::Answers;
-use lathe_policy::Grant;
+use lathe_policy::{Grant, Rulebook};
+use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
 use crate::session::Host;
@@ -17,7 +19,13 @@ pub(crate) struct AnswerFile(PathBuf);
 
 impl Host {
     pub(crate) fn answers(&self) -> AnswerFile {
-        AnswerFile(self.home().path().join("policy").join("answers.toml"))
+        AnswerFile(self.home().path().join("policy").join(ANSWERS))
+    }
+
+    /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
+    pub(crate) fn base_rules(&self, root: &Path) -> Result<Rulebook, HostError> {
+        self.answers().read().map_err(HostError::Policy)?;
+        self.rules_without_answers(root)
     }
 
     /// What was allowed for ever, in the order it was.
@@ -75,5 +83,21 @@ impl Answers for AnswerFile {
             }
         }
         if all.len() == known { Ok(()) } else { self.write(&all) }
+    }
+
+    fn mark(&self) -> String {
+        // The file is always replaced as a whole, or edited by hand.
+        self.0.metadata().map_or_else(
+            |error| error.kind().to_string(),
+            |found| {
+                let times = (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec());
+                format!("{} {} {times:?}", found.ino(), found.len())
+            },
+        )
+    }
+
+    fn rules(&self) -> Result<(String, String), String> {
+        let rules: Vec<String> = self.read()?.iter().map(Grant::rule).collect();
+        Ok((self.0.display().to_string(), rules.join("\n")))
     }
 }

@@ -1,11 +1,13 @@
 //! A model whose words pass the redactor: text enters here as it does from tools, and a key the provider or the model
 //! repeats must reach neither screen, journal nor cassette.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lathe_model::{Answer, Delta, Form, ModelClient, ModelError, Request};
 use lathe_protocol::{Arguments, Block, Boxed, Raw, TextBlock, ToolCall};
 use lathe_redact::{Redactor, Stream};
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -23,12 +25,37 @@ impl GuardedClient {
         self.redactor.text(&text).into_owned()
     }
 
-    /// What a provider signed stays as it is unless it holds a secret.
+    /// What a provider signed stays as it is unless it holds a secret. Escapes of JSON hide none: each text is looked at
+    /// as it means.
     fn raw(&self, raw: Option<Raw>) -> Option<Raw> {
         let raw = raw?;
-        match self.redactor.text(raw.get()) {
-            std::borrow::Cow::Borrowed(_) => Some(raw),
-            std::borrow::Cow::Owned(text) => Raw::parse(&text).ok(),
+        let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else {
+            return Raw::parse(&self.redactor.text(raw.get())).ok();
+        };
+        if self.clean(&mut value) { Raw::from_serialize(&value).ok() } else { Some(raw) }
+    }
+
+    /// Whether something was replaced.
+    fn clean(&self, value: &mut Value) -> bool {
+        match value {
+            Value::String(text) => match self.redactor.text(text) {
+                Cow::Borrowed(_) => false,
+                Cow::Owned(clean) => {
+                    *text = clean;
+                    true
+                }
+            },
+            Value::Array(values) => values.iter_mut().fold(false, |found, value| self.clean(value) | found),
+            Value::Object(members) => {
+                let found = members.values_mut().fold(false, |found, value| self.clean(value) | found);
+                let named = members.keys().any(|name| matches!(self.redactor.text(name), Cow::Owned(_)));
+                if named {
+                    let all = std::mem::take(members).into_iter();
+                    *members = all.map(|(name, value)| (self.text(name), value)).collect();
+                }
+                found | named
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 

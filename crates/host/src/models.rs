@@ -173,23 +173,6 @@ impl ModelRequest {
     }
 }
 
-/// Names of variables whose values are secrets, by their ending.
-pub(crate) fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    const ENDINGS: [&str; 9] = [
-        "_API_KEY",
-        "_TOKEN",
-        "_SECRET",
-        "_PASSWORD",
-        "_SECRET_KEY",
-        "_ACCESS_KEY",
-        "_PRIVATE_KEY",
-        "_PASS",
-        "_PASSWD",
-    ];
-    ENDINGS.iter().any(|ending| name.ends_with(ending))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,16 +5,20 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use lathe_protocol::SessionId;
+use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::absolute_path;
 
 use crate::error::HostError;
-use crate::models::is_secret_name;
 
-/// The environment of the session's shell: the user's, without what is named like a secret, and such that nothing waits for a person.
+/// The environment of the session's shell: the user's, without what is a secret, and such that nothing waits for a person.
 pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
-    let ours = |name: &str| is_secret_name(name) || name.starts_with("LATHE_");
-    let mut env: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| !name.to_str().is_some_and(ours)).collect();
+    let held_back = |(name, value): &(OsString, OsString)| {
+        let name = name.to_string_lossy();
+        is_secret_name(&name)
+            || name.starts_with("LATHE_")
+            || !secrets_in(&name, &value.to_string_lossy()).is_empty()
+    };
+    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().filter(|pair| !held_back(pair)).collect();
     for (name, value) in [
         ("PAGER", "cat"),
         ("GIT_PAGER", "cat"),

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lathe_agent::Answers as _;
 use lathe_policy::{Gate, LineDecision, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
-use lathe_tools::Judge;
+use lathe_tools::{ANSWERS, Judge};
 use lathe_workspace::LocalFiles;
 
 use crate::error::HostError;
@@ -49,16 +50,29 @@ impl Host {
             rules: Arc::new(self.rulebook(root)?.knowing(commands)),
             actor: if mode.is_some() { Actor::Model } else { Actor::Person },
             mode: mode.unwrap_or(Mode::Default),
+            fresh: None,
         })
     }
 
     /// The rules that hold in a folder: the built-in ones, the user's, and the project's, which only tighten.
     pub(crate) fn rulebook(&self, root: &Path) -> Result<Rulebook, HostError> {
+        let rules = self.rules_without_answers(root)?;
+        match self.answers().rules() {
+            Ok((name, text)) => {
+                rules.with(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
+            }
+            Err(reason) => Err(HostError::Policy(reason)),
+        }
+    }
+
+    /// The same without what was allowed for ever, which may change while a session runs.
+    pub(crate) fn rules_without_answers(&self, root: &Path) -> Result<Rulebook, HostError> {
         let mut files: Vec<_> = std::fs::read_dir(self.home().path().join("policy"))
             .into_iter()
             .flatten()
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+            .filter(|path| path.file_name().is_none_or(|name| name != ANSWERS))
             .collect();
         files.sort();
         let rules = with_admin(Rulebook::builtin(), Path::new(ADMIN))?;

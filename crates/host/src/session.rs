@@ -17,7 +17,7 @@ use lathe_protocol::{
     ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
     ToolSpec, Toolset,
 };
-use lathe_redact::Redactor;
+use lathe_redact::{Redactor, secrets_in};
 use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
@@ -324,7 +324,7 @@ impl Host {
             toolbox: Arc::clone(&toolbox),
             gate: Gate { headless: attended != Attended::Person, ..self.gate(root) },
             remember: Arc::new(self.answers()),
-            rules: Arc::new(self.rulebook(root)?.knowing(toolbox.commands())),
+            rules: Arc::new(self.base_rules(root)?.knowing(toolbox.commands())),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
@@ -547,6 +547,7 @@ pub(crate) fn ready(
         let choice =
             ModelChoice { provider: models::RECORDED.into(), model: "recorded".into(), base_url: None };
         let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
+        let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
         Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
     };
     let mut ready = match source {
@@ -589,9 +590,12 @@ fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, Str
     texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
 }
 
-/// Known secret values: the model's key, variables that are named like secrets, and what the user named.
+/// Known secret values: the model's key, what is secret in the environment, and what the user named.
 fn secrets(key: Option<String>, known: &[(String, String)]) -> Redactor {
-    let named = std::env::vars().filter(|(name, _)| models::is_secret_name(name));
+    let named = std::env::vars_os().flat_map(|(name, value)| {
+        let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+        secrets_in(&name, &value).into_iter().map(move |secret| (name.clone(), secret))
+    });
     let key = key.map(|key| ("API_KEY".to_owned(), key));
     Redactor::new(key.into_iter().chain(named).chain(known.iter().cloned()))
 }

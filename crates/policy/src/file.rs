@@ -98,6 +98,7 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
             }
             "words" => rule.words = lists(source, value)?,
             "workspace" => rule.workspace = strings(source, value)?,
+            "folder" => rule.folder = strings(source, value)?,
             "tool" => rule.tool = strings(source, value)?,
             "path" => rule.path = strings(source, value)?,
             "host" => rule.host = strings(source, value)?,

@@ -9,8 +9,9 @@ use crate::rules::{Call, Rule};
 /// One thing that may be done again without asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
-    /// A command with just these words, in this workspace: a relative name means another file elsewhere.
-    Command { words: Vec<String>, workspace: String },
+    /// A command with just these words, in this workspace, and where that matters in just this folder: a relative name
+    /// means another file elsewhere.
+    Command { words: Vec<String>, workspace: String, folder: Option<String> },
     /// A tool that writes just these files.
     Writes { tool: String, paths: Vec<String> },
 }
@@ -40,7 +41,11 @@ impl Grant {
     pub fn read(name: &str, text: &str) -> Result<Vec<Self>, PolicyError> {
         let file = file::parse(name, text)?;
         let grant = |rule: Rule| match (rule.words.as_slice(), rule.tool.as_slice()) {
-            ([words], []) => Ok(Self::Command { words: words.clone(), workspace: rule.workspace.concat() }),
+            ([words], []) => Ok(Self::Command {
+                words: words.clone(),
+                workspace: rule.workspace.concat(),
+                folder: Some(rule.folder.concat()).filter(|folder| !folder.is_empty()),
+            }),
             ([], [tool]) => Ok(Self::Writes { tool: tool.clone(), paths: rule.path }),
             _ => Err(PolicyError::Rule {
                 file: rule.file,
@@ -59,9 +64,12 @@ impl Grant {
             format!("[{}]", quoted.join(", "))
         };
         match self {
-            Self::Command { words, workspace } => {
+            Self::Command { words, workspace, folder } => {
+                let folder = folder
+                    .as_ref()
+                    .map_or_else(String::new, |folder| format!("folder = [{}]\n", quoted(folder)));
                 format!(
-                    "[[rule]]\ndecision = \"allow\"\nwords = [{}]\nworkspace = [{}]\nreason = \"allowed by you\"\n",
+                    "[[rule]]\ndecision = \"allow\"\nwords = [{}]\nworkspace = [{}]\n{folder}reason = \"allowed by you\"\n",
                     list(words),
                     quoted(workspace)
                 )
@@ -77,7 +85,10 @@ impl Grant {
     /// For people.
     pub fn about(&self) -> String {
         match self {
-            Self::Command { words, workspace } => format!("{} (in {workspace})", words.join(" ")),
+            Self::Command { words, folder: Some(folder), .. } => format!("{} (in {folder})", words.join(" ")),
+            Self::Command { words, workspace, folder: None } => {
+                format!("{} (anywhere in {workspace})", words.join(" "))
+            }
             Self::Writes { tool, paths } => format!("{tool} {}", paths.join(" ")),
         }
     }

@@ -7,6 +7,7 @@
 
 mod error;
 mod file;
+mod folders;
 mod gate;
 mod grant;
 mod guard;
@@ -20,7 +21,7 @@ mod trust;
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;
-pub use line::{Each, LineDecision};
+pub use line::{Each, LineDecision, Narrowest};
 pub use losses::{Losses, LostTree};
 pub use rules::{Call, Rulebook, Tier};
 pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};

@@ -3,6 +3,7 @@
 use lathe_bash::{Command, Floor, FloorRule, Word};
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
+use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::guard;
 use crate::places::Values;
@@ -16,8 +17,16 @@ pub struct LineDecision {
     pub each: Vec<Each>,
     /// Everything the line does, together.
     pub effects: Effects,
-    /// The word prefixes that "always" would allow: exactly what was asked about. Empty if no rule can allow the line.
-    pub narrowest: Vec<Vec<String>>,
+    /// What "always" would allow: exactly what was asked about. Empty if no rule can allow the line.
+    pub narrowest: Vec<Narrowest>,
+}
+
+/// A command as narrow as it was shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Narrowest {
+    pub words: Vec<String>,
+    /// The folder it runs in; none if its words mean the same everywhere.
+    pub folder: Option<String>,
 }
 
 /// What is decided about one command of a line.
@@ -37,6 +46,8 @@ impl Rulebook {
         let script = lathe_bash::read(line);
         let values = Values { assigned: &script.values, empty: false };
         let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), &script, &values);
+        let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
+        let setting = Setting { folder: known.as_deref(), ..setting };
         let dots = crate::losses::dots(&script);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
@@ -73,8 +84,13 @@ impl Rulebook {
             take(&decision);
             if decision.verdict == Verdict::Ask && command.behind.is_none() {
                 let coverable = command.floors.iter().all(|floor| floor.rule == FloorRule::Option);
-                match narrowest(command).filter(|words| coverable && !words.is_empty()) {
-                    Some(words) => narrow.iter_mut().for_each(|all: &mut Vec<_>| all.push(words.clone())),
+                let words = narrowest(command).filter(|words| coverable && !words.is_empty());
+                let folder = if folders::matter(&done) { known.clone().map(Some) } else { Some(None) };
+                match words.zip(folder) {
+                    Some((words, folder)) => {
+                        let narrowest = Narrowest { words, folder };
+                        narrow.iter_mut().for_each(|all: &mut Vec<_>| all.push(narrowest.clone()));
+                    }
                     None => narrow = None,
                 }
             }
@@ -139,7 +155,8 @@ impl Rulebook {
 impl Gate {
     /// Decides about a shell line.
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
-        let mut decided = rules.judge(Some(self), Setting { actor, mode, root: &self.root }, line);
+        let mut decided =
+            rules.judge(Some(self), Setting { actor, mode, root: &self.root, folder: None }, line);
         if is_guard(&decided.decision) {
             return decided;
         }
@@ -160,7 +177,7 @@ impl Gate {
         if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
-        match rules.say(Subject::Call(call), Setting { actor, mode, root: &self.root }).0 {
+        match rules.say(Subject::Call(call), Setting { actor, mode, root: &self.root, folder: None }).0 {
             Some(said) => self.by_rules_and_mode(mode, call.effects, said),
             None => plain,
         }

@@ -28,6 +28,8 @@ pub(crate) struct Rule {
     pub(crate) actor: Vec<Actor>,
     /// The folders worked in where it holds.
     pub(crate) workspace: Vec<String>,
+    /// The folders in which it holds for a command.
+    pub(crate) folder: Vec<String>,
     pub(crate) reason: String,
     pub(crate) matches: Vec<String>,
     pub(crate) not_matches: Vec<String>,
@@ -49,6 +51,7 @@ impl Default for Rule {
             mode: Vec::new(),
             actor: Vec::new(),
             workspace: Vec::new(),
+            folder: Vec::new(),
             reason: String::new(),
             matches: Vec::new(),
             not_matches: Vec::new(),
@@ -81,6 +84,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) mode: Mode,
     /// The folder worked in.
     pub(crate) root: &'a Path,
+    /// The folder that the commands of a line run in; none if that is not certain.
+    pub(crate) folder: Option<&'a str>,
 }
 
 /// What a rule is asked about.
@@ -111,7 +116,9 @@ impl Rule {
         let fits = (self.mode.is_empty() || self.mode.contains(&setting.mode))
             && (self.actor.is_empty() || self.actor.contains(&setting.actor))
             && (self.workspace.is_empty()
-                || self.workspace.iter().any(|root| Path::new(root) == setting.root));
+                || self.workspace.iter().any(|root| Path::new(root) == setting.root))
+            && (self.folder.is_empty()
+                || self.folder.iter().any(|folder| setting.folder == Some(folder.as_str())));
         if !fits {
             return None;
         }
@@ -198,6 +205,7 @@ impl Rule {
                 actor: self.actor.first().copied().unwrap_or(Actor::Model),
                 mode: self.mode.first().copied().unwrap_or(Mode::Default),
                 root: Path::new(self.workspace.first().map_or("/", String::as_str)),
+                folder: self.folder.first().map(String::as_str),
             };
             let script = lathe_bash::read(example);
             return script.commands.iter().any(|command| {

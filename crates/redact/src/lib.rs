@@ -6,8 +6,10 @@
 //! something longer, and percent-encoding.
 
 mod forms;
+mod names;
 mod shape;
 
+pub use names::{is_secret_name, secrets_in};
 pub use shape::shape;
 
 use std::borrow::Cow;
@@ -15,7 +17,10 @@ use std::borrow::Cow;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Values shorter than this would be found inside ordinary words.
-const SHORTEST: usize = 8;
+const SHORTEST: usize = 6;
+
+/// What base64 or a URL makes of a value must be longer to count.
+const SHORTEST_FORM: usize = 8;
 
 pub struct Redactor {
     finder: Option<AhoCorasick>,
@@ -28,10 +33,11 @@ impl Redactor {
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let long = |(_, value): &(String, String)| value.len() >= SHORTEST;
         let dressed = |(name, value): (String, String)| {
-            forms::of(&value).into_iter().map(move |form| (name.clone(), form))
+            let forms = forms::of(&value).into_iter();
+            let forms = forms.filter(move |form| *form == value || form.len() >= SHORTEST_FORM);
+            forms.map(move |form| (name.clone(), form))
         };
-        let secrets: Vec<(String, String)> =
-            secrets.into_iter().filter(long).flat_map(dressed).filter(long).collect();
+        let secrets: Vec<(String, String)> = secrets.into_iter().filter(long).flat_map(dressed).collect();
         let finder = if secrets.is_empty() {
             None
         } else {

@@ -118,6 +118,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
             rules: Arc::new(Rulebook::builtin()),
             actor: Actor::Model,
             mode: Mode::FullAuto,
+            fresh: None,
         },
         ledger: Arc::new(Notebook::default()),
     }

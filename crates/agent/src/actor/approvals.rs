@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lathe_policy::{Call, Grant, Tier, visible};
+use lathe_policy::{Call, Grant, visible};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
     CallId, Command, CommandDecided, Decision, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq, ToolCall,
@@ -21,11 +21,6 @@ use super::{Actor, AgentError};
 use crate::effects;
 use crate::next::refusal;
 use crate::state::{Asking, CallStage};
-
-/// Keeps answers that hold for ever.
-pub trait Answers: Send + Sync {
-    fn remember(&self, grants: &[Grant]) -> Result<(), String>;
-}
 
 /// A question that waits for its answer.
 pub(super) struct Open {
@@ -219,13 +214,13 @@ impl Actor {
     fn remember(&mut self, answer: ApprovalAnswer, grants: &[Grant]) {
         let saved = match answer {
             ApprovalAnswer::Once | ApprovalAnswer::No => return,
-            ApprovalAnswer::Session => Ok(()),
-            ApprovalAnswer::Always => self.setup.remember.remember(grants),
+            ApprovalAnswer::Session => {
+                self.remembered.for_session(grants);
+                return;
+            }
+            ApprovalAnswer::Always => self.remembered.for_ever(grants),
         };
-        let text: String = grants.iter().map(|grant| format!("{}\n", grant.rule())).collect();
-        let rules = self.setup.rules.as_ref().clone().with(Tier::User, "answers of this session", &text);
-        let held = rules.map(|rules| self.setup.rules = Arc::new(rules)).map_err(|error| error.to_string());
-        if let Err(reason) = saved.and(held) {
+        if let Err(reason) = saved {
             let words = format!("the answer holds only for this time: {reason}");
             self.watchers.show(self.state.step, None, FrameBody::Warning(words));
         }

@@ -107,11 +107,13 @@ impl Actor {
 
     /// Decides as the session is set now.
     pub(super) fn judge(&self) -> Judge {
+        let (rules, fresh) = self.remembered.now();
         Judge {
             gate: self.setup.gate.clone(),
-            rules: Arc::clone(&self.setup.rules),
+            rules,
             actor: Who::Model,
             mode: self.state.options.mode,
+            fresh: Some(fresh),
         }
         .at(self.setup.toolbox.services().cwd())
     }

@@ -294,3 +294,104 @@ fn a_proposal_is_changed_before_it_runs() {
     let text = bodies(&events, "call_finished")[0]["text"].as_str().unwrap().to_owned();
     assert!(text.starts_with("The user changed this call before it ran:"), "{text}");
 }
+
+#[test]
+fn an_answer_holds_in_the_folder_it_was_given_for_and_not_in_another() {
+    let repo = TempRepo::new(&[("sub/x.txt", "")]);
+    let home = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .answer(bash("first", "touch k"))
+        .answer(bash("same", "touch k"))
+        .answer(bash("go", "cd sub"))
+        .answer(bash("there", "touch k"))
+        .answer(bash("back", "cd .."))
+        .answer(bash("line", "cd sub && touch k"))
+        .answer(bash("again", "touch k"))
+        .answer(say("Over."));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    terminal.types("a\n");
+    terminal.sees(ONE, 1);
+    terminal.types("y\n");
+    terminal.sees(ALL, 2);
+    terminal.types("n not there\n");
+    terminal.sees(ONE, 2);
+    terminal.types("y\n");
+    terminal.sees(ONE, 3);
+    terminal.types("n nor so\n");
+    terminal.sees("Over.", 1);
+    terminal.leaves();
+    let events = events(home.path());
+    assert_eq!(text_of(&events, "there"), "Denied by the user: not there");
+    assert_eq!(text_of(&events, "line"), "Denied by the user: nor so");
+    assert!(text_of(&events, "same").starts_with("exit code 0"));
+    assert!(text_of(&events, "again").starts_with("exit code 0"));
+    assert!(repo.exists("k") && !repo.exists("sub/k"));
+    let root = repo.path().canonicalize().unwrap();
+    let asked = bodies(&events, "approval_asked");
+    assert_eq!(asked[1]["remember"], json!([format!("touch k (in {}/sub)", root.display())]));
+    let listed = lathe().env("LATHE_HOME", home.path()).args(["policy", "list"]).run().expect_code(0).stdout;
+    assert_eq!(listed, format!("  1. touch k (in {})\n", root.display()));
+}
+
+#[test]
+fn a_running_session_stops_honouring_what_was_revoked() {
+    let repo = TempRepo::new(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let path = repo.join("f.txt").display().to_string();
+    let wait = "n=0; until [ -e go ] || [ $n -gt 300 ]; do sleep 0.1; n=$((n+1)); done; write f.txt inner";
+    let script = Script::new()
+        .answer(bash("first", "touch k"))
+        .answer(call("edit", "write", json!({ "path": path, "content": "one\n" })))
+        .answer(bash("held", "touch k"))
+        .answer(bash("asked", "touch stop"))
+        .answer(bash("revoked", "touch k"))
+        .answer(bash("inner", wait))
+        .answer(say("Over."));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees(ALL, 1);
+    terminal.types("a\n");
+    terminal.sees(ALL, 2);
+    terminal.types("a\n");
+    terminal.sees("touch stop", 1);
+    terminal.sees(ALL, 3);
+    let policy = |args: &[&str]| lathe().env("LATHE_HOME", home.path()).arg("policy").args(args).run();
+    let wrong = policy(&["revoke", "9"]).expect_code(2);
+    assert!(
+        wrong.stderr.contains("there is no answer 9; `lathe policy list` shows 1 to 2"),
+        "{}",
+        wrong.stderr
+    );
+    policy(&["revoke", "1"]).expect_code(0);
+    terminal.types("y\n");
+    terminal.sees(ALL, 4);
+    terminal.types("n gone\n");
+    // The line itself is asked about; a command in it was allowed for ever until the line ran.
+    terminal.sees("until [ -e go ]", 1);
+    terminal.sees(ONE, 1);
+    terminal.types("y\n");
+    terminal.sees("Over.", 0);
+    policy(&["revoke", "1"]).expect_code(0);
+    std::fs::write(repo.join("go"), "").unwrap();
+    terminal.sees(ALL, 5);
+    terminal.types("n gone too\n");
+    terminal.sees("Over.", 1);
+    terminal.leaves();
+    let events = events(home.path());
+    assert!(text_of(&events, "held").starts_with("exit code 0"), "{}", text_of(&events, "held"));
+    assert_eq!(text_of(&events, "revoked"), "Denied by the user: gone");
+    assert!(
+        text_of(&events, "inner").contains("Denied by the user: gone too"),
+        "{}",
+        text_of(&events, "inner")
+    );
+    assert_eq!(repo.read("f.txt"), "one\n");
+    let none = policy(&["revoke", "1"]).expect_code(2);
+    assert!(none.stderr.contains("nothing was allowed for ever"), "{}", none.stderr);
+}

@@ -1,6 +1,6 @@
 //! Rule files, tiers, modes and actors.
 
-use lathe_policy::{Call, Gate, Grant, PolicyError, Rulebook, Tier};
+use lathe_policy::{Call, Gate, Grant, Narrowest, PolicyError, Rulebook, Tier};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 use serde_json::Value;
 
@@ -182,10 +182,47 @@ fn the_guard_holds_whatever_rules_modes_and_actors_say() {
 
 #[test]
 fn always_is_as_narrow_as_what_was_asked_about() {
+    let there = Gate { here: Some("/w/sub".into()), ..gate() };
     let narrowest =
-        |line: &str| gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).narrowest;
-    assert_eq!(narrowest("git push origin main"), [["git", "push", "origin", "main"]]);
-    assert_eq!(narrowest("ls && make deploy"), [["make", "deploy"]]);
+        |line: &str| there.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).narrowest;
+    let narrow = |words: &[&str], folder: Option<&str>| {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        vec![Narrowest { words, folder: folder.map(str::to_owned) }]
+    };
+    // A name on a remote is the same everywhere; what a program does depends on where it is.
+    assert_eq!(narrowest("git push origin main"), narrow(&["git", "push", "origin", "main"], None));
+    assert_eq!(narrowest("ls && make deploy"), narrow(&["make", "deploy"], Some("/w/sub")));
+    assert_eq!(narrowest("touch /w/k"), narrow(&["touch", "/w/k"], None));
+    assert_eq!(narrowest("touch k"), narrow(&["touch", "k"], Some("/w/sub")));
+    assert!(narrowest("cd a && touch k").is_empty());
+    let grant = Grant::Command {
+        words: vec!["touch".to_owned(), "k".to_owned()],
+        workspace: "/w".to_owned(),
+        folder: Some("/w/sub".to_owned()),
+    };
+    assert_eq!(Grant::read("f", &grant.rule()).unwrap(), std::slice::from_ref(&grant));
+    let book = book(&[(Tier::User, &grant.rule())]);
+    let said = |here: Option<&str>, line: &str| {
+        let gate = Gate { here: here.map(Into::into), ..gate() };
+        gate.decide_line(&book, Actor::Model, Mode::Default, line).decision.verdict
+    };
+    assert_eq!(said(Some("/w/sub"), "touch k"), Verdict::Allow);
+    for (here, line) in [
+        (Some("/w"), "touch k"),
+        (Some("/w"), "cd sub && touch k"),
+        (Some("/w/sub"), "cd .. && touch k"),
+        (Some("/w/sub"), "cd -; touch k"),
+        (Some("/w/sub"), "popd; touch k"),
+        (Some("/w/sub"), "command cd ..; touch k"),
+        (Some("/w/sub"), "env -C .. touch k"),
+        (None, "touch k"),
+    ] {
+        assert_eq!(said(here, line), Verdict::Ask, "{here:?}: {line}");
+    }
+    assert!(narrowest("cd $x && touch k").is_empty());
+    assert!(
+        gate().decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, "touch k").narrowest.is_empty()
+    );
     assert!(narrowest("make > x").is_empty());
     assert!(narrowest("sudo make").is_empty());
     assert!(narrowest("make $x").is_empty());
@@ -307,9 +344,10 @@ fn a_rule_of_whole_words_allows_them_and_nothing_after_them() {
         ),
     ] {
         let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-        let elsewhere = Grant::Command { words: words.clone(), workspace: "/elsewhere".to_owned() };
+        let elsewhere =
+            Grant::Command { words: words.clone(), workspace: "/elsewhere".to_owned(), folder: None };
         assert_eq!(decide(&book(&[(Tier::User, &elsewhere.rule())]), allowed).0, Verdict::Ask);
-        let here = Grant::Command { words, workspace: "/w".to_owned() };
+        let here = Grant::Command { words, workspace: "/w".to_owned(), folder: None };
         assert_eq!(Grant::read("f", &here.rule()).unwrap(), std::slice::from_ref(&here));
         let rules = book(&[(Tier::User, &here.rule())]);
         assert_eq!(decide(&rules, allowed).0, Verdict::Allow, "{allowed}");

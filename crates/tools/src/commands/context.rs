@@ -23,7 +23,28 @@ pub struct Judge {
     pub rules: Arc<Rulebook>,
     pub actor: Actor,
     pub mode: Mode,
+    /// Whether what a person allowed for ever is still what it was.
+    pub fresh: Option<Fresh>,
 }
+
+/// Asks whether rules are still as they were.
+#[derive(Clone)]
+pub struct Fresh(Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Fresh {
+    pub fn new(ask: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+}
+
+impl std::fmt::Debug for Fresh {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Fresh")
+    }
+}
+
+/// The end of the name of the file of answers.
+pub const ANSWERS: &str = "answers.toml";
 
 /// What was decided, and on what grounds.
 #[derive(Debug, Clone)]
@@ -40,13 +61,13 @@ pub struct Judged {
 const KEPT: usize = 100;
 
 impl Judge {
-    /// A call: a shell line by its commands, anything else by its effects.
     /// The same judge for a shell that is in another folder now.
     pub fn at(self, folder: std::path::PathBuf) -> Self {
         let git_runs = crate::git_runs::git_runs(&folder);
         Self { gate: Gate { here: Some(folder), git_runs, ..self.gate }, ..self }
     }
 
+    /// A call: a shell line by its commands, anything else by its effects.
     pub fn call(&self, prepared: &Prepared) -> Judged {
         if let Some(line) = &prepared.line {
             return self.line(line);
@@ -61,11 +82,14 @@ impl Judge {
     }
 
     pub fn line(&self, line: &ShellLine) -> Judged {
-        let decide = |text: &str| self.gate.decide_line(&self.rules, self.actor, self.mode, text);
-        let mut decided = decide(&line.text);
+        let decide = |gate: &Gate, text: &str| gate.decide_line(&self.rules, self.actor, self.mode, text);
+        let mut decided = decide(&self.gate, &line.text);
         if let Some(folder) = &line.folder {
+            let place = self.gate.here.as_ref().unwrap_or(&self.gate.root).join(folder);
+            decided = decide(&self.clone().at(place).gate, &line.text);
             // Going there is ours; what is denied there is denied.
-            let there = decide(&format!("cd -- {} && {{ {}\n}}", crate::bash::quoted(folder), line.text));
+            let there = format!("cd -- {} && {{ {}\n}}", crate::bash::quoted(folder), line.text);
+            let there = decide(&self.gate, &there);
             if there.decision.rule.starts_with("guard.") {
                 decided = there;
             }
@@ -86,7 +110,11 @@ impl Judge {
             narrowest: decided
                 .narrowest
                 .into_iter()
-                .map(|words| Grant::Command { words, workspace: self.gate.root.display().to_string() })
+                .map(|narrowest| Grant::Command {
+                    words: narrowest.words,
+                    workspace: self.gate.root.display().to_string(),
+                    folder: narrowest.folder,
+                })
                 .collect(),
         }
     }
@@ -94,6 +122,12 @@ impl Judge {
     /// A command of a line that was allowed with `granted`: within that nothing is asked again.
     pub(crate) fn inside(&self, call: &Call<'_>, granted: &Effects) -> Decision {
         let decision = self.gate.decide_call(&self.rules, self.actor, self.mode, call);
+        let remembered = decision.verdict == Verdict::Allow && decision.rule.contains(&format!("{ANSWERS}:"));
+        if remembered && self.fresh.as_ref().is_some_and(|fresh| !(fresh.0)()) {
+            // Whoever is asked knows the rules as they are now.
+            let reason = "what was allowed for ever is not what it was when the line began".to_owned();
+            return Decision { verdict: Verdict::Ask, rule: "answers".to_owned(), reason };
+        }
         match decision.verdict {
             Verdict::Ask if granted.opaque => Decision {
                 verdict: Verdict::Allow,

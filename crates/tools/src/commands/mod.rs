@@ -34,7 +34,7 @@ use table::Base;
 use typed::{Given, Request};
 
 pub(crate) use context::LineContext;
-pub use context::{Judge, Judged, Ledger, Notebook, Recalled};
+pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use field::FieldTools;
 pub(crate) use table::{COMMANDS, Command};
 pub(crate) use typed::Grammar;

@@ -215,6 +215,7 @@ impl Bench {
                 rules: Arc::new(Rulebook::builtin()),
                 actor: Actor::Model,
                 mode: self.mode,
+                fresh: None,
             },
             ledger: Arc::clone(&self.ledger) as Arc<dyn Ledger>,
         };
