@@ -105,6 +105,8 @@ pub struct Keeping {
     copied: u64,
     names: Option<(PathBuf, Names)>,
     repositories: Vec<KeptRepository>,
+    /// What was replaced is let go: only what is gone is kept.
+    only_gone: bool,
 }
 
 impl Quarantine {
@@ -132,6 +134,7 @@ impl Quarantine {
                         copied: 0,
                         names: None,
                         repositories: Vec::new(),
+                        only_gone: false,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -251,6 +254,11 @@ impl Keeping {
         self.take(path, &to, &found).map_err(not)
     }
 
+    /// For a line of which nobody knows what it does: a build may replace a large file each time.
+    pub fn only_gone(&mut self) {
+        self.only_gone = true;
+    }
+
     /// After the line: takes over the copies of what it broke.
     pub fn keep_repositories(&mut self, broken: &[Broken]) {
         for one in broken {
@@ -319,11 +327,21 @@ impl Keeping {
             }
         }
         let (mut files, mut bytes, mut lost) = (0, 0, false);
-        for (at, path) in self.trees.iter().enumerate() {
-            let (more, size) = drop_present(&self.folder.join(at.to_string()), path);
+        let mut trees = Vec::new();
+        for (at, path) in std::mem::take(&mut self.trees).into_iter().enumerate() {
+            let kept = self.folder.join(at.to_string());
+            if self.only_gone && path.symlink_metadata().is_ok() {
+                remove_tree(&kept)?;
+                continue;
+            }
+            let (more, size) = drop_present(&kept, &path);
             files += more;
             bytes += size;
             lost |= more > 0;
+            if at != trees.len() {
+                let _ = fs::rename(&kept, self.folder.join(trees.len().to_string()));
+            }
+            trees.push(path);
         }
         let repositories = std::mem::take(&mut self.repositories);
         if !lost && changes.is_empty() && refs.is_empty() && repositories.is_empty() {
@@ -332,7 +350,6 @@ impl Keeping {
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let Note { line, folder, session, call } = note;
-        let trees = std::mem::take(&mut self.trees);
         let id = self.id.clone();
         let kept =
             Kept { id, at, line, folder, session, call, trees, files, bytes, changes, refs, repositories };
@@ -448,6 +465,7 @@ fn copy_tree(from: &Path, to: &Path, found: &fs::Metadata) -> io::Result<()> {
 /// Also where folders in it may not be written.
 pub(crate) fn remove_tree(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             let mut open = vec![folder.to_owned()];
             while let Some(one) = open.pop() {

@@ -130,26 +130,32 @@ pub(crate) async fn perform(
                 note_calls(&update, &mut proposed);
                 if let (Some((call, seq, asked)), Some(lines)) = (leave(&update), person.as_deref_mut()) {
                     let arguments = proposed.get(call).filter(|_| !matches!(asked.what, Proposal::Command { .. }));
-                    let said = tokio::select! {
-                        said = approval::ask(asked, arguments, lines) => Some(said),
-                        _ = stops.next() => None,
-                    };
-                    let body = match said {
-                        Some(said) => CommandBody::Approve {
-                            call: call.clone(),
-                            question: Some(seq),
-                            answer: said.answer,
-                            reason: said.reason,
-                            edited: said.edited,
-                        },
-                        None => {
-                            output.stopping();
-                            CommandBody::Cancel
-                        }
-                    };
-                    let receipt = session.handle().submit(command(body)).await;
-                    if let ReceiptAnswer::Refused { reason } = receipt.answer {
+                    // What a person made of a proposal may be refused; then they are asked again.
+                    loop {
+                        let said = tokio::select! {
+                            said = approval::ask(asked, arguments, lines) => Some(said),
+                            _ = stops.next() => None,
+                        };
+                        let edited = said.as_ref().is_some_and(|said| said.edited.is_some());
+                        let body = match said {
+                            Some(said) => CommandBody::Approve {
+                                call: call.clone(),
+                                question: Some(seq),
+                                answer: said.answer,
+                                reason: said.reason,
+                                edited: said.edited,
+                            },
+                            None => {
+                                output.stopping();
+                                CommandBody::Cancel
+                            }
+                        };
+                        let receipt = session.handle().submit(command(body)).await;
+                        let ReceiptAnswer::Refused { reason } = receipt.answer else { break };
                         term::err(&format!("{}\n", term::clean(&reason)));
+                        if !edited {
+                            break;
+                        }
                     }
                 }
                 if let Update::Event(event) = &update

@@ -115,6 +115,10 @@ impl Output {
             let line = format!("{} {}", report.denied, self.say(Say::DeniedCalls));
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
+        if report.refused > 0 && !running {
+            let line = format!("{} {}", report.refused, self.say(Say::RefusedByYou));
+            out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
+        }
         let steps = if report.steps == 1 { Say::OneStep } else { Say::Steps };
         let line = format!(
             "{} {} · {} {}{}, {} {} · {:.1} s",

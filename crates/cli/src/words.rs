@@ -88,6 +88,7 @@ messages! {
     NoTaskYet: "This session has no task yet. Give it one", "该会话还没有任务，请给它一个任务";
     StillRunning: "still running; follow it", "仍在运行；查看进度";
     DeniedCalls: "calls were denied by policy; see above for the rule, and --mode full-auto to allow changes", "次调用被策略拒绝；规则见上文，使用 --mode full-auto 允许改动";
+    RefusedByYou: "questions were answered with no by you", "个询问被你拒绝";
     NoneMatches: "No session matches.", "没有匹配的会话。";
     StateNew: "new", "新建";
     StateRunning: "running", "运行中";

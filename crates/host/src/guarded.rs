@@ -38,13 +38,22 @@ impl GuardedClient {
     /// Whether something was replaced.
     fn clean(&self, value: &mut Value) -> bool {
         match value {
-            Value::String(text) => match self.redactor.text(text) {
-                Cow::Borrowed(_) => false,
-                Cow::Owned(clean) => {
-                    *text = clean;
-                    true
+            Value::String(text) => {
+                // Some wires carry arguments as JSON in a text.
+                let inner = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str(text));
+                let mut found = false;
+                if let Some(Ok(mut inner)) = inner
+                    && self.clean(&mut inner)
+                {
+                    *text = inner.to_string();
+                    found = true;
                 }
-            },
+                if let Cow::Owned(clean) = self.redactor.text(text) {
+                    *text = clean;
+                    found = true;
+                }
+                found
+            }
             Value::Array(values) => values.iter_mut().fold(false, |found, value| self.clean(value) | found),
             Value::Object(members) => {
                 let found = members.values_mut().fold(false, |found, value| self.clean(value) | found);

@@ -6,7 +6,8 @@ use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
-    Change, Digest, Event, Fact, RunNo, SessionHandle, SessionId, TaskFinished, Timestamp, Usage, Verdict,
+    ApprovalAnswer, Change, Digest, Event, Fact, RunNo, SessionHandle, SessionId, TaskFinished, Timestamp,
+    Usage, Verdict,
 };
 
 use crate::error::HostError;
@@ -25,8 +26,10 @@ pub struct RunReport {
     pub task: String,
     pub steps: u32,
     pub calls: u32,
-    /// Calls the gate did not allow.
+    /// Calls the gate denied.
     pub denied: u32,
+    /// Questions a person answered with no.
+    pub refused: u32,
     pub usage: Usage,
     pub began: Option<Timestamp>,
     pub ended: Option<Timestamp>,
@@ -45,6 +48,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         steps: 0,
         calls: 0,
         denied: 0,
+        refused: 0,
         usage: Usage::default(),
         began: None,
         ended: None,
@@ -76,6 +80,7 @@ impl RunReport {
                 self.usage += answered.usage;
             }
             Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => self.denied += 1,
+            Fact::ApprovalGiven(given) if given.answer == ApprovalAnswer::No => self.refused += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
                 finished.changes.iter().for_each(|change| self.change(change));

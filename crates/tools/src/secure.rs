@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, TreeChange};
-use lathe_policy::{Gate, Losses};
+use lathe_policy::{Gate, Losses, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::tool::RunContext;
@@ -50,7 +50,8 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     let losses = gate.losses(line);
     let tracking = &context.services.tracking;
     let harmless = || {
-        let decided = gate.decide_line(&judge.rules, Actor::Model, Mode::Default, line).decision;
+        // Not by rules of the user's: what is allowed may still take something away.
+        let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).decision;
         decided.verdict == Verdict::Allow
     };
     // Nobody knows what such a line takes away.
@@ -86,7 +87,10 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     let keep = move || keep(&gate, &keeper.quarantine, losses, &root, &beyond, actor);
     let mut secured = tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string())??;
     secured.note = Some(note);
-    secured.losses.work &= !hidden;
+    if hidden {
+        secured.losses.work = false;
+        secured.keeping.iter_mut().for_each(Keeping::only_gone);
+    }
     Ok(secured)
 }
 

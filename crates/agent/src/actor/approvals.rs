@@ -9,8 +9,8 @@ use std::sync::Arc;
 use lathe_policy::{Call, Grant, visible};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
-    CallId, Command, CommandDecided, Decision, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq, ToolCall,
-    ToolErrorKind, Verdict,
+    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq,
+    ToolCall, ToolErrorKind, Verdict,
 };
 use lathe_tools::{Preview, Wanted};
 use serde_json::Value;
@@ -250,8 +250,22 @@ impl Actor {
     fn shown(&self, each: &CommandDecided) -> CommandDecided {
         CommandDecided {
             words: each.words.iter().map(|word| visible(&self.clean(word))).collect(),
+            effects: seen(&each.effects),
             ..each.clone()
         }
+    }
+}
+
+/// Effects with what does not show written out.
+fn seen(effects: &Effects) -> Effects {
+    let all = |things: &[String]| things.iter().map(|thing| visible(thing)).collect();
+    Effects {
+        reads: all(&effects.reads),
+        writes: all(&effects.writes),
+        programs: all(&effects.programs),
+        hosts: all(&effects.hosts),
+        environment: all(&effects.environment),
+        opaque: effects.opaque,
     }
 }
 

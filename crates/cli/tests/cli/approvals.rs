@@ -117,6 +117,7 @@ fn a_person_is_asked_once_for_the_session_or_says_no_with_a_reason() {
     terminal.sees(ALL, 5);
     terminal.types("no, c is not wanted\n");
     terminal.sees("touch d<U+200B>", 1);
+    terminal.sees("[writes d<U+200B>]", 1);
     terminal.sees(ONE, 1);
     terminal.types("n\n");
     terminal.sees("All said.", 1);
@@ -130,6 +131,9 @@ fn a_person_is_asked_once_for_the_session_or_says_no_with_a_reason() {
     let answers: Vec<Value> = bodies(&events, "approval_given");
     let answers: Vec<&str> = answers.iter().map(|given| given["answer"].as_str().unwrap()).collect();
     assert_eq!(answers, ["once", "once", "session", "no", "no"]);
+    let shown = lathe().env("LATHE_HOME", home.path()).arg("show").run().expect_code(0).stdout;
+    assert!(shown.contains("2 questions were answered with no by you"), "{shown}");
+    assert!(!shown.contains("denied by policy"), "{shown}");
     let asked = bodies(&events, "approval_asked");
     assert_eq!(asked[0]["what"]["commands"][0]["effects"]["writes"], json!(["a"]));
     let root = repo.path().canonicalize().unwrap();
@@ -332,7 +336,7 @@ fn an_answer_holds_in_the_folder_it_was_given_for_and_not_in_another() {
     assert!(repo.exists("k") && !repo.exists("sub/k"));
     let root = repo.path().canonicalize().unwrap();
     let asked = bodies(&events, "approval_asked");
-    assert_eq!(asked[1]["remember"], json!([format!("touch k (in {}/sub)", root.display())]));
+    assert_eq!(asked[2]["remember"], json!([format!("touch k (in {}/sub)", root.display())]));
     let listed = lathe().env("LATHE_HOME", home.path()).args(["policy", "list"]).run().expect_code(0).stdout;
     assert_eq!(listed, format!("  1. touch k (in {})\n", root.display()));
 }
@@ -394,4 +398,27 @@ fn a_running_session_stops_honouring_what_was_revoked() {
     assert_eq!(repo.read("f.txt"), "one\n");
     let none = policy(&["revoke", "1"]).expect_code(2);
     assert!(none.stderr.contains("nothing was allowed for ever"), "{}", none.stderr);
+}
+
+#[test]
+fn a_changed_proposal_that_the_guard_refuses_is_asked_about_again() {
+    let (repo, home) = (TempRepo::with_git(&[("a.txt", "")]), tempfile::tempdir().unwrap());
+    let config = repo.read(".git/config");
+    let script =
+        Script::new().answer(call("c", "bash", json!({ "command": "touch theirs" }))).answer(say("fine"));
+    let model = FakeModel::serving(script);
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task: ", 1);
+    terminal.types("go\n");
+    terminal.sees("[e]dit it first", 1);
+    terminal.types("e\n");
+    terminal.sees("New text", 1);
+    terminal.types("echo x >> .git/config\n");
+    terminal.sees("[e]dit it first", 2);
+    terminal.types("e\n");
+    terminal.sees("New text", 2);
+    terminal.types("touch mine\n");
+    terminal.sees("Task: ", 2);
+    terminal.leaves();
+    assert_eq!((repo.exists("mine"), repo.read(".git/config")), (true, config));
 }
