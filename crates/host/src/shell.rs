@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lathe_agent::Answers as _;
 use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
 use lathe_shell::{LineLimits, LiveChunk, Stream};
 use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, run_line};
@@ -36,6 +37,15 @@ pub struct PersonShell {
     judge: Judge,
     ledger: Arc<dyn Ledger>,
     cwd: PathBuf,
+    rules: Rules,
+}
+
+/// Where the rules come from, and which answers of the user's are among them.
+struct Rules {
+    host: Host,
+    root: PathBuf,
+    mode: Option<Mode>,
+    mark: String,
 }
 
 /// How a line ended.
@@ -61,8 +71,10 @@ impl Host {
         let outside = run.extras.outside(&root, self.home().path()).await?;
         let services = Arc::new(self.person_services(&root, &run.extras)?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
+        let (host, mark) = (Host::new(self.home().clone()), self.answers().mark());
         let judge = self.judge(&root, run.mode, toolbox.commands())?;
-        Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root })
+        let rules = Rules { host, root: root.clone(), mode: run.mode, mark };
+        Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root, rules })
     }
 }
 
@@ -84,6 +96,13 @@ impl PersonShell {
         cancel: &CancellationToken,
         mut show: impl FnMut(OutputStream, &[u8]),
     ) -> Result<ShellLine, HostError> {
+        // What was allowed for ever may have been taken back.
+        let mark = self.rules.host.answers().mark();
+        if mark != self.rules.mark {
+            let Rules { host, root, mode, .. } = &self.rules;
+            self.judge = host.judge(root, *mode, self.toolbox.commands())?;
+            self.rules.mark = mark;
+        }
         let judged = self
             .judge
             .clone()

@@ -4,6 +4,7 @@
 mod git;
 mod kinds;
 mod property;
+mod repository;
 mod restoring;
 mod tree;
 mod watching;
