@@ -254,6 +254,14 @@ impl Keeping {
         self.take(path, &to, &found).map_err(not)
     }
 
+    /// Gives a file a second name, if that costs no copy.
+    pub fn link(&mut self, path: &Path) {
+        let to = self.folder.join(self.trees.len().to_string());
+        if path.to_str().is_some() && fs::hard_link(path, &to).is_ok() {
+            self.trees.push(path.to_owned());
+        }
+    }
+
     /// For a line of which nobody knows what it does: a build may replace a large file each time.
     pub fn only_gone(&mut self) {
         self.only_gone = true;

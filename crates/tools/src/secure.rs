@@ -55,7 +55,7 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
         decided.verdict == Verdict::Allow
     };
     // Nobody knows what such a line takes away.
-    let hidden = losses.is_empty() && !harmless();
+    let hidden = !harmless();
     if tracking.is_sparing() && (hidden || !losses.is_empty()) {
         tracking.before_git().await;
     }
@@ -75,20 +75,16 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     // What the tracker says it cannot bring back.
     let beyond = tracking.beyond().await;
     // Single files cost one more name each.
-    let beyond: Vec<PathBuf> = if hidden {
-        beyond.into_iter().filter(|path| path.is_file()).take(MOST_HIDDEN).collect()
-    } else {
-        beyond
-    };
-    if hidden && beyond.is_empty() {
+    let files = beyond.iter().filter(|path| hidden && path.is_file()).take(MOST_HIDDEN);
+    let files: Vec<PathBuf> = files.cloned().collect();
+    let unknown = losses.is_empty();
+    if unknown && files.is_empty() {
         return Ok(Secured { losses, note: Some(note), ..Secured::default() });
     }
-    let losses = Losses { work: losses.work || hidden, ..losses };
-    let keep = move || keep(&gate, &keeper.quarantine, losses, &root, &beyond, actor);
+    let keep = move || keep(&gate, &keeper.quarantine, losses, &root, (&beyond, &files), actor);
     let mut secured = tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string())??;
     secured.note = Some(note);
-    if hidden {
-        secured.losses.work = false;
+    if unknown {
         secured.keeping.iter_mut().for_each(Keeping::only_gone);
     }
     Ok(secured)
@@ -101,12 +97,12 @@ pub(crate) async fn after(
     changes: Vec<TreeChange>,
     broken: Vec<Broken>,
 ) -> Option<Kept> {
-    let (keeper, line) = (context.services.keeper.clone()?, context.call.as_str().to_owned());
+    let keeper = context.services.keeper.clone()?;
     let note = secured.note.unwrap_or_else(|| Note {
         line: String::new(),
         folder: context.judge.gate.root.clone(),
         session: keeper.session.clone(),
-        call: line,
+        call: context.call.as_str().to_owned(),
     });
     let (keeping, call) = (secured.keeping, context.call.clone());
     if keeping.is_none() && broken.is_empty() {
@@ -126,10 +122,11 @@ pub(crate) fn told(broken: &[Broken], kept: Option<&Kept>) -> Vec<String> {
     let words = |one: &Broken| {
         let held = kept.filter(|kept| kept.repositories.iter().any(|held| held.path == one.path));
         let way = match held {
-            Some(kept) => format!(
-                "A copy from before the line is kept: `lathe quarantine restore {}` (or `lathe undo`) brings it back.",
-                kept.id
-            ),
+            Some(kept) => {
+                let undo = if kept.session.is_some() { ", or `lathe undo`," } else { "" };
+                let restore = format!("`lathe quarantine restore {}`{undo}", kept.id);
+                format!("A copy from before the line is kept: {restore} brings it back.")
+            }
             None => "There is no copy of it.".to_owned(),
         };
         format!("{} {}. {way}", one.path.display(), one.why)
@@ -142,7 +139,7 @@ fn keep(
     quarantine: &Quarantine,
     losses: Losses,
     root: &Path,
-    beyond: &[PathBuf],
+    (beyond, files): (&[PathBuf], &[PathBuf]),
     actor: Actor,
 ) -> Result<Secured, String> {
     let (mut paths, mut whole) = (Vec::new(), Vec::new());
@@ -195,6 +192,8 @@ fn keep(
             not_kept.push(words);
         }
     }
+    let covered = |file: &&PathBuf| tops.iter().any(|top| file.starts_with(top));
+    files.iter().filter(|file| !covered(file)).for_each(|file| keeping.link(file));
     if losses.refs {
         keeping.keep_names(root);
     }

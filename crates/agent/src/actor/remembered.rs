@@ -59,10 +59,7 @@ impl Remembered {
     }
 
     pub(super) fn for_ever(&mut self, grants: &[Grant]) -> Result<(), String> {
-        let saved = self.kept.remember(grants);
-        if saved.is_err() {
-            return saved;
-        }
+        self.kept.remember(grants)?;
         self.forget_last();
         Ok(())
     }

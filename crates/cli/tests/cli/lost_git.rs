@@ -40,11 +40,12 @@ else:
     os.remove(part)
 ";
 
-const LINES: [&str; 4] = [
+const LINES: [&str; 5] = [
     "test -e marker.txt && rm -rf $(ls -A)",
     "test -e marker.txt && ls -A | xargs rm -rf",
     "python3 clean.py",
     "bash clean.sh",
+    "rm -f other.txt; bash clean.sh",
 ];
 
 impl Place {
