@@ -16,8 +16,14 @@ pub(crate) fn odd(text: &str) -> Vec<Floor> {
         }
     }
     seen.iter()
-        .map(|c| {
-            Floor::new(FloorRule::Character, format!("the character U+{:04X} does not show", u32::from(*c)))
+        .map(|c| match *c {
+            char::REPLACEMENT_CHARACTER => {
+                Floor::new(FloorRule::Character, "it holds bytes that are no text")
+            }
+            c => Floor::new(
+                FloorRule::Character,
+                format!("the character U+{:04X} does not show", u32::from(c)),
+            ),
         })
         .collect()
 }
@@ -60,7 +66,9 @@ fn is_odd(c: char) -> bool {
         '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}' => true,
         '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' => true,
         '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' => true,
-        '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' => true,
+        '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffc}' => true,
+        // Stands where bytes were that are no text.
+        char::REPLACEMENT_CHARACTER => true,
         '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' => true,
         '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
         // Private use: no meaning, often no picture.
@@ -102,6 +110,7 @@ mod tests {
             '\u{2028}',
             '\u{fe0f}',
             '\u{3164}',
+            '\u{fffd}',
         ] {
             assert_eq!(odd(&format!("ls {c}x")).len(), 1, "{c:?}");
         }

@@ -66,9 +66,15 @@ impl<'t> Walk<'t, '_> {
             "|" | "&&" | "||" | "&" | ";" if self.begins_line(child.start_byte()) => {
                 self.differs("a sign that begins a line");
             }
-            "|" | "&&" | ";" | "\n" => {}
+            "|" | "&&" | "\n" => {}
+            // To the grammar one sign ends what another ends.
+            ";" if holds_statements(above) || matches!(above, "for_statement" | "c_style_for_statement") => {}
+            "&" if holds_statements(above) => {}
+            ";" | "&" => self.differs("a sign where no command ends"),
             ";;" if above != "case_item" => self.differs("`;;` outside of case"),
-            "{" | "!" if !self.blank_at(child.end_byte()) => self.differs("a word begins with a sign"),
+            "{" | "!" | "case" | "for" | "select" | "in" if !self.blank_at(child.end_byte()) => {
+                self.differs("a word begins with a sign");
+            }
             word if word.bytes().all(|byte| byte.is_ascii_lowercase())
                 && !(self.parted(child.start_byte()) && self.ends_word(child.end_byte())) =>
             {
@@ -84,6 +90,11 @@ impl<'t> Walk<'t, '_> {
         let before = self.text.get(..at).unwrap_or("");
         let mut before = before.trim_end_matches([' ', '\t']);
         while let Some(rest) = before.strip_suffix("\\\n") {
+            // The end of a comment escapes nothing.
+            let line = rest.rfind('\n').map_or(rest, |at| rest.get(at..).unwrap_or(""));
+            if line.contains('#') {
+                return true;
+            }
             before = rest.trim_end_matches([' ', '\t']);
         }
         before.is_empty() || before.ends_with('\n')
@@ -133,6 +144,24 @@ fn is_one_command(kind: &str) -> bool {
             | "list"
             | "function_definition"
             | "case_statement"
+    )
+}
+
+/// Nodes in which commands stand side by side, each with a sign that ends it.
+fn holds_statements(kind: &str) -> bool {
+    matches!(
+        kind,
+        "program"
+            | "subshell"
+            | "compound_statement"
+            | "do_group"
+            | "if_statement"
+            | "elif_clause"
+            | "else_clause"
+            | "while_statement"
+            | "case_item"
+            | "command_substitution"
+            | "process_substitution"
     )
 }
 

@@ -49,6 +49,28 @@ const DESTROYERS: [&str; 12] = [
     "Deno.remove",
 ];
 
+/// Words that show that a program writes a file.
+const WRITERS: [&str; 18] = [
+    "\"w",
+    "'w",
+    "\"a\"",
+    "'a'",
+    "\"ab",
+    "'ab",
+    "\"r+",
+    "'r+",
+    "\"x\"",
+    "write_text",
+    "write_bytes",
+    "writeFile",
+    "appendFile",
+    "WriteStream",
+    "File.write",
+    "copy",
+    "rename",
+    "symlink",
+];
+
 /// Words by which these languages name the home folder.
 const HOMES: [&str; 7] =
     ["expanduser", "Path.home", "homedir", "Dir.home", "env.HOME", "HOME", "getenv(\"HOME"];
@@ -68,7 +90,10 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
     match interpreter {
         Some((_, options)) => texts(command, options).iter().flat_map(|text| read(text)).collect(),
         None if HOLDERS.contains(&name) => {
-            command.words.iter().skip(1).filter_map(Word::literal).flat_map(lines).collect()
+            let words = || command.words.iter().skip(1).filter_map(Word::literal);
+            let written =
+                words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
+            words().flat_map(lines).chain(written).collect()
         }
         None => Vec::new(),
     }
@@ -114,6 +139,11 @@ fn read(text: &str) -> Vec<Inner> {
             inner.push(Inner::Text((*literal).to_owned()));
         }
     }
+    if WRITERS.iter().any(|call| text.contains(call))
+        || literals.iter().any(|literal| literal.starts_with('>'))
+    {
+        inner.extend(written(text));
+    }
     if DESTROYERS.iter().any(|call| text.contains(call)) {
         let home = HOMES.iter().any(|word| text.contains(word)).then_some("~");
         let paths = literals.iter().filter(|literal| !literal.contains(' ')).copied().chain(home);
@@ -123,6 +153,15 @@ fn read(text: &str) -> Vec<Inner> {
         }
     }
     inner
+}
+
+/// The files of a repository's own folder that a text names, as if they were written: what is in there runs.
+fn written(text: &str) -> Option<Inner> {
+    let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
+    let named =
+        literals(text).into_iter().map(bare).filter(|path| path.split('/').any(|part| part == ".git"));
+    let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named.take(32)).map(Word::text).collect();
+    (words.len() > 1).then_some(Inner::Words(words))
 }
 
 /// Shell lines in the middle of a text: from `rm -` to where it must end.

@@ -15,7 +15,7 @@ pub fn prints(text: &str) -> Vec<Word> {
         Some("echo") => operands().skip_while(options).cloned().collect(),
         Some("printf") => printed(command).map(Word::text).into_iter().collect(),
         Some("pwd") => here(),
-        Some("git") if operands().any(|word| word.literal() == Some("--show-toplevel")) => here(),
+        Some("git") => printed_by_git(command).map_or_else(Vec::new, |word| vec![word]),
         Some("which" | "type" | "command" | "realpath" | "readlink" | "cygpath") => last(),
         Some("dirname") => operands()
             .next_back()
@@ -28,6 +28,20 @@ pub fn prints(text: &str) -> Vec<Word> {
             .collect(),
         _ => Vec::new(),
     }
+}
+
+/// `git rev-parse` with the options that name a folder.
+fn printed_by_git(command: &Command) -> Option<Word> {
+    let mut words = command.words.iter().filter_map(Word::literal);
+    words.find_map(|word| match word {
+        "--show-toplevel" => Some(Word::of(Piece::Variable { name: "PWD".into(), quoted: true })),
+        "--git-dir" | "--absolute-git-dir" | "--git-common-dir" => Some(Word::text(".git")),
+        "--git-path" => {
+            let last = command.words.last().and_then(Word::literal).unwrap_or("");
+            Some(Word::text(format!(".git/{last}")))
+        }
+        _ => None,
+    })
 }
 
 /// What `echo` or `printf` would print, as far as it is known; also the files that `find` names, by where it begins.
@@ -69,6 +83,40 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             Some(places.collect::<Vec<_>>().join("\n"))
         }
         _ => None,
+    }
+}
+
+/// Whether what comes in goes out again, if not all of it.
+pub(crate) fn passes_on(command: &Command) -> bool {
+    let Some(name) = command.program_name() else { return false };
+    match name {
+        "cat" => {
+            command.words.iter().skip(1).all(|word| word.literal().is_some_and(|word| word.starts_with('-')))
+        }
+        _ => {
+            narrows(command)
+                || matches!(name, "sort" | "tac" | "tee" | "uniq" | "shuf" | "nl" | "column" | "tr" | "rev")
+        }
+    }
+}
+
+/// Whether only a part of all that could come out does: `grep x`, `find -name x`.
+pub(crate) fn narrows(command: &Command) -> bool {
+    let tests = [
+        "name", "path", "regex", "size", "newer", "perm", "user", "group", "empty", "time", "min", "inum",
+        "links",
+    ];
+    match command.program_name() {
+        Some("grep" | "egrep" | "fgrep" | "rg" | "ag" | "head" | "tail" | "sed" | "awk" | "gawk" | "cut") => {
+            true
+        }
+        Some("find") => command.words.iter().enumerate().skip(1).any(|(index, word)| {
+            let value = || command.words.get(index + 1).map(Word::show).unwrap_or_default();
+            word.literal().is_some_and(|word| {
+                word.starts_with('-') && tests.iter().any(|test| word.contains(test)) && value() != "*"
+            })
+        }),
+        _ => false,
     }
 }
 

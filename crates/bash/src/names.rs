@@ -25,6 +25,11 @@ impl Meaning {
     pub(crate) fn is_plain(self) -> bool {
         !self.shell && !self.wraps && !self.foreign
     }
+
+    /// Whether what a pipe brings may matter to it.
+    pub(crate) fn may_receive(self) -> bool {
+        self.binds || !self.is_plain()
+    }
 }
 
 static NAMES: LazyLock<HashMap<&'static str, Meaning, BuildHasherDefault<Short>>> = LazyLock::new(|| {

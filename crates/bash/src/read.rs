@@ -84,7 +84,7 @@ pub(crate) struct Reader {
     pub(crate) functions: HashMap<std::rc::Rc<str>, HashMap<String, (usize, bool)>>,
     /// Commands to which what a pipe brings can become a command. Noted when they are met: going through all of them again
     /// costs as much as reading them.
-    receivers: Vec<(usize, Stage)>,
+    pub(crate) receivers: Vec<(usize, Stage)>,
 }
 
 /// One text on its way.
@@ -179,7 +179,7 @@ impl Reader {
             let index = self.script.commands.len();
             let (stage, broken) = (command.stage, command.broken);
             if let Some(stage) =
-                stage.filter(|stage| stage.index > 0 && !meaning.is_plain() && wrap::receives(&command))
+                stage.filter(|stage| stage.index > 0 && meaning.may_receive() && wrap::receives(&command))
             {
                 self.receivers.push((index, stage));
             }
@@ -226,39 +226,6 @@ impl Reader {
         {
             values.push(value);
         }
-    }
-
-    /// Literal text that `echo` or `printf` sends into a shell or into `xargs`. Says whether there was any.
-    fn feed_pipes(&mut self) -> bool {
-        let receivers = std::mem::take(&mut self.receivers);
-        if receivers.is_empty() {
-            return false;
-        }
-        let stages: HashMap<(usize, usize), usize> = self
-            .script
-            .commands
-            .iter()
-            .enumerate()
-            .filter(|(_, command)| command.behind.is_none())
-            .filter_map(|(index, command)| command.stage.map(|stage| ((stage.pipe, stage.index), index)))
-            .collect();
-        let mut fed = false;
-        for (index, stage) in receivers {
-            let sender = stages
-                .get(&(stage.pipe, stage.index - 1))
-                .and_then(|sender| self.script.commands.get(*sender))
-                .and_then(known::printed);
-            let (Some(sent), Some(command)) = (sender, self.script.commands.get(index)) else { continue };
-            let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
-            if wrap::reads_commands(command) {
-                self.queue.push(Job { text: sent, around, lines: true });
-                fed = true;
-            } else if let Some(words) = wrap::with_input(command, &sent) {
-                self.add(Command { words, ..Command::default() }, &around);
-                fed = true;
-            }
-        }
-        fed
     }
 
     fn finish(mut self) -> Script {

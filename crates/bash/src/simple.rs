@@ -6,7 +6,7 @@ use crate::read::{Around, Walk};
 use crate::script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
 use crate::statements::NOWHERE;
 use crate::syntax::{Child, kind};
-use crate::{loose, words};
+use crate::words;
 
 /// Words that mean something to bash where a command begins. `time` and `coproc` are wrappers here.
 pub(crate) fn is_reserved(word: &str) -> bool {
@@ -399,113 +399,6 @@ impl<'t> Walk<'t, '_> {
         self.reader.add(command, &around);
     }
 
-    pub(crate) fn for_loop(&mut self, node: Node<'t>, around: &Around) {
-        let name = node.child_by_field_name("variable").map_or("", |name| self.source(name));
-        let children = self.children(node);
-        for child in &children {
-            match child.kind {
-                "do_group" => self.stack.push((child.node, around.clone())),
-                "select" => self.reader.floor(FloorRule::State, "select reads an answer into a variable"),
-                "variable_name" | "comment" => {}
-                _ if child.named => {
-                    for word in self.words(child.node, around) {
-                        self.data(&word);
-                        self.reader.assign(name, Some(word));
-                    }
-                }
-                _ => {}
-            }
-        }
-        if !children.iter().any(|child| child.kind == "in") {
-            let all = Piece::Variable { name: "@".into(), quoted: true };
-            self.reader.assign(name, Some(Word::of(all)));
-        }
-        // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
-        let plain =
-            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !plain || name.ends_with("_proxy") {
-            self.reader.floor(FloorRule::State, format!("the loop assigns {name}"));
-        }
-    }
-
-    pub(crate) fn case(&mut self, node: Node<'t>, around: &Around) {
-        let mut cursor = node.walk();
-        let mut values: Vec<usize> =
-            node.children_by_field_name("value", &mut cursor).map(|value| value.id()).collect();
-        values.sort_unstable();
-        let children = self.children(node);
-        let pattern_end = children
-            .iter()
-            .find(|child| child.kind == ")")
-            .map_or(node.start_byte(), |end| end.node.start_byte());
-        if self.text.get(node.start_byte()..pattern_end).is_some_and(|pattern| pattern.contains('\n')) {
-            self.differs("a line feed in a pattern of case");
-        }
-        for Child { node: child, kind: sort, named } in children.into_iter().rev() {
-            if values.binary_search(&child.id()).is_ok() {
-                if sort == "extglob_pattern" {
-                    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.*?/:=".contains(c);
-                    if !self.source(child).chars().all(plain) {
-                        self.differs("a pattern of case");
-                    }
-                } else {
-                    let spans = self.spans(child, around);
-                    match words::words(self.text, child.start_byte(), child.end_byte(), &spans) {
-                        Ok(words) => words.iter().for_each(|word| self.data(word)),
-                        Err(why) => self.differs(why),
-                    }
-                }
-            } else if named {
-                self.stack.push((child, around.clone()));
-            } else if sort == "esac" {
-                // `ls esac` is a command with a word to bash, and the end of the case to the grammar.
-                let before = self.text.get(..child.start_byte()).unwrap_or("").trim_end_matches([' ', '\t']);
-                if !before.ends_with(['\n', ';', '&', ')']) && !before.ends_with("in") {
-                    self.differs("the end of a case");
-                }
-            } else if kind(node) == "case_statement" && !matches!(sort, "case" | "in") {
-                self.differs("a sign inside case");
-            }
-        }
-    }
-
-    /// `[ … ]` is a command like any other; `[[ … ]]` is syntax that runs nothing if it is plain.
-    pub(crate) fn test(&mut self, node: Node<'t>, around: Around) {
-        let source = self.source(node);
-        self.descend(node, &around);
-        let double = source.starts_with("[[");
-        let mut words = Vec::new();
-        for part in source.split([' ', '\t', '\n']).filter(|part| !part.is_empty()) {
-            // Words with blanks in quotes are cut here; then nothing more is known than that there are some.
-            match words::words(part, 0, part.len(), &loose::plain_names(part)) {
-                _ if ["[[", "]]"].contains(&part) => words.push(Word::text(part)),
-                Ok(found) => words.extend(found),
-                Err(_) if double && ["&&", "||", "<", ">", "(", ")"].contains(&part) => {}
-                Err(_) => words.push(Word::of(Piece::Substitution(None))),
-            }
-        }
-        let (open, close) = if double { ("[[", "]]") } else { ("[", "]") };
-        let blank = [' ', '\t', '\n'];
-        let inside = source.strip_prefix(open).and_then(|rest| rest.strip_suffix(close)).unwrap_or("");
-        if !inside.starts_with(blank) || !inside.ends_with(blank) || inside.contains('\n') {
-            self.differs("the ends of a test");
-        }
-        if !double {
-            return self.reader.add(Command { words, ..Command::default() }, &around);
-        }
-        if !plain_test(inside) {
-            self.differs("a test that is not plain");
-        }
-        let counts = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
-        if words.iter().any(|word| word.literal().is_some_and(|word| counts.contains(&word))) {
-            self.reader.floor(FloorRule::Dynamic, "this test computes, which can run commands");
-        }
-        if source.contains("${") || source.contains("$[") || source.contains("$((") {
-            self.reader
-                .floor(FloorRule::Dynamic, "an expansion in a test that is more than a plain variable");
-        }
-    }
-
     /// Loose words in a broken text count as a command, so that a denial is not escaped by a bracket too many.
     pub(crate) fn broken(&mut self, node: Node<'t>, around: &Around) {
         let around = Around { broken: true, ..around.clone() };
@@ -548,30 +441,6 @@ fn doubt(redirect: &Redirect) -> Option<String> {
         (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
         (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
     }
-}
-
-/// Tests as everybody writes them: one word, an operator before it or between two, joined by `&&` and `||`.
-fn plain_test(inside: &str) -> bool {
-    let parts: Vec<&str> = inside.split_whitespace().collect();
-    let unary = |part: &str| {
-        part.len() == 2 && part.starts_with('-') && "abcdefghknprstuwxzGLNOS".contains(&part[1..])
-    };
-    let word = |part: &str| {
-        !unary(part)
-            && !["&&", "||", "!", "(", ")"].contains(&part)
-            && !part.starts_with(['<', '>', '|', '&', '=', ']'])
-    };
-    parts.split(|part| *part == "&&" || *part == "||").all(|test| {
-        let test = test.strip_prefix(&["!"]).unwrap_or(test);
-        match test {
-            [one] => word(one),
-            [operator, one] => unary(operator) && word(one),
-            [one, "=" | "==" | "!=" | "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge" | "-nt" | "-ot", two] => {
-                word(one) && word(two)
-            }
-            _ => false,
-        }
-    })
 }
 
 fn looks_assigned(source: &str) -> bool {

@@ -262,36 +262,55 @@ pub(crate) fn reads_commands(command: &Command) -> bool {
     }
 }
 
-/// Whether what a pipe brings can become a command.
+/// Whether what a pipe brings can become a command, or a word of one.
 pub(crate) fn receives(command: &Command) -> bool {
-    command.program_name() == Some("xargs") || reads_commands(command)
+    command.program_name().is_some_and(|name| matches!(name, "xargs" | "parallel") || reads_lines(name))
+        || reads_commands(command)
+}
+
+/// Whether it puts what it reads into variables.
+pub(crate) fn reads_lines(name: &str) -> bool {
+    matches!(name, "read" | "mapfile" | "readarray")
 }
 
 /// `xargs` with the text of its herestring or heredoc.
 pub(crate) fn with_text(command: &Command) -> Option<Vec<Word>> {
     let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
-    with_input(command, &text.word.show())
+    with_input(command, &sent(&text.word.show(), false))
 }
 
-/// `xargs` with the text it is sent.
-pub(crate) fn with_input(command: &Command, sent: &str) -> Option<Vec<Word>> {
-    if command.program_name()? != "xargs" {
-        return None;
-    }
-    let inner = behind(TABLE.get("xargs")?, &command.words);
-    let mut words = inner.into_iter().find_map(|inner| match inner {
+/// The words of what a pipe brings. Where only a part of the files of a folder comes, it is that folder's loss only from
+/// the root and a home folder, as with `find -delete`.
+pub(crate) fn sent(text: &str, part: bool) -> Vec<String> {
+    let bare = |word: &str| word.trim_matches(['\'', '"']).replace("$HOME", "~");
+    text.split_whitespace().take(1000).map(bare).filter(|word| !part || is_whole(word)).collect()
+}
+
+/// The root or a home folder.
+fn is_whole(word: &str) -> bool {
+    let bare = word.trim_end_matches('/');
+    bare.is_empty() || (bare.starts_with('~') && !bare.contains('/'))
+}
+
+/// `xargs` with the words it is sent.
+pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Vec<Word>> {
+    let entry = TABLE.get(command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?)?;
+    let inner = behind(entry, &command.words);
+    let words = inner.into_iter().find_map(|inner| match inner {
         Inner::Words(words) => Some(words),
         Inner::Text(_) => None,
     })?;
-    let quotes = |word: &str| word.trim_matches(['\'', '"']).replace("$HOME", "~");
-    let sent: Vec<String> = sent.split_whitespace().take(1000).map(quotes).collect();
-    // All that is found there goes, file by file.
-    let whole = sent.iter().any(|word| matches!(word.trim_end_matches('/'), "" | "~"));
+    Some(with_words(words, sent))
+}
+
+/// A command with more words. Where these are all the files of a folder, file by file, all of it goes.
+pub(crate) fn with_words(mut words: Vec<Word>, sent: &[String]) -> Vec<Word> {
+    let whole = sent.iter().any(|word| is_whole(word) || matches!(word.trim_end_matches('/'), "." | ".."));
     if whole && words.first().and_then(Word::literal).map(base_name) == Some("rm") {
         words.push(Word::text("-r"));
     }
-    words.extend(sent.into_iter().map(Word::text));
-    Some(words)
+    words.extend(sent.iter().map(|word| Word::text(word.as_str())));
+    words
 }
 
 /// The commands of `find -exec` and `fd -x`.

@@ -6,8 +6,8 @@ use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
 use crate::gate::{Gate, decision};
-use crate::losses::text_of;
-use crate::places::{HERE, Place, Values, is_all, is_block_device, place};
+use crate::losses::{fits as may_mean, text_of};
+use crate::places::{HERE, Place, Values, is_all, is_block_device, parts, place};
 use crate::rules::glob;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
@@ -112,14 +112,17 @@ pub(crate) fn command(
     dots: bool,
 ) -> Option<Decision> {
     for redirect in command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write) {
-        if let Some(denied) = values.spell(&redirect.word).iter().find_map(|target| written(gate, target)) {
+        if let Some(denied) =
+            values.spell(&redirect.word).iter().find_map(|target| written(gate, target, from))
+        {
             return Some(denied);
         }
     }
     let spellings = Spellings::of(command, values);
     spellings.each().iter().find_map(|spelled| {
         let operands = operands(&spelled.words);
-        destroys(gate, spelled.name, &spelled.words, &operands, from)
+        destroys(spelled.name, &spelled.words, &operands, from)
+            .or_else(|| crate::harm::targets(spelled).iter().find_map(|target| written(gate, target, from)))
             .or_else(|| gate?.guard_losses(spelled, from, dots))
     })
 }
@@ -146,13 +149,7 @@ pub(crate) fn simple(pattern: &str) -> String {
     simple
 }
 
-fn destroys(
-    gate: Option<&Gate>,
-    name: &str,
-    words: &[&str],
-    operands: &[&str],
-    from: &[String],
-) -> Option<Decision> {
+fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> Option<Decision> {
     let places = || operands.iter().filter_map(|operand| place(operand, from));
     match name {
         "rm" | "srm" | "trash" if recursive(words) => match places().next()? {
@@ -174,13 +171,9 @@ fn destroys(
             match lost {
                 Some(Place::Git) => deny("guard.git", "it moves the history in .git away"),
                 Some(_) => deny("guard.destroy", "it moves the system or a home folder away"),
-                None => operands.iter().find_map(|target| written(gate, target)),
+                None => None,
             }
         }
-        "dd" => {
-            words.iter().filter_map(|word| word.strip_prefix("of=")).find_map(|target| written(gate, target))
-        }
-        "tee" | "cp" | "ln" | "install" => operands.iter().find_map(|target| written(gate, target)),
         "shred" | "wipefs" | "truncate" | "blkdiscard" | "mkswap" | "badblocks" | "mke2fs" | "newfs"
         | "sgdisk" => {
             operands.iter().find(|target| is_block_device(target))?;
@@ -198,12 +191,18 @@ fn destroys(
     }
 }
 
-/// What a file that is written over means.
-fn written(gate: Option<&Gate>, target: &str) -> Option<Decision> {
+/// What a file that is written means, by its spelling and from each folder the line may be in.
+fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decision> {
     if is_block_device(target) {
         return deny("guard.disk", "it destroys a disk");
     }
-    gate?.guard(&Effects::writing(target))
+    let gate = gate?;
+    let paths = std::iter::once(target.to_owned()).chain(gate.resolve(target, from));
+    paths.into_iter().find_map(|path| {
+        // A pattern may mean it too.
+        let git = parts(&path).iter().any(|part| part.contains(['*', '?', '[']) && may_mean(part, ".git"));
+        gate.guard(&Effects::writing(if git { ".git" } else { &path }))
+    })
 }
 
 pub(crate) fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {

@@ -1,4 +1,4 @@
-//! What spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
+//! What is written, and what spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
 use crate::guard::{Spelled, operands, recursive, simple};
 use crate::places::is_all;
@@ -16,14 +16,141 @@ pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {
         "sed" if in_place(words) => some(&files_of_sed(words)),
         "chmod" if recursive(words) && takes_away(words) => some(&given),
         "tar" | "bsdtar" if empties(command) => packed(words),
-        "rsync" if empties(command) => {
-            let deletes = words.iter().any(|word| word.starts_with("--del"));
-            let count = given.len();
-            let lost = given.iter().enumerate().filter(|(index, _)| (index + 1 == count) == deletes);
-            lost.map(|(_, path)| ((*path).to_owned(), true)).collect()
-        }
+        "rsync" => emptied(words).into_iter().map(|path| (path.to_owned(), true)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// The folders that `rsync` deletes in: where it copies to, or where from.
+pub(crate) fn emptied<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let has = |begin: &str| words.iter().any(|word| word.starts_with(begin));
+    let (given, mut lost) = (copied(words), Vec::new());
+    if let Some((to, from)) = given.split_last() {
+        lost.extend(has("--del").then_some(*to));
+        lost.extend(from.iter().copied().filter(|_| has("--remove")));
+    }
+    lost
+}
+
+/// The operands of `rsync`, without the values of its options.
+fn copied<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let valued = [
+        "--exclude",
+        "--include",
+        "--filter",
+        "-f",
+        "--exclude-from",
+        "--include-from",
+        "--files-from",
+        "-e",
+        "--rsh",
+        "--rsync-path",
+        "--link-dest",
+        "--compare-dest",
+        "--copy-dest",
+        "--chmod",
+        "--chown",
+        "--bwlimit",
+        "--timeout",
+        "--port",
+        "--max-size",
+        "--min-size",
+        "--suffix",
+        "--log-file",
+        "--backup-dir",
+        "--partial-dir",
+        "--temp-dir",
+        "-T",
+    ];
+    let value = |index: usize| {
+        index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| valued.contains(word))
+    };
+    let given: Vec<&str> =
+        words.iter().enumerate().filter(|(index, _)| !value(*index)).map(|(_, word)| *word).collect();
+    operands(&given)
+}
+
+/// The files and folders that a command writes something into, as they are spelled. Empty files and modes are no content.
+pub(crate) fn targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
+    let words = command.words.as_slice();
+    let given = operands(words);
+    let rest = || given.iter().skip(1).copied();
+    let creates = || words.iter().any(|word| word.starts_with("-c") || *word == "--create");
+    let (options, mut found): (&[&str], Vec<&str>) = match command.name {
+        "tee" | "ln" | "mv" | "sponge" | "ed" | "ex" | "vi" | "vim" | "nvim" => {
+            (&["-t", "--target-directory"], given)
+        }
+        "cp" | "install" => (&["-t", "--target-directory"], rest().collect()),
+        "uniq" | "xxd" | "csplit" | "split" => (&[], rest().collect()),
+        "scp" | "sftp" => (&[], given.last().copied().into_iter().collect()),
+        "rsync" => (
+            &["--log-file", "--backup-dir", "--partial-dir"],
+            copied(words).last().copied().into_iter().collect(),
+        ),
+        "dd" => (&[], words.iter().filter_map(|word| word.strip_prefix("of=")).collect()),
+        "sed" if in_place(words) => (&[], files_of_sed(words)),
+        "perl" | "ruby" | "yq" | "gawk" if in_place(words) => (&[], given),
+        "patch" => (&["-o", "--output", "-d", "--directory"], given),
+        "sort" | "shuf" | "tree" | "xmllint" | "git" | "gcc" | "cc" | "g++" | "c++" | "clang" | "clang++"
+        | "rustc" | "go" | "ld" => (&["-o", "--output", "--output-directory"], Vec::new()),
+        "curl" => (
+            &[
+                "-o",
+                "--output",
+                "--output-dir",
+                "-D",
+                "--dump-header",
+                "-c",
+                "--cookie-jar",
+                "--trace",
+                "--trace-ascii",
+                "--stderr",
+            ],
+            Vec::new(),
+        ),
+        "wget" => (
+            &[
+                "-O",
+                "--output-document",
+                "-o",
+                "--output-file",
+                "-a",
+                "--append-output",
+                "-P",
+                "--directory-prefix",
+            ],
+            Vec::new(),
+        ),
+        "tar" | "bsdtar" if !creates() => (&["-C", "--directory", "--one-top-level"], Vec::new()),
+        "unzip" => (&["-d"], Vec::new()),
+        "7z" | "7za" | "7zr" => (&["-o"], Vec::new()),
+        "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], Vec::new()),
+        "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
+        "openssl" => (&["-out"], Vec::new()),
+        _ => return Vec::new(),
+    };
+    found.extend(values(words, options));
+    found
+}
+
+/// The values of options: the next word, what is glued to a letter, or what follows `=`.
+fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
+    let value = |(index, word): (usize, &&'a str)| {
+        options.iter().find_map(|option| {
+            let short = option.len() == 2;
+            let last = || {
+                word.starts_with('-')
+                    && !word.starts_with("--")
+                    && option.chars().last().is_some_and(|c| word.ends_with(c))
+            };
+            if *word == *option || (short && last()) {
+                return words.get(index + 1).copied();
+            }
+            let glued = word.strip_prefix(option).filter(|rest| !rest.is_empty())?;
+            if short { Some(glued) } else { glued.strip_prefix('=') }
+        })
+    };
+    words.iter().enumerate().filter_map(value).collect()
 }
 
 /// Whether it deletes by an option.

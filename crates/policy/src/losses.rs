@@ -69,7 +69,7 @@ fn lies(path: &str, real: &Path) -> Lies {
 }
 
 /// Whether a part of a path, which may be a pattern, means this name. A pattern does not mean hidden names by itself.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return pattern == name;
     }
@@ -78,7 +78,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 
 impl Gate {
     /// What a spelling of a path may really be. `from` are the folders the line may be in.
-    fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
+    pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
         let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
         if spelling.contains(UNKNOWN) {
             return Vec::new();
@@ -270,9 +270,7 @@ fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
             let starts = if found.starts.is_empty() && !from.is_empty() { vec!["."] } else { found.starts };
             starts.iter().map(|start| ((*start).to_owned(), !found.narrow)).collect()
         }
-        "rsync" if words.iter().any(|word| word.starts_with("--delete") || word.starts_with("--remove")) => {
-            operands.iter().map(|path| ((*path).to_owned(), false)).collect()
-        }
+        "rsync" => crate::harm::emptied(words).into_iter().map(|path| (path.to_owned(), false)).collect(),
         _ => Vec::new(),
     }
 }

@@ -1,0 +1,119 @@
+//! What a pipe carries, as far as that can be known without running it. For denials only.
+
+use std::collections::HashMap;
+
+use crate::read::{Around, Job, Reader};
+use crate::script::{Command, Stage, Word};
+use crate::{known, wrap};
+
+/// Stages that are gone back over, and commands of one stage that are looked at.
+const NEAR: usize = 16;
+
+/// What comes out of a pipe.
+struct Sent {
+    text: String,
+    /// Whether only a part of what the first stage names may come.
+    part: bool,
+}
+
+type Stages = HashMap<(usize, usize), Vec<usize>>;
+
+impl Reader {
+    /// Literal text that `echo`, `printf` or `find` sends into a shell, into `xargs` or into a variable. Says whether there
+    /// was any.
+    pub(crate) fn feed_pipes(&mut self) -> bool {
+        let receivers = std::mem::take(&mut self.receivers);
+        if receivers.is_empty() {
+            return false;
+        }
+        let mut stages = Stages::new();
+        for (index, command) in self.script.commands.iter().enumerate() {
+            if let Some(stage) = command.stage.filter(|_| command.behind.is_none()) {
+                let commands = stages.entry((stage.pipe, stage.index)).or_default();
+                if commands.len() < NEAR {
+                    commands.push(index);
+                }
+            }
+        }
+        let mut fed = false;
+        for (index, stage) in receivers {
+            let (Some(sent), Some(command)) = (self.sent(stage, &stages), self.script.commands.get(index))
+            else {
+                continue;
+            };
+            let around = Around { behind: Some(index), broken: command.broken, ..Around::default() };
+            if wrap::reads_commands(command) {
+                self.queue.push(Job { text: sent.text, around, lines: true });
+                fed = true;
+                continue;
+            }
+            let sent = wrap::sent(&sent.text, sent.part);
+            let commands = if command.program_name().is_some_and(wrap::reads_lines) {
+                let commands = self.in_loop(index, stage, &stages, &sent);
+                self.bind(index, &sent);
+                commands
+            } else {
+                wrap::with_input(command, &sent).into_iter().collect()
+            };
+            for words in commands {
+                let cost = words.len() * 16;
+                if cost > self.budget {
+                    self.script.endless = true;
+                    return false;
+                }
+                self.budget -= cost;
+                self.add(Command { words, ..Command::default() }, &around);
+                fed = true;
+            }
+        }
+        fed
+    }
+
+    /// What comes to a stage, through those before it that pass it on.
+    fn sent(&self, stage: Stage, stages: &Stages) -> Option<Sent> {
+        let mut part = false;
+        for before in (0..stage.index).rev().take(NEAR) {
+            let indices = stages.get(&(stage.pipe, before))?;
+            let commands = || indices.iter().filter_map(|index| self.script.commands.get(*index));
+            part |= commands().any(known::narrows);
+            let texts: Vec<String> = commands().filter_map(known::printed).collect();
+            if !texts.is_empty() {
+                return Some(Sent { text: texts.join("\n"), part });
+            }
+            if !commands().any(known::passes_on) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// `find ~ | while read f; do rm "$f"; done`: what is deleted there, one by one.
+    fn in_loop(&self, reader: usize, stage: Stage, stages: &Stages, sent: &[String]) -> Vec<Vec<Word>> {
+        let indices = stages.get(&(stage.pipe, stage.index)).map_or(&[][..], Vec::as_slice);
+        let commands = indices.iter().filter(|index| **index > reader);
+        let commands = commands.filter_map(|index| self.script.commands.get(*index));
+        let deletes = |command: &&Command| {
+            command.program_name() == Some("rm") && command.words.iter().any(|word| word.literal().is_none())
+        };
+        commands
+            .filter(deletes)
+            .map(|command| {
+                let options = command.words.iter().filter(|word| word.literal().is_some());
+                wrap::with_words(options.cloned().collect(), sent)
+            })
+            .collect()
+    }
+
+    /// The variables that a command reads, with what it is sent.
+    fn bind(&mut self, index: usize, sent: &[String]) {
+        let names: Vec<String> = self.script.commands.get(index).map_or_else(Vec::new, |command| {
+            let words = command.words.iter().skip(1).filter_map(Word::literal);
+            words.filter(|word| !word.starts_with('-')).take(NEAR).map(str::to_owned).collect()
+        });
+        for name in names {
+            for word in sent.iter().take(NEAR) {
+                self.assign(&name, Some(Word::text(word.as_str())));
+            }
+        }
+    }
+}
