@@ -31,7 +31,7 @@ pub(crate) fn multiply(raw: &str) -> Option<Vec<String>> {
 
 /// The same where plain variables stand in the word: bash multiplies before it looks at them.
 pub(crate) fn multiply_names(raw: &str) -> Option<Vec<String>> {
-    if raw.contains('`') || raw.contains("..") || !may_multiply(raw) {
+    if raw.contains('`') || !may_multiply(raw) {
         return None;
     }
     let mut work = vec![raw.to_owned()];
@@ -136,6 +136,9 @@ mod tests {
             ("{a,{b,c}}", vec!["a", "b", "c"]),
             ("x{,y}", vec!["x", "xy"]),
             ("{'a,b',c}", vec!["'a,b'", "c"]),
+            ("~/{x,..}", vec!["~/x", "~/.."]),
+            ("{1..3,x}", vec!["1..3", "x"]),
+            ("{a,b}{1..3}", vec!["a{1..3}", "b{1..3}"]),
         ] {
             assert_eq!(multiply(raw).unwrap(), words, "{raw}");
         }

@@ -93,10 +93,27 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
             let words = || command.words.iter().skip(1).filter_map(Word::literal);
             let written =
                 words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
-            words().flat_map(lines).chain(written).collect()
+            let ran = ran_by_git(command).filter(|_| name == "git");
+            words().flat_map(lines).chain(written).chain(ran).collect()
         }
         None => Vec::new(),
     }
+}
+
+/// `git bisect run x`, `git submodule foreach x`.
+fn ran_by_git(command: &Command) -> Option<Inner> {
+    let words = command.words.as_slice();
+    let pair = |pair: &[Word]| {
+        let literal = |index: usize| pair.get(index).and_then(Word::literal);
+        matches!(
+            (literal(0), literal(1)),
+            (Some("bisect"), Some("run")) | (Some("submodule"), Some("foreach"))
+        )
+    };
+    let at = words.windows(2).position(pair)? + 2;
+    let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
+    let rest: Vec<Word> = words.get(at..)?.iter().skip_while(options).cloned().collect();
+    (!rest.is_empty()).then_some(Inner::Words(rest))
 }
 
 /// The programs an interpreter is given: behind its option, glued to it, or on its standard input.

@@ -430,10 +430,10 @@ fn options(
 /// Words that are no options, and yet make a program run another.
 fn other(program: &str, text: &str) -> Option<Nature> {
     let runs = match program {
-        // In a format it makes git run gpg to check signatures.
+        // In a format it makes git run gpg to check signatures; help is shown by another program.
         "git" => {
             let sorts = text.starts_with("--sort") && text.contains("signature");
-            text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
+            text == "--help" || text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
                 // It runs git in the submodule.
                 || (text.starts_with("--s") && text.ends_with("=diff"))
         }
@@ -479,7 +479,7 @@ fn dynamic(word: &Word, index: usize, safe: bool, ended: bool) -> Option<Floor> 
         let why = match piece {
             Piece::Operator { name, .. } => format!("${{{name}…}} is more than a plain variable"),
             Piece::Arithmetic { constant: false } => "arithmetic on variables can run commands".to_owned(),
-            Piece::Text(_) | Piece::Tilde(_) | Piece::Glob(_) | Piece::Process => continue,
+            Piece::Text(_) | Piece::Tilde(_) | Piece::Glob(_) | Piece::Process(_) => continue,
             _ if safe => continue,
             Piece::Variable { name, .. } => format!("${name} may hold an option"),
             Piece::Substitution(_) | Piece::Arithmetic { .. } | Piece::Brace => {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use lathe_grammars::{Node, TreeCursor};
 
 use crate::characters;
-use crate::script::{Command, Floor, FloorRule, Piece, Script, Stage, Word};
+use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
 use crate::syntax::{Child, kind, parse};
 use crate::words::{self, Span, SpanKind};
 use crate::{known, loose, names, programs, wrap};
@@ -73,6 +73,8 @@ pub(crate) struct Around {
     /// The function that is being defined.
     pub(crate) function: Option<std::rc::Rc<str>>,
     pub(crate) background: bool,
+    /// Whether it stands in `$(…)` or its like.
+    pub(crate) substituted: bool,
 }
 
 pub(crate) struct Reader {
@@ -191,6 +193,9 @@ impl Reader {
             if let Some(words) = wrap::with_text(&command) {
                 pending.push(Command { words, behind: Some(index), stage, broken, ..Command::default() });
             }
+            // What stands behind a wrapper reads what the wrapper is given.
+            let given = |redirect: &&Redirect| wrapped.is_some() && redirect.kind == RedirectKind::Text;
+            let texts: Vec<Redirect> = command.redirects.iter().filter(given).cloned().collect();
             self.script.commands.push(command);
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
                 match inner {
@@ -201,8 +206,10 @@ impl Reader {
                             return;
                         }
                         self.budget -= cost;
+                        let redirects = texts.clone();
                         pending.push(Command {
                             words,
+                            redirects,
                             behind: Some(index),
                             stage,
                             broken,
@@ -436,7 +443,7 @@ impl<'t> Walk<'t, '_> {
     }
 
     fn substitution(&mut self, node: Node<'t>, around: &Around) {
-        let around = Around { stage: None, background: false, ..around.clone() };
+        let around = Around { stage: None, background: false, substituted: true, ..around.clone() };
         let source = self.source(node);
         if let Some(inner) = source.trim_start_matches('$').strip_prefix('`') {
             // Bash takes one layer of backslashes away and then reads the text from the beginning.

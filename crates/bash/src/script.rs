@@ -113,8 +113,8 @@ pub enum Piece {
     },
     /// `$(…)` and backquotes, with the text inside where it is short.
     Substitution(Option<Box<str>>),
-    /// `<(…)`: the name of a pipe, which is never an option.
-    Process,
+    /// `<(…)`: the name of a pipe, which is never an option; with the text inside where it is short.
+    Process(Option<Box<str>>),
     /// `$((…))`.
     Arithmetic {
         constant: bool,
@@ -169,7 +169,7 @@ impl Word {
                 Piece::Variable { name, .. } => out.push_str(&format!("${name}")),
                 Piece::Operator { name, .. } => out.push_str(&format!("${{{name}…}}")),
                 Piece::Substitution(_) => out.push_str("$(…)"),
-                Piece::Process => out.push_str("<(…)"),
+                Piece::Process(_) => out.push_str("<(…)"),
                 Piece::Arithmetic { .. } => out.push_str("$((…))"),
                 Piece::Glob(c) => out.push(*c),
                 Piece::Brace => out.push_str("{…}"),

@@ -265,7 +265,12 @@ impl<'t> Walk<'t, '_> {
     fn heredoc(&mut self, node: Node<'t>, around: &Around, parts: &mut Parts<'t>) {
         let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
         let (mut start, mut end, mut body, mut dash) = (None, None, None, false);
+        // Where the line ends that the heredoc is on.
+        let mut last = 0;
         for child in children {
+            if !matches!(kind(child), "heredoc_body" | "heredoc_end" | "\n") {
+                last = child.end_byte();
+            }
             match kind(child) {
                 "heredoc_start" => start = Some(child),
                 "heredoc_end" => end = Some(child),
@@ -305,6 +310,16 @@ impl<'t> Walk<'t, '_> {
             self.differs("the delimiter of a heredoc");
         }
         let found = heredoc_lines(self.text, start.end_byte(), bare, dash);
+        if let Some((from, to)) = found {
+            if last > from {
+                self.differs("a line with a heredoc that goes on in the next");
+            }
+            // Old versions of bash look for the end of the brackets first.
+            let brackets = |body: &str| body.contains([')', '(', '\'', '"', '`']);
+            if around.substituted && self.text.get(from..to).is_some_and(brackets) {
+                self.differs("brackets or quotes in a heredoc inside a substitution");
+            }
+        }
         let Some((from, to)) = found.filter(|(_, to)| self.line_of(end.end_byte()) == self.line_of(*to))
         else {
             return self.differs("the end of a heredoc");
@@ -437,7 +452,7 @@ fn doubt(redirect: &Redirect) -> Option<String> {
         (RedirectKind::Read, Some(path)) => Some(format!("{path} is a connection")),
         (RedirectKind::Write, Some(path)) => Some(format!("it writes {path}")),
         // `< <(…)`: what is read is what a command prints, and that command is in the list.
-        (RedirectKind::Read, None) if matches!(&*redirect.word.pieces, [Piece::Process]) => None,
+        (RedirectKind::Read, None) if matches!(&*redirect.word.pieces, [Piece::Process(_)]) => None,
         (RedirectKind::Read, None) => Some(format!("{} may be a connection", redirect.word.show())),
         (RedirectKind::Write, None) => Some(format!("it writes {}", redirect.word.show())),
     }

@@ -101,7 +101,7 @@ const DATE: Shape = Shape {
 fn second(words: &[Word], shape: &Shape, floors: &mut Vec<Floor>) {
     let (mut operands, mut ended, mut value) = (0, false, false);
     for (index, word) in words.iter().enumerate().skip(1) {
-        let many = |piece: &Piece| !matches!(piece, Piece::Text(_) | Piece::Tilde(_) | Piece::Process);
+        let many = |piece: &Piece| !matches!(piece, Piece::Text(_) | Piece::Tilde(_) | Piece::Process(_));
         if word.pieces.iter().any(many) {
             let why = format!("{} may become several words, and {}", word.show(), shape.why);
             floors.push(Floor::at(FloorRule::Glob, why, index));

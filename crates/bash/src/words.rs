@@ -143,7 +143,10 @@ impl<'a> Scan<'a> {
                     self.next();
                 }
                 '$' | '`' => self.dollar(false)?,
-                '<' | '>' => self.span(SpanKind::Process, Piece::Process)?,
+                '<' | '>' => {
+                    let inner = inside(self.spanned(SpanKind::Process)?.get(1..).unwrap_or(""));
+                    self.word.pieces.push(Piece::Process(inner));
+                }
                 ' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' => {
                     return Err("the end of a word is not where the grammar sees it");
                 }
@@ -253,21 +256,13 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Skips an expansion that the grammar and we both see here.
-    fn span(&mut self, kind: SpanKind, piece: Piece) -> Scanned<()> {
-        self.spanned(kind)?;
-        self.word.pieces.push(piece);
-        Ok(())
-    }
-
     fn substitution(&mut self) -> Scanned<()> {
-        let inner = self.spanned(SpanKind::Command)?.trim_start_matches('$');
-        let inner = inner.get(1..inner.len().saturating_sub(1)).unwrap_or("");
-        let short = (inner.len() <= SHORT).then(|| inner.into());
-        self.word.pieces.push(Piece::Substitution(short));
+        let inner = inside(self.spanned(SpanKind::Command)?.trim_start_matches('$'));
+        self.word.pieces.push(Piece::Substitution(inner));
         Ok(())
     }
 
+    /// Skips an expansion that the grammar and we both see here.
     fn spanned(&mut self, kind: SpanKind) -> Scanned<&'a str> {
         let index = self.spans.partition_point(|span| span.start < self.at);
         let span = self
@@ -326,6 +321,12 @@ impl<'a> Scan<'a> {
             .filter(|c| *c != '\0')
             .ok_or("an escape for a part of a character")
     }
+}
+
+/// What stands in the brackets around a text, if it is short.
+fn inside(text: &str) -> Option<Box<str>> {
+    let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or("");
+    (inner.len() <= SHORT).then(|| inner.into())
 }
 
 /// A name, a single digit or a special parameter at the beginning of the text.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::script::{Command, RedirectKind, Word, base_name};
+use crate::script::{Command, Piece, RedirectKind, Word, base_name};
 use crate::{foreign, known, names};
 
 pub(crate) struct Wrapped {
@@ -76,7 +76,7 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
     }
     let found = match name {
         "find" | "fd" | "fdfind" => return find(name, words),
-        "source" | "." => vec![],
+        "source" | "." => read_from(command),
         "alias" => words.iter().skip(1).filter_map(after_equals).map(Inner::Text).collect(),
         "coproc" if group(words).is_some() => group(words).map(Inner::Words).into_iter().collect(),
         "command" if is_query(words) => return None,
@@ -169,7 +169,7 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
     } else if entry.text {
         let joined: Vec<&str> = rest.iter().map_while(Word::literal).collect();
         // A part that is only known later is left out, which leaves the words before it to be looked at.
-        let text = if joined.len() == rest.len() { joined.join(" ") } else { shown(rest) };
+        let text = if joined.len() == rest.len() { joined.join(" ") } else { spelled(rest) };
         inner.push(Inner::Text(text));
     } else if unsure {
         inner.extend(
@@ -185,9 +185,27 @@ fn shown(words: &[Word]) -> String {
     words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
 }
 
+/// The words as text for a shell, with what plain substitutions in them print.
+fn spelled(words: &[Word]) -> String {
+    let piece = |piece: &Piece| match piece {
+        // What is nested would be read again for each level.
+        Piece::Substitution(Some(text)) if !text.contains("$(") && !text.contains('`') => {
+            shown(&known::prints(text))
+        }
+        piece => Word::of(piece.clone()).show(),
+    };
+    let word = |word: &Word| match word.literal() {
+        Some(text) => text.to_owned(),
+        None => word.pieces.iter().map(piece).collect(),
+    };
+    words.iter().map(word).collect::<Vec<String>>().join(" ")
+}
+
 fn option_c<'a>(option: &'a str, value: Option<&'a str>) -> Option<&'a str> {
     match option {
         "-c" | "--command" | "--session-command" => value,
+        // `-qc`: the last of several letters.
+        _ if !option.starts_with("--") && option.starts_with('-') && option.ends_with('c') => value,
         _ => option.strip_prefix("--command="),
     }
 }
@@ -222,7 +240,7 @@ fn shell(name: &str, command: &Command) -> Wrapped {
                 script += 1;
             }
             if let Some(script) = words.get(script) {
-                inner.push(Inner::Text(script.literal().map_or_else(|| script.show(), str::to_owned)));
+                inner.push(Inner::Text(spelled(std::slice::from_ref(script))));
             }
             // The next word is the name of the shell, the rest are its words.
             let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
@@ -231,14 +249,20 @@ fn shell(name: &str, command: &Command) -> Wrapped {
         }
         at += 1 + usize::from(matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file"));
     }
-    if reads_commands(command) {
-        let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
-        inner.extend(input.map(|redirect| {
-            Inner::Text(redirect.word.literal().map_or_else(|| redirect.word.show(), str::to_owned))
-        }));
-    }
+    inner.extend(read_from(command));
     let bound = known::positional(words.get(at..).unwrap_or(&[]));
     Wrapped { why: format!("{name} runs commands that are elsewhere"), inner, bound }
+}
+
+/// The commands that a shell is given beside its words: on the standard input, or by `<(…)` in the place of a file.
+fn read_from(command: &Command) -> Vec<Inner> {
+    let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+    let input = input.filter(|_| reads_commands(command)).map(|redirect| redirect.word.clone());
+    let files = command.words.iter().skip(1).filter_map(|word| match &*word.pieces {
+        [Piece::Process(Some(text))] => Some(Word::of(Piece::Substitution(Some(text.clone())))),
+        _ => None,
+    });
+    input.chain(files).map(|word| Inner::Text(spelled(&[word]))).collect()
 }
 
 /// Whether the command is a shell that reads its commands from the standard input.
@@ -333,6 +357,19 @@ fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
             inner.push(Inner::Words(command.to_vec()));
         }
         at = end.max(begin);
+    }
+    // `fd . / -x rm -rf`: what it finds there becomes the last word.
+    if name != "find" {
+        let places = words.iter().skip(1).map(Word::show).filter(|word| !word.starts_with('-')).skip(1);
+        let places = sent(&places.collect::<Vec<_>>().join("\n"), true);
+        let on_all = |one: &Inner| match one {
+            Inner::Words(words) if !places.is_empty() => {
+                Some(Inner::Words(with_words(words.clone(), &places)))
+            }
+            _ => None,
+        };
+        let more: Vec<Inner> = inner.iter().filter_map(on_all).collect();
+        inner.extend(more);
     }
     let why = format!("{name} runs a command on what it finds");
     (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() })

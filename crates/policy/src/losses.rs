@@ -146,10 +146,10 @@ impl Gate {
         deleted.extend(crate::harm::harmed(command));
         let absolute = |spelling: &str| spelling.starts_with(['/', '~']) || spelling.starts_with(HERE);
         deleted.iter().find_map(|(spelling, whole)| {
-            // Where not all of it goes, only a file of git's is lost for good.
+            // Where not all of it goes, only a file of git's, or of Lathe's own, is lost for good.
             let denied = |path: &String| {
                 self.never_deleted(path, !absolute(spelling), dots && *whole)
-                    .filter(|denied| *whole || denied.rule == "guard.git")
+                    .filter(|denied| *whole || denied.rule == "guard.git" || path_in(path, &self.home))
             };
             let system = || {
                 let place = crate::places::place(spelling, from)

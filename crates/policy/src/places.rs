@@ -122,7 +122,7 @@ impl Values<'_> {
                 (texts, true)
             }
             Piece::Substitution(text) => (self.substituted(text.as_deref(), depth), true),
-            Piece::Process | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
+            Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
     }
 
