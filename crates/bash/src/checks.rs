@@ -5,6 +5,9 @@ use lathe_grammars::Node;
 use crate::read::Walk;
 use crate::syntax::{Child, kind};
 
+/// Children that are found one by one.
+const FEW: u32 = 8;
+
 impl<'t> Walk<'t, '_> {
     /// Between two tokens there may be blanks and continued lines, and these must really part them.
     pub(crate) fn gap(&mut self, from: usize, to: usize) {
@@ -23,7 +26,13 @@ impl<'t> Walk<'t, '_> {
     /// The children, with the checks that hold for all of them.
     pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Child<'t>> {
         let mut children = self.taken_spare();
-        children.extend(node.children(&mut self.cursor).map(Child::new));
+        // Setting the cursor up costs more than counting from the first child each time, while there are few.
+        match u32::try_from(node.child_count()).unwrap_or(u32::MAX) {
+            count @ ..=FEW => {
+                children.extend((0..count).filter_map(|index| node.child(index)).map(Child::new))
+            }
+            _ => children.extend(node.children(&mut self.cursor).map(Child::new)),
+        }
         let above = kind(node);
         let mut end = node.start_byte();
         // To the grammar a line feed is a blank wherever it does not need it; to bash it ends a command unless

@@ -32,7 +32,10 @@ impl Meaning {
     }
 }
 
-static NAMES: LazyLock<HashMap<&'static str, Meaning, BuildHasherDefault<Short>>> = LazyLock::new(|| {
+/// A table by short names.
+pub(crate) type ByName<T> = HashMap<&'static str, T, BuildHasherDefault<Short>>;
+
+static NAMES: LazyLock<ByName<Meaning>> = LazyLock::new(|| {
     let mut names: HashMap<&'static str, Meaning, _> = HashMap::default();
     let mut add = |name: &'static str, set: fn(&mut Meaning)| set(names.entry(name).or_default());
     wrap::SHELLS.into_iter().for_each(|name| add(name, |meaning| meaning.shell = true));
@@ -58,7 +61,7 @@ pub(crate) fn meaning(name: &str) -> Meaning {
 
 /// Names are short, ours are known, and nobody gains by making them collide.
 #[derive(Default)]
-struct Short(u64);
+pub(crate) struct Short(u64);
 
 impl Hasher for Short {
     fn finish(&self) -> u64 {

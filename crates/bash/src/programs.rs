@@ -1,10 +1,10 @@
 //! What a program does with the words it is given: the table of options (`data/programs.txt`) and what follows from it.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use lathe_protocol::Effects;
 
+use crate::names::ByName;
 use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
 use crate::{awk, names, special};
 
@@ -55,17 +55,17 @@ struct Entry {
     fine: Vec<&'static str>,
     global: Vec<&'static str>,
     /// Entries for its subcommands, by the words that follow.
-    subs: HashMap<&'static str, Sub>,
+    subs: ByName<Sub>,
 }
 
 /// A subcommand: its own entry, and those of its subcommands.
 #[derive(Debug, Clone, Default)]
 struct Sub {
     entry: Option<std::sync::Arc<Entry>>,
-    next: HashMap<&'static str, std::sync::Arc<Entry>>,
+    next: ByName<std::sync::Arc<Entry>>,
 }
 
-type Table = HashMap<&'static str, Entry>;
+type Table = ByName<Entry>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| parse(include_str!("../data/programs.txt")).0);
 
@@ -108,7 +108,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
             _ => wrong.push(line),
         }
     }
-    let (mut table, mut subs) = (Table::new(), HashMap::<&str, HashMap<&str, Sub>>::new());
+    let (mut table, mut subs) = (Table::default(), ByName::<ByName<Sub>>::default());
     let mut programs = Vec::new();
     for (names, entry) in entries {
         let entry = std::sync::Arc::new(entry);

@@ -17,6 +17,9 @@ use crate::{known, loose, names, programs, wrap};
 const AGAIN: usize = 4;
 const AGAIN_AT_LEAST: usize = 256 * 1024;
 
+/// Statements up to this long are tried by their text alone wherever they stand.
+const SHORT_STATEMENT: usize = 200;
+
 /// Reads a text as bash would.
 pub fn read(text: &str) -> Script {
     let mut reader = Reader {
@@ -295,7 +298,12 @@ impl<'t> Walk<'t, '_> {
     }
 
     pub(crate) fn visit(&mut self, node: Node<'t>, around: Around) {
-        match kind(node) {
+        let child = Child::new(node);
+        // Nested ones are tried again at each depth, so only short ones are.
+        if node.end_byte() - node.start_byte() <= SHORT_STATEMENT && self.flat(child, &around) {
+            return;
+        }
+        match child.kind {
             // What most nodes are comes first: names are compared one after the other.
             "command" => self.command(node, around),
             "pipeline" => self.pipeline(node, &around, None),
@@ -508,8 +516,9 @@ impl<'t> Walk<'t, '_> {
                 "process_substitution" => SpanKind::Process,
                 "arithmetic_expansion" => SpanKind::Arithmetic,
                 "concatenation" | "string" | "command_name" | "heredoc_body" | "translated_string" => {
-                    let children: Vec<Node<'t>> = node.children(&mut self.cursor).collect();
-                    open.extend(children.into_iter().rev());
+                    let from = open.len();
+                    open.extend(node.children(&mut self.cursor));
+                    open.get_mut(from..).unwrap_or_default().reverse();
                     continue;
                 }
                 _ => continue,

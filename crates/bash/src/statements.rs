@@ -1,14 +1,14 @@
 //! Statements that stand side by side, and the short way for those in which every character means itself.
 //!
-//! Most lines of most texts are plain words, quotes with nothing to expand in them, pipes, `&&`, `||` and a redirection or
-//! two to nowhere. Bash reads these by a handful of rules, so they are read here by the same rules from the text alone;
+//! Most lines of most texts are plain words, variables, quotes with nothing else to expand in them, pipes, `&&`, `||` and a
+//! redirection or two to nowhere. Bash reads these by a handful of rules, so they are read here by the same rules from the text alone;
 //! the tree only says where the statement begins and ends. At the first character that could mean more, the walk over the
 //! tree does it all. What both ways find must be the same, and a test compares them.
 
 use lathe_grammars::Node;
 
 use crate::read::{Around, Walk};
-use crate::script::{Command, Redirect, RedirectKind, Stage, Word};
+use crate::script::{Command, Piece, Redirect, RedirectKind, Stage, Word};
 use crate::simple::is_reserved;
 use crate::syntax::Child;
 use crate::words::is_plain;
@@ -69,7 +69,7 @@ impl<'t> Walk<'t, '_> {
     }
 
     /// Takes the commands of a statement by its text alone, if it is flat. Says whether it was.
-    fn flat(&mut self, statement: Child<'t>, around: &Around) -> bool {
+    pub(crate) fn flat(&mut self, statement: Child<'t>, around: &Around) -> bool {
         let (start, end) = (statement.node.start_byte(), statement.node.end_byte());
         let known = matches!(statement.kind, "command" | "pipeline" | "list" | "redirected_statement");
         let alone = self.hung.is_empty() && around.stage.is_none() && !around.broken;
@@ -127,6 +127,16 @@ impl<'t> Line<'t> {
             self.rest = self.rest.trim_start_matches(' ');
             match self.rest.as_bytes().first() {
                 None | Some(b'|' | b'&') => break,
+                Some(b'$') if !command.words.is_empty() => {
+                    let name = name_length(self.rest.get(1..)?)?;
+                    let written = self.take(name + 1)?;
+                    command.words.push(variable(written.get(1..)?, false));
+                }
+                Some(b'"') if !command.words.is_empty() && self.rest.starts_with("\"$") => {
+                    let name = name_length(self.rest.get(2..)?)?;
+                    let written = self.take(name + 3)?.strip_suffix('"')?;
+                    command.words.push(variable(written.get(2..)?, true));
+                }
                 Some(quote @ (b'\'' | b'"')) if !command.words.is_empty() => {
                     let inside = self.rest.get(1..)?;
                     let length = inside.bytes().position(|byte| byte == *quote)?;
@@ -171,6 +181,17 @@ impl<'t> Line<'t> {
         self.rest = rest;
         matches!(rest.as_bytes().first(), None | Some(b' ' | b'|' | b'&')).then_some(taken)
     }
+}
+
+/// How long the name of a variable is, where one begins.
+fn name_length(text: &str) -> Option<usize> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let length = text.bytes().take_while(is_name).count();
+    (length > 0 && !text.starts_with(|c: char| c.is_ascii_digit())).then_some(length)
+}
+
+fn variable(name: &str, quoted: bool) -> Word {
+    Word::of(Piece::Variable { name: name.into(), quoted })
 }
 
 /// Redirections that write no file, and that stand in nearly every line.

@@ -132,7 +132,7 @@ impl<'a> Scan<'a> {
                 }
                 '"' => {
                     self.next();
-                    self.word.push_text("");
+                    let pieces = self.word.pieces.len();
                     loop {
                         match self.peek() {
                             None => return Err("a quote without its end"),
@@ -141,6 +141,10 @@ impl<'a> Scan<'a> {
                         }
                     }
                     self.next();
+                    // Quotes around nothing make a word all the same.
+                    if self.word.pieces.len() == pieces {
+                        self.word.push_text("");
+                    }
                 }
                 '$' | '`' => self.dollar(false)?,
                 '<' | '>' => {

@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use lathe_policy::Rulebook;
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::corpus::{gate, rules};
@@ -33,7 +36,7 @@ struct Seal {
     root: tempfile::TempDir,
     /// What begins a command inside.
     enter: Vec<String>,
-    batches: std::cell::Cell<usize>,
+    batches: AtomicUsize,
 }
 
 impl Seal {
@@ -84,7 +87,7 @@ impl Seal {
     /// Runs scripts and gives, for each, the programs it asked for.
     fn run(&self, scripts: &[String]) -> Vec<BTreeSet<String>> {
         // Folders of its own: what an earlier batch left in the background may still write.
-        let batch = self.batches.replace(self.batches.get() + 1);
+        let batch = self.batches.fetch_add(1, Ordering::Relaxed);
         let place = |name: &str| self.root.path().join(format!("{name}{batch}"));
         for folder in ["scripts", "log"] {
             fs::create_dir(place(folder)).unwrap();
@@ -110,36 +113,54 @@ impl Seal {
     }
 }
 
+/// The next scripts from this number on that are allowed, with the programs that were listed for each.
+fn allowed(rules: &Rulebook, number: &mut u64, step: u64) -> Vec<(String, BTreeSet<String>)> {
+    let (gate, mut found) = (gate(), Vec::new());
+    while found.len() < BATCH {
+        let script = allowable(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 3));
+        *number += step;
+        let decided = gate.decide_line(rules, Actor::Model, Mode::Default, &script);
+        // A redirection that fails makes a loop until it succeeds endless: there is no file in the seal.
+        let endless = script.contains("until") && script.contains('<');
+        if decided.decision.verdict != Verdict::Allow || endless {
+            continue;
+        }
+        let listed = decided.each.iter().filter_map(|each| each.words.first().cloned()).collect();
+        found.push((script, listed));
+    }
+    found
+}
+
 #[test]
 fn nothing_runs_that_was_not_listed_while_it_was_allowed() {
     let (rules, seal) = (rules(), Seal::make());
     let most = if full() { 100_000 } else { 2_000 };
-    let (mut number, mut done, mut programs) = (0_u64, 0, 0);
-    while done < most {
-        let (mut scripts, mut listed) = (Vec::new(), Vec::new());
-        while scripts.len() < BATCH {
-            let script = allowable(&mut Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 3));
-            number += 1;
-            let decided = gate().decide_line(&rules, Actor::Model, Mode::Default, &script);
-            // A redirection that fails makes a loop until it succeeds endless: there is no file in the seal.
-            let endless = script.contains("until") && script.contains('<');
-            if decided.decision.verdict != Verdict::Allow || endless {
-                continue;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let (done, programs, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = |first: usize| {
+        let mut number = first as u64;
+        while done.fetch_add(BATCH, Ordering::Relaxed) < most {
+            let (scripts, listed): (Vec<_>, Vec<_>) =
+                allowed(&rules, &mut number, threads as u64).into_iter().unzip();
+            for ((script, listed), ran) in scripts.iter().zip(&listed).zip(seal.run(&scripts)) {
+                if !ran.is_subset(listed) {
+                    wrong.lock().unwrap().push(format!("{script:?} ran {ran:?}, listed were {listed:?}"));
+                }
+                programs.fetch_add(ran.len(), Ordering::Relaxed);
             }
-            listed.push(
-                decided.each.iter().filter_map(|each| each.words.first().cloned()).collect::<BTreeSet<_>>(),
-            );
-            scripts.push(script);
         }
-        for ((script, listed), ran) in scripts.iter().zip(&listed).zip(seal.run(&scripts)) {
-            assert!(ran.is_subset(listed), "{script:?} ran {ran:?}, listed were {listed:?}");
-            programs += ran.len();
+    };
+    std::thread::scope(|scope| {
+        for first in 0..threads {
+            let work = &work;
+            scope.spawn(move || work(first));
         }
-        done += BATCH;
-    }
+    });
+    assert_eq!(wrong.into_inner().unwrap(), Vec::<String>::new());
     // What runs nothing proves nothing.
-    assert!(programs > done, "{programs} programs in {done} scripts");
-    println!("{done} scripts, {programs} programs");
+    let programs = programs.into_inner();
+    assert!(programs > most, "{programs} programs in {most} scripts");
+    println!("{most} scripts, {programs} programs");
 }
 
 #[test]
