@@ -6,7 +6,7 @@ use crate::read::Walk;
 use crate::syntax::{Child, kind};
 
 /// Children that are found one by one.
-const FEW: u32 = 8;
+pub(crate) const FEW: u32 = 8;
 
 impl<'t> Walk<'t, '_> {
     /// Between two tokens there may be blanks and continued lines, and these must really part them.
@@ -27,7 +27,7 @@ impl<'t> Walk<'t, '_> {
     pub(crate) fn children(&mut self, node: Node<'t>) -> Vec<Child<'t>> {
         let mut children = self.taken_spare();
         // Setting the cursor up costs more than counting from the first child each time, while there are few.
-        match u32::try_from(node.child_count()).unwrap_or(u32::MAX) {
+        match node.child_count() {
             count @ ..=FEW => {
                 children.extend((0..count).filter_map(|index| node.child(index)).map(Child::new))
             }

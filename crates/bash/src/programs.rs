@@ -187,9 +187,18 @@ impl Entry {
             None if self.bundle && first => word,
             None => return None,
         };
+        if self.dangerous.is_empty() {
+            return None;
+        }
         for letter in letters.chars() {
-            if let Some(nature) = find(&format!("-{letter}")) {
-                return Some(nature);
+            let is_letter = |option: &str| {
+                let mut chars = option.chars();
+                chars.next() == Some('-')
+                    && chars.next() == Some(letter)
+                    && matches!(chars.as_str(), "" | "*")
+            };
+            if let Some((_, nature)) = self.dangerous.iter().find(|(option, _)| is_letter(option)) {
+                return Some(*nature);
             }
             if self.glued.contains(letter) {
                 return None;

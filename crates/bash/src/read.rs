@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use lathe_grammars::{Node, TreeCursor};
 
 use crate::characters;
+use crate::checks::FEW;
 use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
 use crate::syntax::{Child, kind, parse};
 use crate::words::{self, Span, SpanKind};
@@ -229,7 +230,10 @@ impl Reader {
     }
 
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
-        let values = self.script.values.entry(name.to_owned()).or_default();
+        let values = match self.script.values.get_mut(name) {
+            Some(values) => values,
+            None => self.script.values.entry(name.to_owned()).or_default(),
+        };
         // More than this many values are looked at by nobody, and a loop may have thousands.
         if let Some(value) = value
             && values.len() < 64
@@ -517,7 +521,10 @@ impl<'t> Walk<'t, '_> {
                 "arithmetic_expansion" => SpanKind::Arithmetic,
                 "concatenation" | "string" | "command_name" | "heredoc_body" | "translated_string" => {
                     let from = open.len();
-                    open.extend(node.children(&mut self.cursor));
+                    match node.child_count() {
+                        count @ ..=FEW => open.extend((0..count).filter_map(|index| node.child(index))),
+                        _ => open.extend(node.children(&mut self.cursor)),
+                    }
                     open.get_mut(from..).unwrap_or_default().reverse();
                     continue;
                 }

@@ -170,6 +170,7 @@ impl<'t> Walk<'t, '_> {
         }
         for redirect in &parts.command.redirects {
             if let Some(why) = doubt(redirect) {
+                parts.command.floors.reserve_exact(1);
                 parts.command.floors.push(Floor::new(FloorRule::Redirection, why));
             }
             if redirect.kind == RedirectKind::Text {
@@ -236,6 +237,7 @@ impl<'t> Walk<'t, '_> {
             if words.len() != 1 {
                 self.differs("a redirection with several targets");
             }
+            parts.command.redirects.reserve_exact(words.len());
             parts.command.redirects.extend(words.into_iter().map(|word| Redirect { kind: way, word }));
         } else {
             self.differs("a redirection without a target");
