@@ -427,6 +427,9 @@ fn options(
                     Nature::State => effects.environment.push(what),
                 }
             }
+        } else if matches!(word.pieces.first(), Some(Piece::Tilde(_))) && other(program, "~").is_some() {
+            let why = format!("{} {}", word.show(), Nature::Run.verb());
+            floors.push(Floor::at(FloorRule::Option, why, index));
         } else if let Some(floor) = dynamic(word, index, safe, ended) {
             floors.push(floor);
         } else if index >= end && entry.is_some_and(|entry| entry.few) {
