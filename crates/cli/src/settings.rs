@@ -259,6 +259,7 @@ fn extras(settings: &Settings) -> Extras {
         check_seconds: settings.run.check_seconds,
         secret_variables: settings.secrets.variables.clone(),
         secret_files: settings.secrets.files.clone(),
+        passed_variables: settings.secrets.pass.clone(),
         discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
             discovery_command,
             call_command: settings.tools.call_command.clone(),

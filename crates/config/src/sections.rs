@@ -72,6 +72,9 @@ pub struct SecretsSection {
     /// Files of secrets: each line is one, or `NAME=value`. A relative path begins at Lathe's folder.
     #[schemars(extend("x-user-only" = HIDDEN))]
     pub files: Vec<PathBuf>,
+    /// Variables that programs of a session get although they are secrets, as `DATABASE_URL` for tests. What they hold is still shown nowhere.
+    #[schemars(extend("x-user-only" = HIDDEN))]
+    pub pass: Vec<String>,
 }
 
 /// A domain of field commands: tools declared in a file, run by a program.

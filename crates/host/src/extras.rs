@@ -30,6 +30,8 @@ pub struct Extras {
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
     pub secret_files: Vec<PathBuf>,
+    /// Variables that programs get although they are secrets.
+    pub passed_variables: Vec<String>,
     /// How steps are summed up.
     pub lakeview: LakeviewPlan,
     /// How edits are judged.

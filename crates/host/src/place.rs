@@ -9,6 +9,7 @@ use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::absolute_path;
 
 use crate::error::HostError;
+use crate::extras::Extras;
 
 /// The environment of the session's shell: the user's, without what is a secret, and such that nothing waits for a person.
 pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
@@ -37,6 +38,17 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     }
     harden_git(&mut env);
     env
+}
+
+/// What the user calls a secret is not for programs of the session either, unless the user passes it on.
+pub(crate) fn fit_env(env: &mut Vec<(OsString, OsString)>, extras: &Extras) {
+    let is_in = |names: &[String], name: &OsString| names.iter().any(|known| name == known.as_str());
+    env.retain(|(name, _)| !is_in(&extras.secret_variables, name));
+    let passed = std::env::vars_os().filter(|(name, _)| is_in(&extras.passed_variables, name));
+    for (name, value) in passed {
+        env.retain(|(known, _)| *known != name);
+        env.push((name, value));
+    }
 }
 
 /// Settings that go before those of a repository: nothing that it names is run by what only reads, and a folder that looks

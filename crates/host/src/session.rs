@@ -1,6 +1,5 @@
 //! Sessions: started, resumed, listed, read.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ use crate::guarded::GuardedClient;
 use crate::home::Home;
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
-use crate::place::{new_id, shell_env, working_folder};
+use crate::place::{fit_env, new_id, shell_env, working_folder};
 use crate::trust::ProjectText;
 
 /// Where answers come from.
@@ -301,9 +300,7 @@ impl Host {
             }))
             .keeping(self.keeper(Some(&id)))
             .checked(extras.checks()?);
-        // What the user calls a secret is not for programs of the session either.
-        let named = |name: &OsStr| extras.secret_variables.iter().any(|known| name == known.as_str());
-        services.plan.env.retain(|(name, _)| !named(name));
+        fit_env(&mut services.plan.env, &extras);
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         if online {

@@ -210,6 +210,22 @@ fn work_that_git_throws_away_can_be_brought_back() {
     assert_eq!(files(&tree(repo.path())), files(&before));
 }
 
+/// A test may need what nobody should read.
+#[test]
+fn a_variable_that_the_user_passes_on_reaches_programs_and_shows_nowhere() {
+    let repo = TempRepo::new(&[]);
+    let line = "test ${#DATABASE_URL} = 34 && echo \"it is $DATABASE_URL\"";
+    let model = FakeModel::serving(
+        Script::new().answer(call("a1", "bash", json!({ "command": line }))).answer(done("x")),
+    );
+    let run = run_in(repo.path(), &model).env("DATABASE_URL", "postgres://me:Fluffy-8812@db/house");
+    std::fs::create_dir_all(run.home()).unwrap();
+    std::fs::write(run.home().join("config.toml"), "[secrets]\npass = [\"DATABASE_URL\"]\n").unwrap();
+    let ran = run.run().expect_code(0);
+    let shown = result(&ran.events(), "a1");
+    assert!(shown.contains("it is postgres://") && !ran.stdout.contains("Fluffy-8812"), "{shown}");
+}
+
 #[test]
 fn programs_of_a_session_get_no_variable_that_is_named_like_a_secret() {
     let repo = TempRepo::new(&[]);
