@@ -4,7 +4,7 @@
 //! files in view point. The same repository and words always give the same map.
 
 use crate::facts::{Kind, NONE, Site, Use};
-use crate::hash::{QuickMap, QuickSet};
+use crate::hash::QuickMap;
 use crate::index::Index;
 use crate::query::{Query, is_test_path};
 use crate::resolve::{Confidence, Meaning};
@@ -24,6 +24,9 @@ pub struct MapWish {
     /// Files the model has before it.
     pub in_view: Vec<String>,
 }
+
+/// What words, and files in view, give for each definition there is.
+const FOCUS: f32 = 4.0;
 
 /// Beyond this share of all files a word in their paths says nothing.
 const COMMON: usize = 3;
@@ -219,51 +222,87 @@ pub(crate) fn worth_of_path(path: &str) -> f32 {
 }
 
 /// Where the words of a task and the files in view point, with how much.
+///
+/// Words and view each give as much as all definitions together have, so that what was asked for comes before what the whole
+/// repository builds on. A rare word gives more than a common one, and each gives to few as much as to many.
 fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
-    let snapshot = query.snapshot;
+    let (snapshot, nodes) = (query.snapshot, index.nodes() as f32);
     let mut start: QuickMap<u32, f32> = QuickMap::default();
-    let mut whole = |file: u32, given: f32| {
-        index.range(file).for_each(|at| *start.entry(at).or_default() += given);
-    };
-    let words: Vec<String> =
+    let mut words: Vec<String> =
         wish.words.iter().map(|word| word.to_lowercase()).filter(|word| word.len() > 2).collect();
-    let mut path = String::new();
-    for word in &words {
-        let finder = memchr::memmem::Finder::new(word);
-        let of_word: Vec<u32> = (0..snapshot.files.len() as u32)
-            .filter(|file| {
-                path.clear();
-                push_lower(&mut path, snapshot.path(*file));
-                finder.find(path.as_bytes()).is_some()
-            })
-            .collect();
-        if of_word.len() * COMMON <= snapshot.files.len() + COMMON {
-            of_word.into_iter().for_each(|file| whole(file, 10.0));
-        }
-    }
-    let in_view: QuickSet<u32> =
-        wish.in_view.iter().flat_map(|path| crate::select::files_ending(snapshot, path)).collect();
-    in_view.into_iter().for_each(|file| whole(file, 50.0));
-    let mut named = |id: u32, given: f32| {
-        for number in index.named(id).filter_map(|symbol| index.number(symbol)) {
-            *start.entry(number).or_default() += given;
+    words.sort_unstable();
+    words.dedup();
+    let meant: Vec<(f32, Vec<(u32, f32)>)> = (words.iter())
+        .map(|word| {
+            let of_word = meant(query, index, word);
+            ((nodes / (of_word.len() as f32 + 1.0)).max(1.0).ln(), of_word)
+        })
+        .filter(|(_, of_word)| !of_word.is_empty())
+        .collect();
+    let rarity: f32 = meant.iter().map(|(rarity, _)| rarity).sum();
+    let mut give = |of_one: Vec<(u32, f32)>, given: f32| {
+        let sum: f32 = of_one.iter().map(|(_, part)| part).sum();
+        for (node, part) in of_one {
+            *start.entry(node).or_default() += given * part / sum;
         }
     };
-    for word in &words {
-        for (name, symbol) in snapshot.names_holding(word) {
-            if let Some(id) = index.name_of(symbol) {
-                named(id, if name == word { 200.0 } else { 40.0 });
-            }
-        }
-        // A name that is a part of the word, as `parse` of `parser`.
-        if word.len() > 5 {
-            let parts = index.folded_names().filter(|(name, _)| (5..word.len()).contains(&name.len()));
-            parts.filter(|(name, _)| word.contains(name)).for_each(|(_, id)| named(id, 40.0));
-        }
+    for (rare, of_word) in meant {
+        give(of_word, FOCUS * nodes * rare / rarity.max(f32::MIN_POSITIVE));
+    }
+    let in_view: std::collections::BTreeSet<u32> =
+        wish.in_view.iter().flat_map(|path| crate::select::files_ending(snapshot, path)).collect();
+    let viewed: Vec<(u32, f32)> =
+        in_view.into_iter().flat_map(|file| index.range(file)).map(|node| (node, 1.0)).collect();
+    if !viewed.is_empty() {
+        give(viewed, FOCUS * nodes);
     }
     let mut start: Vec<(u32, f32)> = start.into_iter().collect();
     start.sort_unstable_by_key(|(node, _)| *node);
     start
+}
+
+/// The definitions that a word points at, by their names or by where they stand, with how well.
+fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
+    let snapshot = query.snapshot;
+    let mut found: QuickMap<u32, f32> = QuickMap::default();
+    let (finder, mut path) = (memchr::memmem::Finder::new(word), String::new());
+    let mut of_word: Vec<(u32, bool)> = Vec::new();
+    for file in 0..snapshot.files.len() as u32 {
+        path.clear();
+        push_lower(&mut path, snapshot.path(file));
+        if finder.find(path.as_bytes()).is_some() {
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            of_word.push((file, name.split('.').next() == Some(word)));
+        }
+    }
+    // A file of that name is meant even where every path holds the word.
+    let common = of_word.len() * COMMON > snapshot.files.len() + COMMON;
+    for (file, named) in of_word.into_iter().filter(|(_, named)| *named || !common) {
+        let range = index.range(file);
+        // A file counts as a whole, however much is in it.
+        let each = if named { 40.0 } else { 4.0 } / (range.len() as f32).sqrt().max(1.0);
+        range.for_each(|node| *found.entry(node).or_default() += each * index.worth_of_file(file));
+    }
+    let mut named = |id: u32, given: f32| {
+        for symbol in index.named(id) {
+            if let Some(number) = index.number(symbol) {
+                *found.entry(number).or_default() += given * index.worth_of_file(symbol.file);
+            }
+        }
+    };
+    for (name, symbol) in snapshot.names_holding(word) {
+        if let Some(id) = index.name_of(symbol) {
+            named(id, if name == word { 20.0 } else { 4.0 });
+        }
+    }
+    // A name that is a part of the word, as `parse` of `parser`.
+    if word.len() > 5 {
+        let parts = index.folded_names().filter(|(name, _)| (5..word.len()).contains(&name.len()));
+        parts.filter(|(name, _)| word.contains(name)).for_each(|(_, id)| named(id, 4.0));
+    }
+    let mut found: Vec<(u32, f32)> = found.into_iter().collect();
+    found.sort_unstable_by_key(|(node, _)| *node);
+    found
 }
 
 fn is_vendored(path: &str) -> bool {
@@ -289,9 +328,10 @@ fn order(query: &Query<'_>, index: &Index, wish: &MapWish, all: bool) -> Vec<Sym
     let rank = |node: u32| ranks.as_ref().map_or_else(|| index.rank(node), |ranks| ranks[node as usize]);
     let given: f32 = start.iter().map(|(_, given)| given).sum();
     let (flown, lost) = links.flow(start);
-    // Every node begins with one, and these with more.
-    let even = (nodes as f32 + lost) / (nodes as f32 + given);
-    let share = |node: u32| even * rank(node) + flown.of[node as usize] / (nodes as f32 + given);
+    // Every node begins with one, and these with more. What got lost on the way counts for where it began, not for all.
+    let sum = nodes as f32 + given;
+    let (even, again) = (nodes as f32 / sum, given / (given - lost).max(f32::MIN_POSITIVE));
+    let share = |node: u32| even * rank(node) + again * flown.of[node as usize] / sum;
     let mut numbers: Vec<u32> = if all || stale {
         (0..index.total()).collect()
     } else {

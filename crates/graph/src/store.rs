@@ -10,7 +10,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, params};
 
@@ -69,6 +69,9 @@ CREATE VIEW classes AS SELECT d.id AS id, d.name AS name,
   WHERE d.kind IN ('class', 'struct', 'interface', 'trait', 'enum');
 ";
 
+/// How long another process that writes is waited for: a large first build takes a while on a busy machine.
+const BUSY: Duration = Duration::from_secs(60);
+
 /// More files than this are not looked at beside an index.
 const CHANGED: usize = 64;
 
@@ -97,7 +100,14 @@ fn is_damage(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::SystemIoFailure)
     ) || matches!(error, rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::InvalidColumnIndex(_))
-        || error.to_string().contains("malformed")
+        || ["malformed", "no such table", "no such column"]
+            .iter()
+            .any(|word| error.to_string().contains(word))
+}
+
+/// Somebody else writes just now.
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Changes whenever a rule file or this version does, so that facts never mix.
@@ -178,7 +188,14 @@ impl Store {
         std::fs::create_dir_all(folder)
             .map_err(|source| GraphError::Folder { path: folder.to_owned(), source })?;
         let path = Self::path_for(root, folder);
-        match Self::connect(&path, root) {
+        let began = Instant::now();
+        let mut connected = Self::connect(&path, root);
+        // SQLite does not wait by itself where two processes make the same new database ready.
+        while connected.as_ref().is_err_and(is_busy) && began.elapsed() < BUSY {
+            std::thread::sleep(Duration::from_millis(20));
+            connected = Self::connect(&path, root);
+        }
+        match connected {
             Ok(Ok(db)) => Ok(Self { source: Source::new(db), path, words: Vec::new() }),
             Ok(Err(word)) => Self::rebuild(&path, root, word),
             Err(error) if is_damage(&error) => {
@@ -214,7 +231,7 @@ impl Store {
     fn connect(path: &Path, root: &Path) -> Result<Result<Connection, String>, rusqlite::Error> {
         keep_private(path);
         let db = Connection::open(path)?;
-        db.busy_timeout(Duration::from_secs(10))?;
+        db.busy_timeout(BUSY)?;
         db.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
             PRAGMA cache_size = -16000; PRAGMA mmap_size = 268435456; PRAGMA wal_autocheckpoint = 4000;",

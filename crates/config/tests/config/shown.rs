@@ -40,6 +40,7 @@ fn every_value_is_a_row_and_no_key_is_whole() {
             "tools.exclude = [] (default)",
             "secrets.variables = [] (default)",
             "secrets.files = [] (default)",
+            "secrets.pass = [] (default)",
         ]
     );
     let everything = format!("{config:?}{}{}", rows.join(""), trae_show_config(&config));

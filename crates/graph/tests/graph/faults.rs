@@ -81,6 +81,14 @@ fn a_damaged_database_is_built_again_with_a_word() {
         assert_eq!(names(&graph.fresh(&|_, _| ()).unwrap().0), ["a.py:one"]);
         assert_eq!(graph.take_words().len(), usize::from(!damage.is_empty()));
     }
+    // Of the right version, but not whole.
+    for table in ["meta", "contents", "files", "derived"] {
+        let db = rusqlite::Connection::open(&path).unwrap();
+        db.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+        drop(db);
+        let mut graph = place.graph();
+        assert_eq!(names(&graph.fresh(&|_, _| ()).unwrap().0), ["a.py:one"], "{table}");
+    }
     // Damage in the middle, met while reading.
     {
         let mut graph = place.graph();

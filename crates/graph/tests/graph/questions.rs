@@ -149,6 +149,9 @@ fn the_map_of_a_larger_repository_names_what_all_build_on_and_follows_words_and_
     assert!(area(&letters, "mail/") > 0 && area(&letters, "billing/") == 0, "{letters:?}");
     let (_, invoices) = map(&["invoice"], &[]);
     assert!(area(&invoices, "billing/") > 0 && area(&invoices, "mail/") == 0, "{invoices:?}");
+    // A rare word counts for more than common ones: its file comes with what it builds on, before all others.
+    let (_, rare) = map(&["run", "the", "letter17", "nosuchword"], &[]);
+    assert_eq!(rare[..2], ["core/base.py", "mail/letter17.py"], "{rare:?}");
     let (_, viewed) = map(&[], &["mail/letter17.py"]);
     assert!(viewed.contains(&"mail/letter17.py".to_owned()), "{viewed:?}");
 }
