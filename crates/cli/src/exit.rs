@@ -84,6 +84,7 @@ impl Exit {
             | HostError::NoPrice { .. }
             | HostError::BadModel(_)
             | HostError::Folder { .. }
+            | HostError::Graph(_)
             | HostError::NothingToUndo
             | HostError::OtherToolset { .. }
             | HostError::Cassette(_)

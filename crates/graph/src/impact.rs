@@ -1,8 +1,20 @@
 //! What a change can reach: the definitions a diff touches, who uses them, and the tests among those.
 
+use crate::hash::QuickSet;
 use crate::query::{Answer, Found, Hit, Query};
-use crate::select::{at_line, files_ending};
+use crate::removed::Removed;
+use crate::resolve::Confidence;
+use crate::select::{at_line, caller, files_ending};
 use crate::snapshot::Symbol;
+
+/// So many definitions that are gone are named.
+const TOLD: usize = 20;
+
+/// The path in the head of a file's diff.
+pub(crate) fn path_in(head: &str, side: &str) -> String {
+    let path = head.split('\t').next().unwrap_or(head).trim_matches('"');
+    path.strip_prefix(side).unwrap_or(path).to_owned()
+}
 
 /// Lines of the new files that a unified diff adds to or takes from.
 pub fn changed_lines(diff: &str) -> Vec<(String, Vec<u32>)> {
@@ -10,11 +22,10 @@ pub fn changed_lines(diff: &str) -> Vec<(String, Vec<u32>)> {
     let (mut line, mut old) = (0u32, String::new());
     for text in diff.lines() {
         if let Some(path) = text.strip_prefix("--- ") {
-            old = path.split('\t').next().unwrap_or(path).trim_start_matches("a/").to_owned();
+            old = path_in(path, "a/");
         } else if let Some(path) = text.strip_prefix("+++ ") {
-            let path = path.split('\t').next().unwrap_or(path).trim_start_matches("b/");
-            let path = if path == "/dev/null" { old.as_str() } else { path };
-            files.push((path.to_owned(), Vec::new()));
+            let path = path_in(path, "b/");
+            files.push((if path == "/dev/null" { old.clone() } else { path }, Vec::new()));
         } else if let Some(head) = text.strip_prefix("@@ ") {
             line = head
                 .split_once('+')
@@ -40,6 +51,15 @@ pub fn changed_lines(diff: &str) -> Vec<(String, Vec<u32>)> {
     files
 }
 
+fn not_there(path: &str) -> String {
+    format!("{path} is not in the graph")
+}
+
+/// Tests first among those at one distance: they are what to run.
+fn by_distance(hits: &mut [Hit]) {
+    hits.sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
+}
+
 impl Query<'_> {
     /// The definitions a diff of the present files touches.
     pub fn touched(&self, diff: &str) -> (Vec<Symbol>, Vec<String>) {
@@ -47,7 +67,7 @@ impl Query<'_> {
         let mut notes = Vec::new();
         for (path, lines) in changed_lines(diff) {
             let Some(&file) = files_ending(self.snapshot, &path).first() else {
-                notes.push(format!("{path} is not in the graph"));
+                notes.push(not_there(&path));
                 continue;
             };
             let mut outside = 0;
@@ -65,15 +85,51 @@ impl Query<'_> {
         (touched, notes)
     }
 
-    /// Callers and tests that a diff can reach, by distance.
+    /// Callers and tests that a diff can reach, by distance, and who still speaks of what it takes away.
     pub(crate) fn impact_hits(&self, diff: &str, depth: u32) -> Found {
-        let (touched, notes) = self.touched(diff);
+        let (touched, mut notes) = self.touched(diff);
+        let removed = self.removed(diff);
+        notes.retain(|note| !removed.iter().any(|one| *note == not_there(&one.path)));
         let mut answer = self.impact_of(&touched, depth);
+        if !removed.is_empty() {
+            let mut told: Vec<String> =
+                removed.iter().map(|one| format!("{} ({}:{})", one.symbol, one.path, one.line)).collect();
+            let more = told.len().saturating_sub(TOLD);
+            told.truncate(TOLD);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            notes.push(format!("no longer there: {}{more}", told.join(", ")));
+            self.add_users_of(&removed, depth, &mut answer);
+        }
         answer.notes.splice(0..0, notes);
         if touched.is_empty() && answer.notes.is_empty() {
             answer.notes.push("the diff touches nothing".to_owned());
         }
+        let reached = answer.hits.iter().filter(|hit| hit.distance != Some(0));
+        let (reached, tests) =
+            reached.fold((0, 0), |(all, tests), hit| (all + 1, tests + usize::from(self.is_test_hit(hit))));
+        let gone = if removed.is_empty() { String::new() } else { format!("{} removed, ", removed.len()) };
+        answer.title =
+            format!("{} definitions touched, {gone}{reached} reached, {tests} of them tests", touched.len());
         answer
+    }
+
+    /// Those who still speak of what is gone, and who uses them.
+    fn add_users_of(&self, removed: &[Removed], depth: u32, answer: &mut Found) {
+        let mut users = self.speak_of(removed);
+        let sure = users.iter().filter(|hit| hit.confidence != Some(Confidence::NameOnly));
+        let sure: Vec<Symbol> = sure.filter_map(|hit| caller(hit.file, hit.def)).collect();
+        let further = self.reach(&sure, depth.saturating_sub(1), &mut answer.notes);
+        let later = |hit: Hit| Hit { distance: hit.distance.map(|steps| steps + 1), ..hit };
+        users.extend(further.into_iter().map(later));
+        let known: QuickSet<(u32, u32)> = answer.hits.iter().map(|hit| (hit.file, hit.def)).collect();
+        users.retain(|hit| !known.contains(&(hit.file, hit.def)));
+        for hit in &mut users {
+            if self.is_test_hit(hit) {
+                hit.used = Some("test");
+            }
+        }
+        answer.hits.append(&mut users);
+        by_distance(&mut answer.hits);
     }
 
     pub fn impact(&self, diff: &str, depth: u32) -> Answer {
@@ -105,9 +161,7 @@ impl Query<'_> {
                 tests += 1;
             }
         }
-        // Tests first among those at one distance: they are what to run.
-        reached
-            .sort_by_key(|hit| (hit.distance, hit.used != Some("test"), std::cmp::Reverse(hit.confidence)));
+        by_distance(&mut reached);
         hits.append(&mut reached);
         let title = format!(
             "{} definitions touched, {} reached, {tests} of them tests",

@@ -30,6 +30,7 @@ mod query;
 mod rank;
 mod read;
 mod references;
+mod removed;
 mod resolve;
 mod rules;
 mod scan;

@@ -28,6 +28,8 @@ pub enum HostError {
     NoModelName,
     #[error("the folder {} cannot be worked in: {reason}", .path.display())]
     Folder { path: PathBuf, reason: String },
+    #[error("{0}")]
+    Graph(String),
     #[error("the cassette holds calls of toolset {}, but {} is asked for", .cassette.as_str(), .asked.as_str())]
     OtherToolset { cassette: Toolset, asked: Toolset },
     #[error(transparent)]
@@ -146,6 +148,7 @@ impl HostError {
             Self::NoModelName => "no-model-name",
             Self::NoPrice { .. } => "no-price",
             Self::Folder { .. } => "folder",
+            Self::Graph(_) => "graph",
             Self::OtherToolset { .. } => "other-toolset",
             Self::Cassette(_) => "cassette",
             Self::Home { .. } => "home",

@@ -94,6 +94,16 @@ impl Host {
     ) -> Result<Asked, HostError> {
         let mut graph = self.graph(folder)?;
         let diff = if question == "impact" && target.trim().is_empty() { git_diff(folder) } else { None };
+        if question == "impact"
+            && target.trim().is_empty()
+            && diff.as_deref().is_none_or(|diff| diff.trim().is_empty())
+        {
+            let reason = match diff {
+                Some(_) => "nothing differs from the last commit: name a definition, or give a diff",
+                None => "there is no git repository here to compare with: name a definition, or give a diff",
+            };
+            return Err(HostError::Graph(reason.to_owned()));
+        }
         let target = diff.as_deref().unwrap_or(target);
         lathe_graph::ask(&mut graph, question, target, budget).map_err(|error| wrong(folder, &error))
     }
@@ -105,9 +115,9 @@ impl Host {
         match form {
             Export::Dot => Ok(query.dot()),
             Export::Calls => Ok(query.calls()),
-            Export::Picture(symbol) => query.picture(symbol).ok_or_else(|| HostError::Folder {
-                path: folder.to_owned(),
-                reason: format!("nothing in it is named `{symbol}`: try `lathe graph query find {symbol}`"),
+            Export::Picture(symbol) => query.picture(symbol).ok_or_else(|| {
+                let hint = format!("try `lathe graph query find {symbol}`");
+                HostError::Graph(format!("nothing in {} is named `{symbol}`: {hint}", folder.display()))
             }),
             Export::Lines => {
                 let mut out = String::new();
@@ -135,7 +145,12 @@ impl Host {
 }
 
 fn wrong(folder: &Path, error: &GraphError) -> HostError {
-    HostError::Folder { path: folder.to_owned(), reason: error.to_string() }
+    match error {
+        GraphError::Root { .. } => HostError::Folder { path: folder.to_owned(), reason: error.to_string() },
+        GraphError::Folder { .. } | GraphError::Database(_) | GraphError::Question(_) => {
+            HostError::Graph(error.to_string())
+        }
+    }
 }
 
 /// What is changed in the work tree, as git sees it.

@@ -206,3 +206,37 @@ fn ckg_speaks_as_trae() {
     assert_eq!(kept.chars().count(), 16_000);
     assert!(word.starts_with("<response clipped> ") && word.ends_with(" more entries not shown"), "{word}");
 }
+
+#[test]
+fn impact_follows_what_a_diff_has_taken_away() {
+    let text = "import os\n\ndef slug(value):\n    return value\n\nclass Cutter:\n    def cut(self): pass\n";
+    let place = Place::with(&[
+        ("lib/text.py", text),
+        ("lib/filters.py", "from lib.text import slug as _slug\n\ndef slug(value):\n    return _slug(value)\n"),
+        ("lib/other.py", "def slug(value): pass\n\ndef own(): slug(1)\n"),
+        ("lib/page.py", "from lib import text\n\ndef page(): text.Cutter().cut()\n"),
+        ("tests/test_filters.py", "from lib.filters import slug\n\ndef test_slug(): slug(1)\n"),
+    ]);
+    let ask = |diff: &str| {
+        let asked = lathe_graph::ask(&mut place.graph(), "impact", diff, 2000).unwrap();
+        let items = asked.json["items"].as_array().unwrap().clone();
+        let names = items.iter().map(|item| format!("{} {}", item["symbol"].as_str().unwrap(), item["distance"]));
+        (names.collect::<Vec<String>>(), asked.text)
+    };
+    // Renamed: the old name's users are told, and not those of another definition of that name.
+    place.write("lib/text.py", text.replace("def slug(", "def slug_of("));
+    let renamed = "--- a/lib/text.py\n+++ b/lib/text.py\n@@ -3,2 +3,2 @@\n-def slug(value):\n+def slug_of(value):\n     return value\n";
+    let (names, told) = ask(renamed);
+    assert_eq!(names, ["slug_of 0", "slug 1", "test_slug 2"], "{told}");
+    assert!(told.contains("1 definitions touched, 1 removed, 2 reached, 1 of them tests"), "{told}");
+    assert!(told.contains("no longer there: slug (lib/text.py:3)"), "{told}");
+    // A file that is gone: all that it defined, a class with its members as one.
+    std::fs::remove_file(place.root.path().join("lib/text.py")).unwrap();
+    let minus: String = text.lines().map(|line| format!("-{line}\n")).collect();
+    let (names, told) = ask(&format!("--- a/lib/text.py\n+++ /dev/null\n@@ -1,7 +0,0 @@\n{minus}"));
+    assert_eq!(names, ["slug 1", "page 1", "test_slug 2"], "{told}");
+    assert!(told.contains("slug (lib/text.py:3), Cutter (lib/text.py:6)\n"), "{told}");
+    // A diff of another text says nothing of what was.
+    place.write("lib/text.py", "x = 1\n");
+    assert_eq!(ask(renamed).0, Vec::<String>::new());
+}
