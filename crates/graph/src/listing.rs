@@ -119,12 +119,27 @@ impl Query<'_> {
     }
 
     /// What a file imports, and who imports it.
-    pub(crate) fn imports_hits(&self, of: &str) -> Found {
+    /// The file a path means, and a word if others end like it; an answer if there is none.
+    fn one_file(&self, of: &str) -> Result<(u32, Vec<String>), Found> {
         let files = files_ending(self.snapshot, of);
-        let Some(&file) = files.first() else {
-            return Found { title: format!("no file {of}"), ..Found::default() };
+        let Some((&file, others)) = files.split_first() else {
+            let there = self.snapshot.root.join(of).is_file();
+            let why =
+                if there { "is in no language the graph knows, or left out" } else { "is no file here" };
+            return Err(Found { title: format!("no file {of}: it {why}"), ..Found::default() });
         };
-        let mut answer = Found::default();
+        let named: Vec<&str> = others.iter().take(5).map(|file| self.snapshot.path(*file)).collect();
+        let more = if others.len() > 5 { format!(" and {} more", others.len() - 5) } else { String::new() };
+        let words = (!others.is_empty()).then(|| format!("it may also be {}{more}", named.join(", ")));
+        Ok((file, words.into_iter().collect()))
+    }
+
+    pub(crate) fn imports_hits(&self, of: &str) -> Found {
+        let (file, others) = match self.one_file(of) {
+            Ok(found) => found,
+            Err(none) => return none,
+        };
+        let mut answer = Found { notes: others, ..Found::default() };
         let mut outside = Vec::new();
         let facts = self.snapshot.facts(file);
         let mut seen = QuickSet::default();
@@ -166,9 +181,9 @@ impl Query<'_> {
     }
 
     pub(crate) fn outline_hits(&self, of: &str) -> Found {
-        let files = files_ending(self.snapshot, of);
-        let Some(&file) = files.first() else {
-            return Found { title: format!("no file {of}"), ..Found::default() };
+        let (file, mut notes) = match self.one_file(of) {
+            Ok(found) => found,
+            Err(none) => return none,
         };
         let facts = self.snapshot.facts(file);
         let mut hits = Vec::new();
@@ -181,7 +196,6 @@ impl Query<'_> {
             }
             hits.push(Hit { depth, ..Hit::of(Symbol { file, def }) });
         }
-        let mut notes = Vec::new();
         if facts.gap != crate::facts::Gap::None {
             notes.push(format!("this file {}", facts.gap.words()));
         }

@@ -1,5 +1,7 @@
 //! From what a person or a model writes to the definitions it means: `name`, `Class.name`, `file:name`, `file:line`.
 
+use std::path::{Component, Path};
+
 use crate::facts::{Kind, NONE};
 use crate::snapshot::{Snapshot, Symbol};
 
@@ -24,20 +26,26 @@ fn split_file<'t>(snapshot: &Snapshot, text: &'t str) -> Option<(&'t str, &'t st
 
 /// Files by their path or by the end of it.
 pub fn files_ending(snapshot: &Snapshot, path: &str) -> Vec<u32> {
-    let path = path.trim_start_matches("./");
-    let path = std::path::Path::new(path)
-        .strip_prefix(&snapshot.root)
-        .ok()
-        .and_then(std::path::Path::to_str)
-        .unwrap_or(path);
+    let path = Path::new(path);
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.strip_prefix(&snapshot.root).unwrap_or(path).components() {
+        match part {
+            Component::Normal(part) => parts.extend(part.to_str()),
+            Component::ParentDir => drop(parts.pop()),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    let path = parts.join("/");
     if path.is_empty() {
         return Vec::new();
     }
-    if let Some(file) = snapshot.file(path) {
+    if let Some(file) = snapshot.file(&path) {
         return vec![file];
     }
     (0..snapshot.files.len() as u32)
-        .filter(|file| snapshot.path(*file).strip_suffix(path).is_some_and(|before| before.ends_with('/')))
+        .filter(|file| {
+            snapshot.path(*file).strip_suffix(path.as_str()).is_some_and(|before| before.ends_with('/'))
+        })
         .collect()
 }
 

@@ -212,7 +212,10 @@ fn impact_follows_what_a_diff_has_taken_away() {
     let text = "import os\n\ndef slug(value):\n    return value\n\nclass Cutter:\n    def cut(self): pass\n";
     let place = Place::with(&[
         ("lib/text.py", text),
-        ("lib/filters.py", "from lib.text import slug as _slug\n\ndef slug(value):\n    return _slug(value)\n"),
+        (
+            "lib/filters.py",
+            "from lib.text import slug as _slug\n\ndef slug(value):\n    return _slug(value)\n",
+        ),
         ("lib/other.py", "def slug(value): pass\n\ndef own(): slug(1)\n"),
         ("lib/page.py", "from lib import text\n\ndef page(): text.Cutter().cut()\n"),
         ("tests/test_filters.py", "from lib.filters import slug\n\ndef test_slug(): slug(1)\n"),
@@ -220,7 +223,8 @@ fn impact_follows_what_a_diff_has_taken_away() {
     let ask = |diff: &str| {
         let asked = lathe_graph::ask(&mut place.graph(), "impact", diff, 2000).unwrap();
         let items = asked.json["items"].as_array().unwrap().clone();
-        let names = items.iter().map(|item| format!("{} {}", item["symbol"].as_str().unwrap(), item["distance"]));
+        let names =
+            items.iter().map(|item| format!("{} {}", item["symbol"].as_str().unwrap(), item["distance"]));
         (names.collect::<Vec<String>>(), asked.text)
     };
     // Renamed: the old name's users are told, and not those of another definition of that name.

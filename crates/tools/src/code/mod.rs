@@ -83,6 +83,16 @@ impl Tool for CodeTool {
     }
 }
 
+/// A file that a line names is one of the folder the line is in.
+pub(crate) fn from_folder(arguments: &mut Value, folder: &Path) {
+    let is_file = matches!(arguments["command"].as_str(), Some("outline" | "imports"));
+    let Some(target) = arguments["target"].as_str().filter(|_| is_file) else { return };
+    let path = folder.join(target);
+    if path.is_file() {
+        arguments["target"] = Value::String(path.display().to_string());
+    }
+}
+
 struct Code {
     root: PathBuf,
     command: Command,

@@ -198,7 +198,10 @@ impl AgentCommands {
             Base::Caller => running.call.cwd.clone(),
             Base::Root => running.line.context.services.root.clone(),
         };
-        let (id, arguments) = adapted;
+        let (id, mut arguments) = adapted;
+        if id == crate::code::ID {
+            crate::code::from_folder(&mut arguments, &running.call.cwd);
+        }
         let invocation = match self.tools.build(id, arguments.clone(), &base) {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
