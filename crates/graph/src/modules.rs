@@ -40,6 +40,20 @@ fn module_path(path: &str) -> &str {
     }
 }
 
+/// What JavaScript and TypeScript try in place of an ending, in order.
+const ES_ENDINGS: [&str; 8] = ["ts", "tsx", "js", "jsx", "mts", "cts", "mjs", "cjs"];
+const ES_DECLARED: [&str; 3] = ["d.ts", "d.mts", "d.cts"];
+
+/// Of files with one stem: what is written before what is only declared, and `a.ts` before `a.test.ts`.
+fn rank(path: &str) -> (bool, usize, usize) {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.split_once('.').map_or("", |(_, ending)| ending);
+    let last = name.rsplit('.').next().unwrap_or("");
+    let order = ES_ENDINGS.iter().position(|known| *known == last).unwrap_or(ES_ENDINGS.len());
+    let declared = last == "pyi" || ES_DECLARED.iter().any(|known| ending.ends_with(known));
+    (declared, ending.matches('.').count(), order)
+}
+
 /// `a/b` and `../c` to `a/c`.
 fn join(folder: &str, relative: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -113,16 +127,18 @@ impl Modules {
         let folder = folder_of(path);
         let wanted = family(language);
         let mut found = match language {
-            Language::Python => self.python(snapshot, folder, module),
-            Language::JavaScript | Language::TypeScript | Language::Tsx => self.es(snapshot, folder, module),
+            Language::Python => self.python(snapshot, folder, module, wanted),
+            Language::JavaScript | Language::TypeScript | Language::Tsx => {
+                self.es(snapshot, folder, module, wanted)
+            }
             Language::C | Language::Cpp => self.include(snapshot, folder, module),
             Language::Go => self.go(module),
-            Language::Rust => self.rust(snapshot, path, module),
+            Language::Rust => self.rust(snapshot, path, module, wanted),
             Language::Ruby | Language::Lua | Language::Bash => {
                 let spelled =
                     if language == Language::Lua { module.replace('.', "/") } else { module.to_owned() };
-                self.relative(snapshot, folder, &spelled)
-                    .or_else(|| self.longest(snapshot, &spelled, folder))
+                self.relative(snapshot, folder, &spelled, wanted)
+                    .or_else(|| self.longest(snapshot, &spelled, folder, wanted))
                     .into_iter()
                     .collect()
             }
@@ -132,46 +148,53 @@ impl Modules {
         found
     }
 
-    fn exact(&self, snapshot: &Snapshot, module: &str) -> Option<u32> {
+    /// The file of a module, of one family of languages: `a.py` is nothing to who imports `./a` in TypeScript.
+    fn exact(&self, snapshot: &Snapshot, module: &str, wanted: u8) -> Option<u32> {
         let stem = module.rsplit('/').next().unwrap_or(module);
-        self.stems.get(stem)?.iter().copied().find(|file| module_path(snapshot.path(*file)) == module)
+        let all =
+            self.stems.get(stem)?.iter().copied().filter(|file| {
+                snapshot.family(*file) == wanted && module_path(snapshot.path(*file)) == module
+            });
+        all.min_by_key(|file| rank(snapshot.path(*file)))
     }
 
-    fn relative(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Option<u32> {
+    fn relative(&self, snapshot: &Snapshot, folder: &str, module: &str, wanted: u8) -> Option<u32> {
         let joined = join(folder, module)?;
-        if let Some(file) = snapshot.file(&joined) {
+        if let Some(file) = snapshot.file(&joined).filter(|file| snapshot.family(*file) == wanted) {
             return Some(file);
         }
-        self.exact(snapshot, module_path(&joined))
+        self.exact(snapshot, module_path(&joined), wanted)
     }
 
     /// The file whose path ends with the module's, nearest to the folder that asks.
-    fn longest(&self, snapshot: &Snapshot, module: &str, folder: &str) -> Option<u32> {
+    fn longest(&self, snapshot: &Snapshot, module: &str, folder: &str, wanted: u8) -> Option<u32> {
         let module = module_path(module);
         let stem = module.rsplit('/').next().unwrap_or(module);
         let all = self.stems.get(stem)?;
         let shared = |path: &str| path.bytes().zip(folder.bytes()).take_while(|(a, b)| a == b).count();
         all.iter()
             .copied()
+            .filter(|file| snapshot.family(*file) == wanted)
             .filter(|file| {
                 let path = module_path(snapshot.path(*file));
                 path == module || path.strip_suffix(module).is_some_and(|before| before.ends_with('/'))
             })
             .max_by_key(|file| {
                 let path = snapshot.path(*file);
-                (shared(path), std::cmp::Reverse(path.len()), std::cmp::Reverse(*file))
+                let (declared, dots, order) = rank(path);
+                (shared(path), std::cmp::Reverse((declared, dots, path.len(), order, *file)))
             })
     }
 
-    fn python(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
+    fn python(&self, snapshot: &Snapshot, folder: &str, module: &str, wanted: u8) -> Vec<u32> {
         let dots = module.bytes().take_while(|byte| *byte == b'.').count();
         let rest = module[dots..].replace('.', "/");
         if dots > 0 {
             let up = "../".repeat(dots - 1);
             let Some(joined) = join(folder, &format!("{up}{rest}")) else { return Vec::new() };
-            return self.exact(snapshot, &joined).into_iter().collect();
+            return self.exact(snapshot, &joined, wanted).into_iter().collect();
         }
-        if let Some(file) = self.exact(snapshot, &rest) {
+        if let Some(file) = self.exact(snapshot, &rest, wanted) {
             return vec![file];
         }
         // The root itself is the package.
@@ -179,30 +202,69 @@ impl Modules {
             && let Some(inside) =
                 rest.strip_prefix(own).filter(|inside| inside.is_empty() || inside.starts_with('/'))
             && snapshot.file("__init__.py").is_some()
-            && let Some(file) = self.exact(snapshot, inside.trim_start_matches('/'))
+            && let Some(file) = self.exact(snapshot, inside.trim_start_matches('/'), wanted)
         {
             return vec![file];
         }
         // Beneath a source folder: a one-word module must stand beside the file, or in a folder that is no package.
-        let Some(found) = self.longest(snapshot, &rest, folder) else { return Vec::new() };
+        let Some(found) = self.longest(snapshot, &rest, folder, wanted) else { return Vec::new() };
         let path = module_path(snapshot.path(found));
         let top = path.strip_suffix(rest.as_str()).unwrap_or("").trim_end_matches('/');
         let in_package = snapshot.file(&format!("{top}/__init__.py")).is_some();
         if in_package { Vec::new() } else { vec![found] }
     }
 
-    fn es(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
+    fn es(&self, snapshot: &Snapshot, folder: &str, module: &str, wanted: u8) -> Vec<u32> {
         if module.starts_with('.') {
-            return self.relative(snapshot, folder, module).into_iter().collect();
+            return join(folder, module)
+                .map_or_else(Vec::new, |joined| self.es_file(snapshot, &joined, wanted));
         }
         // Paths from a root by convention: `@/a`, `~/a`, `src/a`, `#/a`.
         let bare = module.trim_start_matches(['@', '~', '#']).trim_start_matches('/');
         let rooted = bare.len() < module.len() && module[1..].starts_with('/') || bare.starts_with("src/");
-        if rooted {
+        let found = if rooted {
             let inside = bare.strip_prefix("src/").unwrap_or(bare);
-            return self.longest(snapshot, &format!("src/{inside}"), folder).into_iter().collect();
+            self.longest(snapshot, &format!("src/{inside}"), folder, wanted)
+                .or_else(|| self.longest(snapshot, inside, folder, wanted))
+        } else {
+            self.exact(snapshot, module, wanted)
+        };
+        found.map_or_else(Vec::new, |file| self.with_declarations(snapshot, file))
+    }
+
+    /// As Node and TypeScript look for a file: by ending, then in a folder of that name.
+    fn es_file(&self, snapshot: &Snapshot, joined: &str, wanted: u8) -> Vec<u32> {
+        let ending = joined.rsplit('/').next().and_then(|name| Some(name.rsplit_once('.')?.1)).unwrap_or("");
+        let index = format!("{joined}/index");
+        // TypeScript writes `./a.js` for what is `a.ts` here.
+        let plain =
+            if ES_ENDINGS.contains(&ending) { &joined[..joined.len() - ending.len() - 1] } else { joined };
+        let with = |stem: &str, endings: &[&str]| {
+            endings.iter().find_map(|ending| snapshot.file(&format!("{stem}.{ending}")))
+        };
+        let found = snapshot
+            .file(joined)
+            .or_else(|| with(plain, &ES_ENDINGS))
+            .or_else(|| with(&index, &ES_ENDINGS))
+            .or_else(|| with(plain, &ES_DECLARED))
+            .or_else(|| with(&index, &ES_DECLARED));
+        // Whatever else has the stem: `a.ios.js` is one of the files that `./a` can be.
+        let asset =
+            matches!(ending, "css" | "scss" | "sass" | "less" | "svg" | "png" | "json" | "html" | "md");
+        let found =
+            found.or_else(|| if asset { None } else { self.exact(snapshot, module_path(joined), wanted) });
+        found.map_or_else(Vec::new, |file| self.with_declarations(snapshot, file))
+    }
+
+    /// What is declared beside a file, after it: types may be named there only.
+    fn with_declarations(&self, snapshot: &Snapshot, file: u32) -> Vec<u32> {
+        let path = snapshot.path(file);
+        let mut found = vec![file];
+        let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+        if !rank(path).0 {
+            found.extend(ES_DECLARED.iter().find_map(|ending| snapshot.file(&format!("{stem}.{ending}"))));
         }
-        self.exact(snapshot, module).into_iter().collect()
+        found
     }
 
     fn include(&self, snapshot: &Snapshot, folder: &str, module: &str) -> Vec<u32> {
@@ -237,7 +299,7 @@ impl Modules {
         Vec::new()
     }
 
-    fn rust(&self, snapshot: &Snapshot, path: &str, module: &str) -> Vec<u32> {
+    fn rust(&self, snapshot: &Snapshot, path: &str, module: &str, wanted: u8) -> Vec<u32> {
         let (crate_root, inside) = match path.rfind("src/") {
             Some(at) if at == 0 || path.as_bytes()[at - 1] == b'/' => (&path[..at + 3], &path[at + 4..]),
             _ => (folder_of(path), path.rsplit('/').next().unwrap_or(path)),
@@ -263,7 +325,7 @@ impl Modules {
                 // A module of this file's own, else another crate of the repository.
                 let mut below = base.clone();
                 below.push(first);
-                if self.exact(snapshot, &format!("{root}/{}", below.join("/"))).is_none() {
+                if self.exact(snapshot, &format!("{root}/{}", below.join("/")), wanted).is_none() {
                     base.clear();
                     let Some(other) = self.rust_crate(snapshot, first) else { return Vec::new() };
                     root = other;
@@ -273,13 +335,13 @@ impl Modules {
             None => {}
         }
         // What follows the last file is a module or a type inside it.
-        let mut wanted: Vec<&str> = base.into_iter().chain(parts).collect();
+        let mut inner: Vec<&str> = base.into_iter().chain(parts).collect();
         loop {
-            let full = if wanted.is_empty() { root.clone() } else { format!("{root}/{}", wanted.join("/")) };
-            if let Some(file) = self.exact(snapshot, full.trim_start_matches('/')) {
+            let full = if inner.is_empty() { root.clone() } else { format!("{root}/{}", inner.join("/")) };
+            if let Some(file) = self.exact(snapshot, full.trim_start_matches('/'), wanted) {
                 return vec![file];
             }
-            if wanted.pop().is_none() {
+            if inner.pop().is_none() {
                 return Vec::new();
             }
         }

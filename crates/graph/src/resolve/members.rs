@@ -189,10 +189,7 @@ impl Resolver<'_> {
         }
         match value {
             Value::Module(files) => {
-                let mut found = Vec::new();
-                for file in files {
-                    found.extend(self.exported(*file, name, depth + 1));
-                }
+                let found = self.exported_by(files, name, depth + 1);
                 if !found.is_empty() {
                     return Value::Symbols(found, Confidence::Exact);
                 }

@@ -339,10 +339,7 @@ impl<'s> Resolver<'s> {
         if name.is_empty() {
             return if files.is_empty() { Value::Foreign } else { Value::Module(files) };
         }
-        let mut found = Vec::new();
-        for target in &files {
-            found.extend(self.exported(*target, name, depth));
-        }
+        let found = self.exported_by(&files, name, depth);
         if !found.is_empty() {
             return Value::Symbols(found, Confidence::Exact);
         }
@@ -360,6 +357,19 @@ impl<'s> Resolver<'s> {
             }
         }
         if files.is_empty() { Value::Foreign } else { Value::Unknown }
+    }
+
+    /// What the files of a module hand out under a name. A declaration stands behind the file it declares.
+    fn exported_by(&self, files: &[u32], name: &str, depth: usize) -> Vec<Symbol> {
+        let mut found = Vec::new();
+        for file in files {
+            let declares =
+                self.snapshot.path(*file).ends_with("ts") && self.snapshot.path(*file).contains(".d.");
+            if !declares || found.is_empty() {
+                found.extend(self.exported(*file, name, depth));
+            }
+        }
+        found
     }
 
     /// What a file hands out under a name: its own definitions, or what it imports and hands on.

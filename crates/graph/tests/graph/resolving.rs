@@ -275,3 +275,56 @@ fn an_unknown_receiver_gives_names_only() {
     let (found, confidence) = query.resolver.site(0, site);
     assert_eq!((found.len(), confidence), (2, Confidence::NameOnly));
 }
+
+#[test]
+fn issue_9_an_import_means_a_file_of_its_own_language() {
+    let (a, b) =
+        ("export const arrow = () => 1\n", "import { arrow } from './a'\nfunction f() { arrow() }\n");
+    for other in ["a.py", "a.go", "a.h", "a.css", "a.test.ts", "a.spec.ts"] {
+        check(&[("a.ts", a), ("b.ts", b), (other, "")], "arrow", &["f -> a.ts:arrow exact"]);
+    }
+    let declared = "export declare function arrow(): number\nexport interface Only { m(): void }\n";
+    for implemented in ["a.ts", "a.tsx", "a.js", "a.jsx", "a.mjs"] {
+        let files = [(implemented, a), ("a.d.ts", declared), ("b.ts", b)];
+        check(&files, "arrow", &[&format!("f -> {implemented}:arrow exact")]);
+    }
+    check(&[("a.d.ts", declared), ("b.ts", b)], "arrow", &["f -> a.d.ts:arrow exact"]);
+    check(
+        &[
+            ("a.js", a),
+            ("a.d.ts", declared),
+            ("b.ts", "import { Only } from './a'\nfunction f(o: Only) { o.m() }\n"),
+        ],
+        "m",
+        &["f -> a.d.ts:Only.m exact"],
+    );
+    // Several files of one stem, and the ending that TypeScript asks for.
+    check(
+        &[
+            ("user.model.ts", "export function make() {}\n"),
+            ("user.service.ts", "export function make() {}\n"),
+            ("b.ts", "import { make } from './user.service.js'\nfunction f() { make() }\n"),
+        ],
+        "make",
+        &["f -> user.service.ts:make exact"],
+    );
+    check(
+        &[
+            ("a.py", "def run(): pass\n"),
+            ("a.js", "export function run() {}\n"),
+            ("A.rs", ""),
+            ("b.py", "from a import run\nimport a\ndef f():\n    run()\n    a.run()\n"),
+        ],
+        "run",
+        &["f -> a.py:run exact", "f -> a.py:run exact"],
+    );
+    check(
+        &[
+            ("a.rb", "def go; end\n"),
+            ("a.lua", "function go() end\n"),
+            ("b.rb", "require_relative 'a'\ndef f\n  go()\nend\n"),
+        ],
+        "go",
+        &["f -> a.rb:go exact"],
+    );
+}
