@@ -87,7 +87,7 @@ pub fn excludes(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The text of a file that has no business being long. A pipe or a device in its place would be waited for, so it is not read.
-fn small_text(path: &Path) -> Option<String> {
+pub(crate) fn small_text(path: &Path) -> Option<String> {
     const LONG: u64 = 64 << 10;
     std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
     std::fs::read_to_string(path).ok()

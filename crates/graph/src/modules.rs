@@ -1,7 +1,10 @@
 //! Which files an import means, by the layout rules of each language.
 //!
-//! No build files are read: a repository is asked about before it is set up, and its folders say nearly as much. A
-//! module that no file fits is somebody else's, and names that come from it are not looked for here.
+//! Build files are not followed: a repository is asked about before it is set up, and its folders say nearly as much.
+//! Only the name of a Rust package is read, since its own tests and its neighbours call it so. A module that no file
+//! fits is somebody else's, and names that come from it are not looked for here.
+
+use std::sync::OnceLock;
 
 use lathe_grammars::Language;
 
@@ -18,6 +21,37 @@ pub struct Modules {
     packages: QuickMap<String, Vec<u32>>,
     /// Files by their last name, with ending.
     names: QuickMap<String, Vec<u32>>,
+    /// Rust's libraries, read when the first is asked for.
+    crates: OnceLock<Vec<Library>>,
+}
+
+/// A Rust library: what it is called, and the folder of its `lib.rs`.
+#[derive(Debug)]
+struct Library {
+    name: String,
+    source: String,
+    /// Its manifest says so; otherwise the name is that of its folder, and may have a prefix elsewhere.
+    sure: bool,
+}
+
+/// The name of the library in a manifest, as source text writes it.
+fn library_name(manifest: &str) -> Option<String> {
+    let (mut section, mut package, mut library) = ("", None, None);
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line.split('#').next().unwrap_or(line).trim();
+        } else if let Some((key, value)) = line.split_once('=')
+            && key.trim() == "name"
+        {
+            let name = value.split('#').next().unwrap_or(value).trim().trim_matches(['"', '\'']);
+            match section {
+                "[package]" => package = Some(name),
+                "[lib]" => library = Some(name),
+                _ => {}
+            }
+        }
+    }
+    library.or(package).map(|name| name.replace('-', "_"))
 }
 
 const INDEX: [&str; 7] = ["__init__", "index", "mod", "init", "lib", "main", "__main__"];
@@ -133,7 +167,7 @@ impl Modules {
             }
             Language::C | Language::Cpp => self.include(snapshot, folder, module),
             Language::Go => self.go(module),
-            Language::Rust => self.rust(snapshot, path, module, wanted),
+            Language::Rust => self.rust(snapshot, from, module, wanted),
             Language::Ruby | Language::Lua | Language::Bash => {
                 let spelled =
                     if language == Language::Lua { module.replace('.', "/") } else { module.to_owned() };
@@ -299,15 +333,20 @@ impl Modules {
         Vec::new()
     }
 
-    fn rust(&self, snapshot: &Snapshot, path: &str, module: &str, wanted: u8) -> Vec<u32> {
+    fn rust(&self, snapshot: &Snapshot, from: u32, module: &str, wanted: u8) -> Vec<u32> {
+        let path = snapshot.path(from);
         let (crate_root, inside) = match path.rfind("src/") {
             Some(at) if at == 0 || path.as_bytes()[at - 1] == b'/' => (&path[..at + 3], &path[at + 4..]),
             _ => (folder_of(path), path.rsplit('/').next().unwrap_or(path)),
         };
-        let own = module_path(inside);
+        // A test, an example and a program are crates of their own.
+        let alone = inside == "main.rs"
+            || matches!(crate_root.rsplit('/').next(), Some("tests" | "examples" | "benches"));
+        let own = if alone { "" } else { module_path(inside) };
         let mut parts: Vec<&str> = module.split('.').filter(|part| !part.is_empty()).collect();
         let mut base: Vec<&str> = own.split('/').filter(|part| !part.is_empty()).collect();
         let mut root = crate_root.to_owned();
+        let mut inner_root = alone;
         match parts.first().copied() {
             Some("crate") => {
                 base.clear();
@@ -327,8 +366,9 @@ impl Modules {
                 below.push(first);
                 if self.exact(snapshot, &format!("{root}/{}", below.join("/")), wanted).is_none() {
                     base.clear();
-                    let Some(other) = self.rust_crate(snapshot, first) else { return Vec::new() };
+                    let Some(other) = self.rust_crate(snapshot, path, first) else { return Vec::new() };
                     root = other;
+                    inner_root = false;
                     parts.remove(0);
                 }
             }
@@ -337,6 +377,9 @@ impl Modules {
         // What follows the last file is a module or a type inside it.
         let mut inner: Vec<&str> = base.into_iter().chain(parts).collect();
         loop {
+            if inner.is_empty() && inner_root {
+                return vec![from];
+            }
             let full = if inner.is_empty() { root.clone() } else { format!("{root}/{}", inner.join("/")) };
             if let Some(file) = self.exact(snapshot, full.trim_start_matches('/'), wanted) {
                 return vec![file];
@@ -347,19 +390,35 @@ impl Modules {
         }
     }
 
-    fn rust_crate(&self, snapshot: &Snapshot, name: &str) -> Option<String> {
-        let mut found: Vec<String> = Vec::new();
+    /// The folder of the sources of a library, the nearest of those that are called so.
+    fn rust_crate(&self, snapshot: &Snapshot, path: &str, name: &str) -> Option<String> {
+        let all = self.crates.get_or_init(|| self.libraries(snapshot));
+        let shared = |folder: &str| path.bytes().zip(folder.bytes()).take_while(|(a, b)| a == b).count();
+        let called_so = all.iter().filter(|library| library.name == name);
+        if let Some(found) = called_so.max_by_key(|library| (shared(&library.source), library.sure)) {
+            return Some(found.source.clone());
+        }
+        let mut found = all.iter().filter(|library| {
+            !library.sure && name.strip_suffix(&library.name).is_some_and(|before| before.ends_with('_'))
+        });
+        found.next().filter(|_| found.next().is_none()).map(|library| library.source.clone())
+    }
+
+    fn libraries(&self, snapshot: &Snapshot) -> Vec<Library> {
+        let mut all = Vec::new();
         for file in self.names.get("lib.rs").into_iter().flatten() {
             let source = folder_of(snapshot.path(*file));
-            let folder = source.strip_suffix("/src").unwrap_or(source);
-            let last = folder.rsplit('/').next().unwrap_or(folder).replace('-', "_");
-            if last == name {
-                return Some(source.to_owned());
-            }
-            if name.strip_suffix(&last).is_some_and(|before| before.ends_with('_')) {
-                found.push(source.to_owned());
-            }
+            let folder = if source == "src" { "" } else { source.strip_suffix("/src").unwrap_or(source) };
+            let manifest = crate::layout::small_text(&snapshot.root.join(folder).join("Cargo.toml"));
+            let said = manifest.as_deref().and_then(library_name);
+            let sure = said.is_some();
+            let last = match folder {
+                "" => snapshot.root.file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(""),
+                _ => folder.rsplit('/').next().unwrap_or(folder),
+            };
+            let name = said.unwrap_or_else(|| last.replace('-', "_"));
+            all.push(Library { name, source: source.to_owned(), sure });
         }
-        (found.len() == 1).then(|| found.remove(0))
+        all
     }
 }

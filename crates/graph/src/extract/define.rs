@@ -102,8 +102,22 @@ impl<'a, 't> Walk<'a, 't> {
             self.add_def(rule, node, node.start_position().row, name, "", parent, body, before);
         }
         for name_node in names {
-            let text = self.text(name_node);
-            let Some(cleaned) = clean_name(text) else { continue };
+            let mut text = self.text(name_node);
+            if rule.kind == Kind::Impl {
+                // `impl Read for &mut T` adds to what is referred to.
+                text = text.trim_start_matches(['&', ' ']);
+                if text.starts_with('\'') {
+                    text = text.split_once(' ').map_or(text, |(_, rest)| rest);
+                }
+                text = text.trim_start_matches("mut ").trim_start_matches("dyn ").trim_start();
+                text = text.split(" + ").next().unwrap_or(text);
+            }
+            let cleaned = if rule.kind == Kind::Impl && text.starts_with('[') {
+                Cow::Borrowed(text)
+            } else {
+                let Some(cleaned) = clean_name(text) else { continue };
+                cleaned
+            };
             let (owner, name) = match &cleaned {
                 Cow::Borrowed(text) if !names_operator(text) => {
                     let (owner, name) = split_path(text);
@@ -119,7 +133,8 @@ impl<'a, 't> Walk<'a, 't> {
                 }
             };
             // Keys that are strings or numbers define nothing that can be named.
-            if name.is_empty() || name.contains(char::is_whitespace) && !name.starts_with("operator") {
+            let apart = name.contains(char::is_whitespace) && rule.kind != Kind::Impl;
+            if name.is_empty() || apart && !name.starts_with("operator") {
                 continue;
             }
             self.take_name(name_node);

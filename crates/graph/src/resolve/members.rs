@@ -56,7 +56,9 @@ impl Resolver<'_> {
         let parts: Vec<&str> = text.split('.').collect();
         let root = parts[0];
         let (mut value, mut used) = (Value::Unknown, 1);
-        if settings.own.iter().any(|word| word == root) {
+        if let Some((found, supers)) = self.rust_root(file, scope, &parts) {
+            (value, used) = (found, supers);
+        } else if settings.own.iter().any(|word| word == root) {
             value = Value::Object(self.own_types(file, scope), Confidence::Exact);
         } else if settings.parent.iter().any(|word| word == root) {
             let mut bases = Vec::new();
@@ -94,6 +96,13 @@ impl Resolver<'_> {
                 break;
             }
         }
+        // Rust names another crate without importing it.
+        if matches!(value, Value::Unknown) && used == 1 && self.is_rust(file) {
+            let files = self.module_files(file, root);
+            if !files.is_empty() {
+                value = Value::Module(files);
+            }
+        }
         if used == parts.len() && typed {
             return self.as_object(value, depth);
         }
@@ -108,9 +117,42 @@ impl Resolver<'_> {
         if typed { self.as_object(value, depth) } else { value }
     }
 
+    fn is_rust(&self, file: u32) -> bool {
+        self.snapshot.language(file) == Some(lathe_grammars::Language::Rust)
+    }
+
+    /// `crate`, `super::super` and `self` before a path in Rust: the module, and how many words that took.
+    fn rust_root(&self, file: u32, scope: u32, parts: &[&str]) -> Option<(Value, usize)> {
+        if !matches!(parts[0], "crate" | "super" | "self") || !self.is_rust(file) {
+            return None;
+        }
+        // `self` is the object in a method, else the module.
+        if parts[0] == "self" && !self.own_types(file, scope).is_empty() {
+            return None;
+        }
+        let ups = parts.iter().take_while(|part| **part == "super").count();
+        if ups == 0 {
+            let files = if parts[0] == "self" { vec![file] } else { self.module_files(file, "crate") };
+            return Some((if files.is_empty() { Value::Unknown } else { Value::Module(files) }, 1));
+        }
+        // Modules written in the file are left first.
+        let facts = self.snapshot.facts(file);
+        let around = std::iter::successors(facts.def(scope), |def| facts.def(def.parent));
+        let inside = around.take(64).filter(|def| def.kind == Kind::Module).count();
+        let files = match ups.saturating_sub(inside) {
+            0 => vec![file],
+            above => self.module_files(file, &vec!["super"; above].join(".")),
+        };
+        Some((if files.is_empty() { Value::Unknown } else { Value::Module(files) }, ups))
+    }
+
     /// An object of what is named here: a class gives its objects, a variable what it was declared as.
     pub(super) fn as_object(&self, value: Value, depth: usize) -> Value {
         let Value::Symbols(found, confidence) = value else { return value };
+        // A module has no objects; what follows is looked for in it.
+        if !found.is_empty() && found.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module) {
+            return Value::Symbols(found, confidence);
+        }
         let (mut types, mut foreign) = (Vec::new(), false);
         let mut sure = confidence;
         for symbol in found {
@@ -194,6 +236,16 @@ impl Resolver<'_> {
                     return Value::Symbols(found, Confidence::Exact);
                 }
                 let below: Vec<u32> = files.iter().flat_map(|file| self.submodule(*file, name)).collect();
+                if below.is_empty() {
+                    // A module that is handed on.
+                    let mut through =
+                        files.iter().filter_map(|file| self.import(*file, NONE, name, false, depth + 1));
+                    if let Some(Value::Module(files)) =
+                        through.find(|found| matches!(found, Value::Module(_)))
+                    {
+                        return Value::Module(files);
+                    }
+                }
                 if below.is_empty() { Value::Foreign } else { Value::Module(below) }
             }
             Value::Symbols(types, confidence) | Value::Object(types, confidence) => {
@@ -245,6 +297,11 @@ impl Resolver<'_> {
     }
 
     pub(super) fn submodule(&self, file: u32, name: &str) -> Vec<u32> {
+        if self.is_rust(file) {
+            let mut below = self.module_files(file, &format!("self.{name}"));
+            below.retain(|below| *below != file);
+            return below;
+        }
         let path = self.snapshot.path(file);
         if !path.ends_with("__init__.py") {
             return Vec::new();

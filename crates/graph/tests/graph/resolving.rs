@@ -328,3 +328,86 @@ fn issue_9_an_import_means_a_file_of_its_own_language() {
         &["f -> a.rb:go exact"],
     );
 }
+
+#[test]
+fn issue_9_rust_names_its_own_package_and_its_neighbours() {
+    let uses = "use my_gam::top;\nfn f() {\n    top();\n    my_gam::top();\n    other::top();\n}\n";
+    for (folder, manifest) in [
+        ("gam", "[package]\nname = \"my-gam\" # ours\n[dependencies]\nname = \"no\"\n"),
+        ("gam", "[package]\nname = \"x\"\n[lib]\nname = \"my_gam\"\n"),
+        ("my-gam", "[package]\nname.workspace = true\n"),
+    ] {
+        for place in ["tests/t.rs", "examples/e.rs", "benches/b.rs", "src/main.rs"] {
+            let at = |path: &str| format!("{folder}/{path}");
+            let lib = at("src/lib.rs");
+            check(
+                &[
+                    (&at("Cargo.toml"), manifest),
+                    (&lib, "pub fn top() {}\n"),
+                    (&at(place), uses),
+                    ("beta/src/lib.rs", "pub fn run() { my_gam::top() }\n"),
+                ],
+                "top",
+                &[
+                    &format!("run -> {lib}:top exact"),
+                    &format!("f -> {lib}:top exact"),
+                    &format!("f -> {lib}:top exact"),
+                    "f ->  nothing",
+                ]
+                .map(String::from)
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>(),
+            );
+        }
+    }
+}
+
+#[test]
+fn issue_9_rust_paths_start_at_crate_super_and_self() {
+    let files = [
+        ("Cargo.toml", "[package]\nname = \"r\"\n"),
+        (
+            "src/lib.rs",
+            "pub mod sub;\npub mod inner { pub fn deep() {} }\nfn top() {\n    crate::sub::low();\n    self::low();\n}\nfn low() {}\nmod tests {\n    fn t() { super::low() }\n}\n",
+        ),
+        (
+            "src/sub.rs",
+            "pub mod third;\npub fn low() { crate::inner::deep() }\nimpl S { fn m(&self) { super::low() } }\n",
+        ),
+        ("src/sub/third.rs", "fn far() {\n    super::low();\n    super::super::low();\n}\n"),
+        (
+            "tests/t.rs",
+            "mod common;\nfn t() {\n    r::sub::low();\n    common::low();\n    crate::common::low();\n}\n",
+        ),
+        ("tests/common/mod.rs", "pub fn low() {}\n"),
+    ];
+    check(
+        &files,
+        "low",
+        &[
+            "top -> src/sub.rs:low exact",
+            "top -> src/lib.rs:low exact",
+            "tests.t -> src/lib.rs:low exact",
+            "S.m -> src/lib.rs:low exact",
+            "far -> src/sub.rs:low exact",
+            "far -> src/lib.rs:low exact",
+            "t -> src/sub.rs:low exact",
+            "t -> tests/common/mod.rs:low exact",
+            "t -> tests/common/mod.rs:low exact",
+        ],
+    );
+    check(&files, "deep", &["low -> src/lib.rs:inner.deep exact"]);
+}
+
+#[test]
+fn issue_9_rust_implements_for_references_and_slices() {
+    let place = Place::with(&[(
+        "src/lib.rs",
+        "pub trait Read { fn read(&self); }\nimpl<T: Read> Read for &mut T { fn read(&self) {} }\nimpl<'a> Read for &'a [u8] { fn read(&self) {} }\nimpl Read for &File { fn read(&self) {} }\nimpl Read for dyn Any + Send { fn read(&self) {} }\npub struct File;\n",
+    )]);
+    let (snapshot, _) = place.fresh();
+    let found = Query::new(&snapshot).implements("Read");
+    let lines: Vec<u32> = found.items.iter().map(|item| item.line).collect();
+    assert_eq!(lines, [2, 3, 4, 5], "{found:?}");
+}
