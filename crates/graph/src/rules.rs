@@ -85,12 +85,23 @@ pub struct Rule {
     pub text: Option<String>,
     /// The node at this path must be the object itself (`self`, `this`).
     pub own: Option<Path>,
+    /// The name is bound inside the nearest such node only, not in the function around it.
+    within: Vec<u16>,
     conditions: Vec<Condition>,
     under: Vec<u16>,
     at: u8,
 }
 
 impl Rule {
+    pub fn is_within(&self) -> bool {
+        !self.within.is_empty()
+    }
+
+    /// Whether a node is the one its names are bound in.
+    pub fn ends_at(&self, node: Node<'_>) -> bool {
+        self.within.contains(&node.kind_id())
+    }
+
     pub fn says(&self, word: &str) -> bool {
         self.words.iter().any(|had| had == word)
     }
@@ -129,6 +140,20 @@ impl Path {
                     .collect()
             }
             _ => self.find(node).into_iter().collect(),
+        }
+    }
+
+    /// What is at the path below every child that its first step fits, not only below the first.
+    pub fn find_each<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
+        match self.0.first().map(Vec::as_slice) {
+            Some([Step::Child(kinds), rest @ ..]) => {
+                let rest = Self(vec![rest.to_vec()]);
+                let mut cursor = node.walk();
+                let children =
+                    node.named_children(&mut cursor).filter(|child| kinds.contains(&child.kind_id()));
+                children.filter_map(|child| rest.find(child)).collect()
+            }
+            _ => self.find_all(node),
         }
     }
 
@@ -376,6 +401,7 @@ fn compile_line(rules: &mut Rules, line: &str, grammar: &Grammar) {
         word: None,
         text: None,
         own: None,
+        within: Vec::new(),
         conditions: Vec::new(),
         under: Vec::new(),
         at: AT_FILE | AT_TYPE | AT_FUNCTION,
@@ -403,6 +429,7 @@ fn compile_line(rules: &mut Rules, line: &str, grammar: &Grammar) {
             "bases" => rule.bases.extend(value.split(',').map(|v| path(v, grammar, &mut unknown))),
             "implements" => rule.implements.extend(value.split(',').map(|v| path(v, grammar, &mut unknown))),
             "text" => rule.text = Some(value.to_owned()),
+            "in" => rule.within = kind_ids(value, grammar, &mut unknown),
             "under" => rule.under = kind_ids(value, grammar, &mut unknown),
             "at" => {
                 rule.at = value.split(',').fold(0, |bits, place| {

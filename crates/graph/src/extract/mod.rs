@@ -74,6 +74,7 @@ pub fn extract(language: Language, source: &str) -> Facts {
         frames: Vec::new(),
         taken: vec![0; source.len() / 64 + 1],
         bases: Vec::new(),
+        small: Vec::new(),
         plain_until: 0,
         type_until: 0,
     };
@@ -110,6 +111,13 @@ struct Base {
     used: Use,
 }
 
+/// A name that is bound in a part of a function: a parameter of a lambda, the variable of a comprehension.
+struct Small<'a> {
+    name: &'a str,
+    start: usize,
+    end: usize,
+}
+
 struct Walk<'a, 't> {
     source: &'a str,
     rules: &'static Rules,
@@ -120,6 +128,7 @@ struct Walk<'a, 't> {
     /// One bit per byte: a name begins here and has been accounted for.
     taken: Vec<u64>,
     bases: Vec<Base>,
+    small: Vec<Small<'a>>,
     plain_until: usize,
     type_until: usize,
 }

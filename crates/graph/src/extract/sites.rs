@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use lathe_grammars::Node;
 
-use super::Walk;
+use super::{Small, Walk};
 use crate::build_facts::RawSite;
-use crate::facts::{Site, Sym, Use};
+use crate::facts::{Site, Sym, Use, site_flag};
 use crate::imports;
 use crate::rules::{Rule, Verb};
 use crate::text::{dotted, is_path, split_path, type_name};
@@ -76,8 +76,9 @@ impl<'a, 't> Walk<'a, 't> {
         } else {
             ty
         };
+        let part = rule.is_within().then(|| self.part(rule, node)).flatten();
         let mut names = Vec::new();
-        let mut all = rule.name.find_all(node);
+        let mut all = if part.is_some() { rule.name.find_each(node) } else { rule.name.find_all(node) };
         if rule.says("one") {
             all.truncate(1);
         }
@@ -98,8 +99,27 @@ impl<'a, 't> Walk<'a, 't> {
             if self.rules.settings.own.iter().any(|own| own == self.text(name)) {
                 continue;
             }
-            self.built.bind(def, self.text(name).trim_start_matches('$'), ty.clone());
+            let text = self.text(name).trim_start_matches('$');
+            if let Some((start, end)) = part {
+                self.small.retain(|small| small.end > start);
+                self.small.push(Small { name: text, start, end });
+                if !rule.says("leaks") {
+                    continue;
+                }
+            }
+            self.built.bind(def, text, ty.clone());
         }
+    }
+
+    /// The part of the text that a rule binds its names in.
+    fn part(&self, rule: &Rule, node: Node<'t>) -> Option<(usize, usize)> {
+        let around = self.frames.iter().rev().map(|frame| frame.node);
+        let found = std::iter::once(node).chain(around).find(|around| rule.ends_at(*around))?;
+        Some((found.start_byte(), found.end_byte()))
+    }
+
+    fn is_small(&self, name: &str, at: usize) -> bool {
+        self.small.iter().any(|small| small.start <= at && at < small.end && small.name == name)
     }
 
     pub(super) fn unwrap(&self, mut node: Node<'t>) -> Node<'t> {
@@ -118,6 +138,18 @@ impl<'a, 't> Walk<'a, 't> {
             return;
         }
         let start = at.start_byte();
+        let (mut qualifier, mut flags) = (qualifier, 0);
+        if !self.small.is_empty() {
+            let root = qualifier.split(['.', '(']).next().unwrap_or("");
+            if !root.is_empty() && self.is_small(root, start) {
+                qualifier = Cow::Borrowed("?");
+            } else if root.is_empty() && self.is_small(name, start) {
+                if used != Use::Call {
+                    return;
+                }
+                flags = site_flag::LOCAL;
+            }
+        }
         while self.bases.last().is_some_and(|base| base.end <= start) {
             self.bases.pop();
         }
@@ -140,7 +172,7 @@ impl<'a, 't> Walk<'a, 't> {
                 def: self.scope(),
                 column: position.column.min(u16::MAX as usize) as u16,
                 used,
-                flags: 0,
+                flags,
             },
         });
     }

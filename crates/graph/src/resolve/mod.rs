@@ -123,7 +123,14 @@ impl<'s> Resolver<'s> {
             self.member(&receiver, name, 0)
         };
         match value {
-            Value::Symbols(found, confidence) => Meaning::Of(self.prefer(found, site.used), confidence),
+            Value::Symbols(found, mut confidence) => {
+                let found = self.prefer(found, site.used);
+                // One of several: defined in both arms of an `if`, or overloaded.
+                if found.iter().filter(|symbol| self.is_defined(**symbol)).nth(1).is_some() {
+                    confidence = confidence.min(Confidence::Likely);
+                }
+                Meaning::Of(found, confidence)
+            }
             Value::Unknown if !qualifier.is_empty() => Meaning::Anyone,
             Value::Object(..) | Value::Module(_) | Value::Foreign | Value::Unknown => {
                 Meaning::Of(Vec::new(), Confidence::NameOnly)
@@ -190,6 +197,8 @@ impl<'s> Resolver<'s> {
         }
         let facts = self.snapshot.facts(file);
         let Some(settings) = self.settings(file) else { return Value::Unknown };
+        // The body of a Python class sees what it has bound itself; its methods do not.
+        let in_body = self.snapshot.language(file) == Some(lathe_grammars::Language::Python);
         // Names of the functions around, innermost first; then, where the language says so, members of the class.
         let mut around = scope;
         for _ in 0..64 {
@@ -197,7 +206,7 @@ impl<'s> Resolver<'s> {
             let inside: Vec<Symbol> = self
                 .in_file(file, name)
                 .filter(|symbol| self.snapshot.brief(*symbol).parent == around)
-                .filter(|_| !def.kind.is_type() || settings.implicit_own)
+                .filter(|_| !def.kind.is_type() || settings.implicit_own || in_body && around == scope)
                 .collect();
             if !inside.is_empty() {
                 return Value::Symbols(inside, Confidence::Exact);

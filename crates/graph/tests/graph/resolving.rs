@@ -411,3 +411,48 @@ fn issue_9_rust_implements_for_references_and_slices() {
     let lines: Vec<u32> = found.items.iter().map(|item| item.line).collect();
     assert_eq!(lines, [2, 3, 4, 5], "{found:?}");
 }
+
+#[test]
+fn issue_9_python_names_of_patterns_lambdas_and_comprehensions_are_local() {
+    let define = "def cap(): pass\nclass K: pass\n";
+    for local in [
+        "match x:\n    case {'a': cap}: cap()\n",
+        "match x:\n    case {'a': 1, **cap}: cap()\n",
+        "match x:\n    case [1, *cap]: cap()\n",
+        "match x:\n    case int() as cap: cap()\n",
+        "match x:\n    case K(a=cap): cap()\n",
+        "match x:\n    case (1, cap) | [cap]: cap()\n",
+        "def f(x):\n    match x:\n        case [cap]: pass\n    cap()\n",
+        "g = lambda cap: cap()\n",
+        "g = lambda a, *cap: cap()\n",
+        "g = lambda cap=1: cap()\n",
+        "g = [cap() for cap in xs]\n",
+        "g = {a: cap() for a, cap in xs if cap}\n",
+        "g = list(cap() for a in xs for cap in a)\n",
+    ] {
+        let around = if local.starts_with("def") { "f" } else { "file" };
+        check(&[("a.py", &format!("{define}{local}"))], "cap", &[&format!("{around} ->  nothing")]);
+    }
+    // Outside of them the name is what it was.
+    for (used, from) in [
+        ("g = [(lambda cap: 1), cap()]\n", "file"),
+        ("def f(xs):\n    [cap for cap in xs]\n    cap()\n", "f"),
+        ("match x:\n    case K(cap=1): cap()\n", "file"),
+    ] {
+        check(&[("a.py", &format!("{define}{used}"))], "cap", &[&format!("{from} -> a.py:cap exact")]);
+    }
+    // A class sees the names of its body there, and not in its methods.
+    check(
+        &[(
+            "a.py",
+            "def cap(): pass\nclass A:\n    def cap(): pass\n    x = cap()\n    def m(self):\n        cap()\n",
+        )],
+        "cap",
+        &["A -> a.py:A.cap exact", "A.m -> a.py:cap exact"],
+    );
+    check(
+        &[("a.py", "if x:\n    def two(): pass\nelse:\n    def two(): pass\ntwo()\n")],
+        "two",
+        &["file -> a.py:two | a.py:two likely"],
+    );
+}
