@@ -379,6 +379,40 @@ impl Resolver<'_> {
         Vec::new()
     }
 
+    /// The methods a call of an interface's method can reach in Go, where a type does not say what it implements: those
+    /// of types that have every method which the interface writes down.
+    pub(super) fn through(&self, declared: Symbol) -> Vec<Symbol> {
+        if let Some(found) = self.learned.borrow().through.get(&declared) {
+            return found.clone();
+        }
+        let interface = self.snapshot.brief(declared).parent;
+        let facts = self.snapshot.facts(declared.file);
+        let wanted: Vec<&str> = (facts.defs.iter())
+            .filter(|def| def.parent == interface && def.kind == Kind::Method)
+            .map(|def| facts.name(def))
+            .collect();
+        let folder =
+            |symbol: Symbol| self.snapshot.path(symbol.file).rsplit_once('/').map_or("", |(at, _)| at);
+        let owner = |symbol: Symbol| {
+            let facts = self.snapshot.facts(symbol.file);
+            facts.str(self.snapshot.def(symbol).owner)
+        };
+        let family = self.snapshot.family(declared.file);
+        let mut found = self.members_named(family, self.snapshot.name(declared));
+        found.retain(|one| self.snapshot.brief(*one).owned);
+        found.retain(|one| {
+            wanted.iter().all(|name| {
+                self.snapshot.named(name).any(|other| {
+                    self.snapshot.brief(other).owned
+                        && folder(other) == folder(*one)
+                        && owner(other) == owner(*one)
+                })
+            })
+        });
+        self.learned.borrow_mut().through.insert(declared, found.clone());
+        found
+    }
+
     /// The types a type is made from, in order; and whether all of them are known.
     pub fn bases_of(&self, one: Symbol) -> (Vec<Symbol>, bool) {
         if let Some(found) = self.snapshot.index().and_then(|index| index.bases(one)) {

@@ -70,6 +70,8 @@ pub struct Learned {
     imported: QuickMap<(u32, u64), Vec<u32>>,
     /// By type and the hash of a name: its members of that name, and whether all its bases are known.
     members: QuickMap<(Symbol, u64), (Vec<Symbol>, bool)>,
+    /// By method of a Go interface: the methods that can be called through it.
+    through: QuickMap<Symbol, Vec<Symbol>>,
 }
 
 impl Drop for Resolver<'_> {
@@ -124,7 +126,22 @@ impl<'s> Resolver<'s> {
         };
         match value {
             Value::Symbols(found, mut confidence) => {
-                let found = self.prefer(found, site.used);
+                let mut found = self.prefer(found, site.used);
+                if let [one] = found[..]
+                    && site.used == Use::Call
+                    && self.snapshot.language(one.file) == Some(lathe_grammars::Language::Go)
+                    && !self.is_defined(one)
+                {
+                    let through = self.through(one);
+                    confidence = match through.len() {
+                        0 => confidence,
+                        1..=8 => confidence.min(Confidence::Likely),
+                        _ => Confidence::NameOnly,
+                    };
+                    found.extend(through);
+                    found.sort_unstable();
+                    return Meaning::Of(found, confidence);
+                }
                 // One of several: defined in both arms of an `if`, or overloaded.
                 if found.iter().filter(|symbol| self.is_defined(**symbol)).nth(1).is_some() {
                     confidence = confidence.min(Confidence::Likely);

@@ -456,3 +456,32 @@ fn issue_9_python_names_of_patterns_lambdas_and_comprehensions_are_local() {
         &["file -> a.py:two | a.py:two likely"],
     );
 }
+
+#[test]
+fn issue_9_go_calls_of_generic_functions_and_through_interfaces() {
+    check(
+        &[
+            ("a.go", "package m\n\nfunc Gen[T any](a T) {}\nfunc Two[K any, V any](a K, b V) {}\n"),
+            (
+                "b.go",
+                "package m\n\nfunc f() {\n\tGen[int](1)\n\tGen(1)\n}\nfunc g() { Two[int, string](1, nil) }\n",
+            ),
+        ],
+        "Gen",
+        &["f -> a.go:Gen exact", "f -> a.go:Gen exact"],
+    );
+    check(
+        &[
+            ("p/a.go", "package p\n\nfunc Gen[T any](a T) {}\n"),
+            ("b.go", "package m\n\nimport \"x.y/p\"\n\nfunc f() { p.Gen[int](1) }\n"),
+        ],
+        "Gen",
+        &["f -> p/a.go:Gen exact"],
+    );
+    let files = [
+        ("i.go", "package m\n\ntype I interface {\n\tDo()\n\tMore()\n}\n\nfunc f(i I) { i.Do() }\n"),
+        ("s.go", "package m\n\ntype S struct{}\n\nfunc (s *S) Do() {}\nfunc (s *S) More() {}\n"),
+        ("n.go", "package m\n\ntype N struct{}\n\nfunc (n N) Do() {}\n"),
+    ];
+    check(&files, "Do", &["f -> i.go:I.Do | s.go:S.Do likely"]);
+}
