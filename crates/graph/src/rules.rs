@@ -182,6 +182,10 @@ impl Path {
 fn declared(node: Node<'_>, function: bool) -> Option<Node<'_>> {
     let mut at = node;
     for _ in 0..64 {
+        // `operator bool()` is its own name, and what it has for a declarator is the rest of its type.
+        if at.kind() == "operator_cast" {
+            return Some(at);
+        }
         if function && at.kind() == "function_declarator" {
             // `int (*f)(int)` declares a variable.
             let inner = at.child_by_field_name("declarator")?;

@@ -112,7 +112,14 @@ impl<'a, 't> Walk<'a, 't> {
                 text = text.trim_start_matches("mut ").trim_start_matches("dyn ").trim_start();
                 text = text.split(" + ").next().unwrap_or(text);
             }
-            let cleaned = if rule.kind == Kind::Impl && text.starts_with('[') {
+            // `operator bool() const` without what follows the name.
+            if names_operator(text) && !text.contains("operator()") && !text.contains("operator ()") {
+                text = text.split('(').next().unwrap_or(text).trim_end();
+            }
+            let cleaned = if rule.says("operator") {
+                let apart = if text.starts_with(char::is_alphabetic) { " " } else { "" };
+                Cow::Owned(format!("operator{apart}{text}"))
+            } else if rule.kind == Kind::Impl && text.starts_with('[') {
                 Cow::Borrowed(text)
             } else {
                 let Some(cleaned) = clean_name(text) else { continue };
@@ -127,6 +134,7 @@ impl<'a, 't> Walk<'a, 't> {
                     Some(at) => (text[..at].to_owned(), Cow::Borrowed(&text[at + 2..])),
                     None => (String::new(), Cow::Borrowed(*text)),
                 },
+                Cow::Owned(text) if rule.says("operator") => (String::new(), Cow::Owned(text.clone())),
                 Cow::Owned(text) => {
                     let (owner, name) = split_path(text);
                     (owner.to_owned(), Cow::Owned(name.to_owned()))
@@ -174,7 +182,11 @@ impl<'a, 't> Walk<'a, 't> {
         body: Option<Node<'t>>,
         before: Option<Before>,
     ) {
-        let mut owner = self.owner(rule, node, owner);
+        let receiver = if rule.says("extension") { self.receiver(node) } else { None };
+        let mut owner = match receiver {
+            Some(receiver) => type_name(self.text(receiver)).rsplit('.').next().unwrap_or("").to_owned(),
+            None => self.owner(rule, node, owner),
+        };
         if owner == "exports" || owner == "module.exports" {
             owner.clear();
         }
@@ -203,7 +215,11 @@ impl<'a, 't> Walk<'a, 't> {
         if rule.says("static") || marked.contains("static ") || marked.contains("@staticmethod") {
             flags |= def_flag::STATIC;
         }
-        let ty = match rule.ty.find(node).filter(|_| !rule.ty.is_empty()) {
+        let result = match receiver {
+            Some(receiver) => self.result_of(node, receiver),
+            None => rule.ty.find(node).filter(|_| !rule.ty.is_empty()),
+        };
+        let ty = match result {
             Some(found) => type_name(self.text(found)),
             None => rule
                 .value
@@ -244,6 +260,21 @@ impl<'a, 't> Walk<'a, 't> {
                 ty: Sym(0),
             },
         });
+    }
+
+    /// The type that an extension of Kotlin is written for: `String` of `fun String.shout()`.
+    fn receiver(&self, node: Node<'t>) -> Option<Node<'t>> {
+        let name = node.child_by_field_name("name")?;
+        let mut cursor = node.walk();
+        let mut before =
+            node.named_children(&mut cursor).take_while(|child| child.start_byte() < name.start_byte());
+        before.find(|child| child.kind().ends_with("_type"))
+    }
+
+    fn result_of(&self, node: Node<'t>, receiver: Node<'t>) -> Option<Node<'t>> {
+        let mut cursor = node.walk();
+        let mut types = node.named_children(&mut cursor).filter(|child| child.kind().ends_with("_type"));
+        types.find(|child| child.start_byte() > receiver.start_byte())
     }
 
     /// A node that swallowed its newline ends in the row before.

@@ -234,6 +234,9 @@ impl<'a, 't> Walk<'a, 't> {
 
     pub(super) fn call(&mut self, rule: &Rule, node: Node<'t>) {
         let Some(callee) = rule.name.find(node) else { return };
+        if rule.says("construct") {
+            return self.construct(callee);
+        }
         let found = match rule.object.find(node).filter(|_| !rule.object.is_empty()) {
             Some(object) => Some((self.text(callee), self.qualifier(object), callee)),
             None => self.target(callee),
@@ -254,6 +257,26 @@ impl<'a, 't> Walk<'a, 't> {
         self.take(name_node);
         self.site(name, qualifier.clone(), Use::Call, name_node);
         self.special_call(name, &qualifier, node);
+    }
+
+    /// `this(1)` and `super(1)` in Java make an object of the class or of what it extends.
+    fn construct(&mut self, callee: Node<'t>) {
+        let class = self.frames.iter().rev().map(|frame| frame.node).find(|node| {
+            node.kind().ends_with("_declaration")
+                && node
+                    .child_by_field_name("body")
+                    .is_some_and(|body| body.kind() == "class_body" || body.kind() == "enum_body")
+        });
+        let Some(class) = class else { return };
+        let own = self.rules.settings.own.iter().any(|own| own == self.text(callee));
+        let made = if own {
+            class.child_by_field_name("name")
+        } else {
+            class.child_by_field_name("superclass").and_then(|found| found.named_child(0))
+        };
+        if let Some((name, qualifier, _)) = made.and_then(|made| self.target(made)) {
+            self.site(name, qualifier, Use::Call, callee);
+        }
     }
 
     pub(super) fn member(&mut self, node: Node<'t>) {

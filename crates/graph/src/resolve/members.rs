@@ -91,7 +91,19 @@ impl Resolver<'_> {
                         None => continue,
                     }
                 };
-                value = if called { self.result(found, depth) } else { found };
+                value = match found {
+                    // Before a dot a constructor's name is that of its type.
+                    Value::Symbols(made, sure)
+                        if called
+                            || made.iter().all(|one| self.snapshot.brief(*one).kind == Kind::Constructor) =>
+                    {
+                        match self.result(Value::Symbols(made, sure), depth) {
+                            Value::Object(types, sure) if !called => Value::Symbols(types, sure),
+                            other => other,
+                        }
+                    }
+                    other => other,
+                };
                 used = length;
                 break;
             }

@@ -200,8 +200,9 @@ impl<'s> Resolver<'s> {
             .filter(|symbol| {
                 let def = self.snapshot.def(*symbol);
                 let around = facts.def(def.parent);
-                // A Lua module is a table, and its functions belong to it.
-                (def.owner.0 == 0 || self.snapshot.language(file) == Some(lathe_grammars::Language::Lua))
+                use lathe_grammars::Language::{Kotlin, Lua};
+                // A Lua module is a table, and its functions belong to it; an extension of Kotlin is imported.
+                (def.owner.0 == 0 || matches!(self.snapshot.language(file), Some(Kotlin | Lua)))
                     && (def.parent == NONE || around.is_some_and(|around| around.kind == Kind::Module))
                     && !matches!(def.kind, Kind::Test)
             })

@@ -206,3 +206,46 @@ fn what_is_only_called_operator_is_no_operator() {
     let found: Vec<&str> = cpp.defs.iter().map(|def| cpp.name(def)).collect();
     assert_eq!(found, ["operator==", "fill"]);
 }
+
+#[test]
+fn issue_9_operators_conversions_and_indexers_are_definitions() {
+    let told = |path: &str, source: &str| {
+        let read = facts(path, source);
+        read.defs.iter().map(|def| format!("{} {}", def.kind.name(), read.path_of(def))).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(
+            "a.cs",
+            "class A {\n  public static A operator +(A a, A b) { return a; }\n  public static implicit operator int(A a) => 1;\n  public int this[int i] { get { return i; } }\n  public static bool operator true(A a) => x;\n}\nclass P(int q) {}\n",
+        ),
+        [
+            "class A",
+            "method A.operator+",
+            "method A.operator int",
+            "method A.this[]",
+            "method A.operator true",
+            "class P",
+            "field P.q",
+        ]
+    );
+    assert_eq!(
+        told(
+            "a.cpp",
+            "struct K { operator bool() const { return go(); } explicit operator int() const; int operator()(int a) { return a; } };\nK::operator bool() const { return true; }\n",
+        ),
+        [
+            "struct K",
+            "method K.operator bool",
+            "method K.operator int",
+            "method K.operator()",
+            "method K.operator bool"
+        ]
+    );
+    assert_eq!(
+        told(
+            "a.kt",
+            "fun String.ext(): Int { return 1 }\nfun <T> List<T>.each(a: Int) {}\nfun plain(a: A): B {}\n"
+        ),
+        ["method String.ext", "method List.each", "function plain"]
+    );
+}

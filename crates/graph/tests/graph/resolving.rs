@@ -485,3 +485,29 @@ fn issue_9_go_calls_of_generic_functions_and_through_interfaces() {
     ];
     check(&files, "Do", &["f -> i.go:I.Do | s.go:S.Do likely"]);
 }
+
+#[test]
+fn issue_9_java_references_of_methods_and_constructors_are_calls() {
+    let files = [
+        ("p/A.java", "package p;\nclass A { A(int a) {} static void stat() {} }\n"),
+        (
+            "p/B.java",
+            "package p;\nclass B extends A {\n  B(int a) { super(a); }\n  B() { this(1); }\n  void f() { g(A::stat); g(B::new); g(this::own); }\n  void own() {}\n}\n",
+        ),
+    ];
+    check(&files, "stat", &["B.f -> p/A.java:A.stat exact"]);
+    check(&files, "own", &["B.f -> p/B.java:B.own exact"]);
+    check(&files, "A", &["B.B -> p/A.java:A.A exact"]);
+    let either = "p/B.java:B.B | p/B.java:B.B likely";
+    check(&files, "B", &[&format!("B.B -> {either}"), &format!("B.f -> {either}")]);
+}
+
+#[test]
+fn issue_9_kotlin_extensions_are_called_on_what_they_extend() {
+    let files = [
+        ("a.kt", "package p\nclass K\nfun String.ext(): K { return K() }\nfun K.own() {}\n"),
+        ("b.kt", "package q\nimport p.K\nimport p.ext\nfun f(k: K) {\n  \"a\".ext()\n  k.own()\n}\n"),
+    ];
+    check(&files, "ext", &["f -> a.kt:String.ext name-only"]);
+    check(&files, "own", &["f -> a.kt:K.own exact"]);
+}
