@@ -4,11 +4,11 @@
 //! Only the name of a Rust package is read, since its own tests and its neighbours call it so. A module that no file
 //! fits is somebody else's, and names that come from it are not looked for here.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use lathe_grammars::Language;
 
-use crate::hash::QuickMap;
+use crate::hash::{QuickMap, QuickSet};
 use crate::snapshot::{Snapshot, family};
 
 #[derive(Debug, Default)]
@@ -23,6 +23,10 @@ pub struct Modules {
     names: QuickMap<String, Vec<u32>>,
     /// Rust's libraries, read when the first is asked for.
     crates: OnceLock<Vec<Library>>,
+    /// Folders by their last name, with those that hold folders only.
+    places: OnceLock<QuickMap<String, Vec<String>>>,
+    /// The folder of each npm package that was asked for, if it is of this repository.
+    npm: Mutex<QuickMap<String, Option<String>>>,
 }
 
 /// A Rust library: what it is called, and the folder of its `lib.rs`.
@@ -256,6 +260,9 @@ impl Modules {
         // Paths from a root by convention: `@/a`, `~/a`, `src/a`, `#/a`.
         let bare = module.trim_start_matches(['@', '~', '#']).trim_start_matches('/');
         let rooted = bare.len() < module.len() && module[1..].starts_with('/') || bare.starts_with("src/");
+        if let Some(found) = self.npm(snapshot, module, wanted) {
+            return found;
+        }
         let found = if rooted {
             let inside = bare.strip_prefix("src/").unwrap_or(bare);
             self.longest(snapshot, &format!("src/{inside}"), folder, wanted)
@@ -264,6 +271,61 @@ impl Modules {
             self.exact(snapshot, module, wanted)
         };
         found.map_or_else(Vec::new, |file| self.with_declarations(snapshot, file))
+    }
+
+    fn places(&self) -> &QuickMap<String, Vec<String>> {
+        self.places.get_or_init(|| {
+            let mut seen: QuickSet<&str> = QuickSet::default();
+            let mut places: QuickMap<String, Vec<String>> = QuickMap::default();
+            for folder in self.folders.keys() {
+                let mut at = folder.as_str();
+                while !at.is_empty() && seen.insert(at) {
+                    let (above, name) = at.rsplit_once('/').unwrap_or(("", at));
+                    places.entry(name.to_owned()).or_default().push(at.to_owned());
+                    at = above;
+                }
+            }
+            places
+        })
+    }
+
+    /// Whether a word of an import that no file fits is the name of a file or folder here.
+    pub fn sounds_own(&self, word: &str) -> bool {
+        self.stems.contains_key(word) || self.places().contains_key(word)
+    }
+
+    /// A package of the same repository: the folder of its name that has a `package.json` with this name.
+    fn npm(&self, snapshot: &Snapshot, module: &str, wanted: u8) -> Option<Vec<u32>> {
+        let words = if module.starts_with('@') { 2 } else { 1 };
+        let end = module.match_indices('/').nth(words - 1).map_or(module.len(), |(at, _)| at);
+        let (package, rest) = (&module[..end], module[end..].trim_start_matches('/'));
+        let known = self.npm.lock().ok()?.get(package).cloned();
+        let folder = match known {
+            Some(known) => known,
+            None => {
+                let found = self.npm_folder(snapshot, package);
+                self.npm.lock().ok()?.insert(package.to_owned(), found.clone());
+                found
+            }
+        }?;
+        let inside = if rest.is_empty() { "index" } else { rest };
+        let ways = ["src/", "", "lib/"].map(|way| format!("{folder}/{way}{inside}"));
+        let mut found = ways.iter().map(|way| self.es_file(snapshot, way, wanted));
+        Some(found.find(|found| !found.is_empty()).unwrap_or_default()).filter(|found| !found.is_empty())
+    }
+
+    fn npm_folder(&self, snapshot: &Snapshot, package: &str) -> Option<String> {
+        let (scope, base) = package.trim_start_matches('@').split_once('/').unwrap_or(("", package));
+        let said = format!("\"name\":\"{package}\"");
+        let both = format!("{scope}-{base}");
+        let folders = [base, &both].into_iter().filter_map(|name| self.places().get(name)).flatten();
+        let mut folders: Vec<&String> = folders.collect();
+        folders.sort_unstable();
+        let is_it = |folder: &&&String| {
+            let text = crate::layout::small_text(&snapshot.root.join(folder).join("package.json"));
+            text.is_some_and(|text| text.split_whitespace().collect::<String>().contains(&said))
+        };
+        folders.iter().find(is_it).map(|folder| (**folder).clone())
     }
 
     /// As Node and TypeScript look for a file: by ending, then in a folder of that name.

@@ -1,5 +1,7 @@
 //! Types and their members: what a receiver is, and where its method stands.
 
+use lathe_grammars::Language;
+
 use super::{Confidence, DEPTH, Resolver, Value};
 use crate::facts::{Kind, NONE, Site, Use};
 use crate::hash::QuickSet;
@@ -130,7 +132,7 @@ impl Resolver<'_> {
     }
 
     fn is_rust(&self, file: u32) -> bool {
-        self.snapshot.language(file) == Some(lathe_grammars::Language::Rust)
+        self.snapshot.language(file) == Some(Language::Rust)
     }
 
     /// `crate`, `super::super` and `self` before a path in Rust: the module, and how many words that took.
@@ -264,13 +266,22 @@ impl Resolver<'_> {
                 if types.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module)
                     && !types.is_empty()
                 {
-                    let inside: Vec<Symbol> = types
+                    let mut inside: Vec<Symbol> = types
                         .iter()
                         .flat_map(|module| {
                             self.in_file(module.file, name)
                                 .filter(|symbol| self.snapshot.brief(*symbol).parent == module.def)
                         })
                         .collect();
+                    if inside.is_empty() && self.snapshot.language(types[0].file) == Some(Language::Ruby) {
+                        // `class Foo::Bar`
+                        let module = self.snapshot.name(types[0]);
+                        let owned = self.snapshot.named(name).filter(|one| self.snapshot.brief(*one).owned);
+                        inside.extend(owned.filter(|one| {
+                            let owner = self.snapshot.facts(one.file).str(self.snapshot.def(*one).owner);
+                            owner.rsplit('.').next() == Some(module)
+                        }));
+                    }
                     return if inside.is_empty() {
                         Value::Unknown
                     } else {
@@ -298,7 +309,9 @@ impl Resolver<'_> {
                     return Value::Symbols(found, *confidence);
                 }
                 // Ruby's `Foo.new`, and members that a base from elsewhere may have.
-                if name == "new" && matches!(value, Value::Symbols(..)) {
+                let is_class = matches!(value, Value::Symbols(..))
+                    || types.iter().all(|one| self.snapshot.language(one.file) == Some(Language::Ruby));
+                if name == "new" && is_class && !types.is_empty() {
                     return Value::Symbols(types.clone(), *confidence);
                 }
                 if whole && !types.is_empty() { Value::Foreign } else { Value::Unknown }

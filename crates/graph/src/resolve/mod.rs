@@ -318,6 +318,10 @@ impl<'s> Resolver<'s> {
             // A declaration in this file names the only definition there is.
             1 if !declared.is_empty() => Value::Symbols(found, Confidence::Exact),
             1 => Value::Symbols(found, Confidence::Likely),
+            // A module is written in many files, and is one.
+            n if n <= TOO_MANY && found.iter().all(|one| self.snapshot.brief(*one).kind == Kind::Module) => {
+                Value::Symbols(found, Confidence::Likely)
+            }
             n if n <= 8 => Value::Symbols(found, Confidence::NameOnly),
             _ => Value::Unknown,
         }
@@ -383,7 +387,39 @@ impl<'s> Resolver<'s> {
                 return self.member(&owner, name, depth + 1);
             }
         }
-        if files.is_empty() { Value::Foreign } else { Value::Unknown }
+        if files.is_empty() { self.doubted(file, module, name) } else { Value::Unknown }
+    }
+
+    /// What an import may mean that no file fits, though it sounds as if it were of this repository: an alias of a build
+    /// file, a package under another name. Every definition of the name, if there are few.
+    fn doubted(&self, file: u32, module: &str, name: &str) -> Value {
+        use lathe_grammars::Language as L;
+        let language = self.snapshot.language(file);
+        let own = |word: &str| !word.is_empty() && self.modules().sounds_own(word);
+        let sounds_own = match language {
+            Some(L::Python) => module.rsplit('.').next().is_some_and(own),
+            Some(L::JavaScript | L::TypeScript | L::Tsx) => {
+                module.split('/').any(|word| own(word.trim_start_matches(['@', '~', '#', '$'])))
+            }
+            _ => false,
+        };
+        if !sounds_own || name == "default" || name == "*" {
+            return Value::Foreign;
+        }
+        let family = self.snapshot.family(file);
+        let is_free = |symbol: &Symbol| {
+            let brief = self.snapshot.brief(*symbol);
+            let exported = language == Some(L::Python) || brief.flags & def_flag::EXPORTED != 0;
+            let solid = brief.kind.is_callable() || brief.kind.is_type() || brief.kind == Kind::Type;
+            brief.parent == NONE && !brief.owned && exported && solid && brief.kind != Kind::Test
+        };
+        let all = self.snapshot.named(name).filter(|symbol| self.snapshot.family(symbol.file) == family);
+        let found: Vec<Symbol> = all.filter(is_free).take(9).collect();
+        if found.is_empty() || found.len() > 8 {
+            Value::Foreign
+        } else {
+            Value::Symbols(found, Confidence::NameOnly)
+        }
     }
 
     /// What the files of a module hand out under a name. A declaration stands behind the file it declares.
@@ -416,7 +452,9 @@ impl<'s> Resolver<'s> {
         if !found.is_empty() && !only_loose || depth > DEPTH {
             return found;
         }
-        if let Some(Value::Symbols(through, _)) = self.import(file, NONE, name, false, depth + 1) {
+        if let Some(Value::Symbols(through, sure)) = self.import(file, NONE, name, false, depth + 1)
+            && sure != Confidence::NameOnly
+        {
             return through;
         }
         if found.is_empty()

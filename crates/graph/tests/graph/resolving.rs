@@ -511,3 +511,66 @@ fn issue_9_kotlin_extensions_are_called_on_what_they_extend() {
     check(&files, "ext", &["f -> a.kt:String.ext name-only"]);
     check(&files, "own", &["f -> a.kt:K.own exact"]);
 }
+
+#[test]
+fn issue_9_packages_of_the_same_repository_and_what_only_sounds_so() {
+    let uses =
+        "import { af } from '@x/a'\nimport * as ns from '@x/a'\nfunction f() {\n  af()\n  ns.af()\n}\n";
+    for (place, named) in [("packages/a", true), ("packages/x-a", true), ("packages/a", false)] {
+        let (manifest, source) = (format!("{place}/package.json"), format!("{place}/src/index.ts"));
+        let name = if named { "@x/a" } else { "@y/a" };
+        let files = [
+            (&*manifest, &*format!("{{ \"version\": \"1\",\n  \"name\" : \"{name}\" }}\n")),
+            (&*source, "export function af() {}\n"),
+            ("packages/b/b.ts", uses),
+        ];
+        let exact = format!("f -> {source}:af exact");
+        let doubt = format!("f -> {source}:af name-only");
+        // By another name it is not known which package it is, but the name of the function is.
+        let wanted = if named { [&*exact, &*exact] } else { [&*doubt, "f ->  nothing"] };
+        check(&files, "af", &wanted);
+    }
+    // An alias of `tsconfig.json`, and a library that is none of ours.
+    check(
+        &[
+            ("app/q.ts", "export function qf() {}\nfunction hidden() {}\n"),
+            ("lib/deep/z.ts", "export function zf() {}\n"),
+            (
+                "b.ts",
+                "import { qf } from '@/q'\nimport { zf, hidden } from '$deep/other'\nimport { qf as no } from 'react'\nfunction f() {\n  qf()\n  zf()\n  no()\n  hidden()\n}\n",
+            ),
+        ],
+        "zf",
+        &["f -> lib/deep/z.ts:zf name-only"],
+    );
+    let files = [
+        ("app/q.ts", "export function qf() {}\n"),
+        ("b.ts", "import { qf } from '@/q'\nfunction f() { qf() }\n"),
+        ("c.ts", "import { qf } from 'react'\nfunction g() { qf() }\n"),
+    ];
+    check(&files, "qf", &["f -> app/q.ts:qf exact", "g ->  nothing"]);
+    check(
+        &[
+            ("tools/helpers.py", "def run(): pass\n"),
+            ("tools/__init__.py", ""),
+            (
+                "a.py",
+                "from helpers import run\nfrom typing import run as other\ndef f():\n    run()\n    other()\n",
+            ),
+        ],
+        "run",
+        &["f -> tools/helpers.py:run name-only"],
+    );
+}
+
+#[test]
+fn issue_9_ruby_makes_objects_of_classes_in_modules() {
+    let files = [
+        ("a.rb", "module Foo\n  class Bar\n    def bm; end\n  end\nend\n"),
+        ("b.rb", "module Foo\n  class Baz\n    def bm; end\n  end\nend\n"),
+        ("c.rb", "class Foo::Qux\n  def bm; end\nend\n"),
+        ("d.rb", "def f\n  Foo::Bar.new.bm\n  x = Foo::Bar.new\n  x.bm\n  Foo::Qux.new.bm\nend\n"),
+    ];
+    let bar = "f -> a.rb:Foo.Bar.bm likely";
+    check(&files, "bm", &[bar, bar, "f -> c.rb:Foo.Qux.bm likely"]);
+}
