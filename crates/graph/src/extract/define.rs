@@ -12,6 +12,9 @@ use crate::text::{
     clean_name, doc, dotted, names_operator, one_line, split_path, type_name, without_comment,
 };
 
+/// Words that begin a statement in the languages with braces.
+const STATEMENTS: [&str; 8] = ["if", "for", "while", "switch", "return", "catch", "function", "with"];
+
 impl<'a, 't> Walk<'a, 't> {
     /// Names that are bound or defined: the node itself, or the identifiers in a pattern.
     pub(super) fn names_in(&self, node: Node<'t>, out: &mut Vec<Node<'t>>, depth: usize) {
@@ -143,6 +146,10 @@ impl<'a, 't> Walk<'a, 't> {
             // Keys that are strings or numbers define nothing that can be named.
             let apart = name.contains(char::is_whitespace) && rule.kind != Kind::Impl;
             if name.is_empty() || apart && !name.starts_with("operator") {
+                continue;
+            }
+            // What was read as a method where the text could not be read is a statement.
+            if self.broken && rule.kind.is_callable() && STATEMENTS.contains(&&*name) {
                 continue;
             }
             self.take_name(name_node);

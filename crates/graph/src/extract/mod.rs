@@ -35,6 +35,16 @@ pub fn language_of(path: &str, source: &str) -> Option<Language> {
             .any(|line| cpp.iter().any(|word| line.starts_with(word)) || line.contains("std::"));
         return Some(if is_cpp { Language::Cpp } else { Language::C });
     }
+    // Types of Flow are errors in JavaScript, and nearly all of them can be read as TypeScript.
+    if language == Language::JavaScript {
+        let comments = source.lines().take(40).take_while(|line| {
+            let line = line.trim_start();
+            line.is_empty() || line.starts_with(['/', '*', '#', '\'', '"'])
+        });
+        if comments.into_iter().any(|line| line.contains("@flow")) {
+            return Some(Language::Tsx);
+        }
+    }
     Some(language)
 }
 
@@ -77,6 +87,7 @@ pub fn extract(language: Language, source: &str) -> Facts {
         small: Vec::new(),
         plain_until: 0,
         type_until: 0,
+        broken: gap == Gap::SyntaxErrors,
     };
     walk.run(root);
     let lines = source.bytes().filter(|byte| *byte == b'\n').count() + usize::from(!source.ends_with('\n'));
@@ -131,6 +142,8 @@ struct Walk<'a, 't> {
     small: Vec<Small<'a>>,
     plain_until: usize,
     type_until: usize,
+    /// The text has syntax errors: statements can look like definitions.
+    broken: bool,
 }
 
 impl<'a, 't> Walk<'a, 't> {

@@ -249,3 +249,23 @@ fn issue_9_operators_conversions_and_indexers_are_definitions() {
         ["method String.ext", "method List.each", "function plain"]
     );
 }
+
+#[test]
+fn issue_9_flow_is_read_and_statements_are_no_methods() {
+    let body = "class A extends B<Props> {\n  run(a: ?string, cb: (x: number) => void): Array<?X> {\n    if (a) { go(); }\n    for (const x of a) { go(); }\n    switch (a) { case 1: go() }\n    try { } catch (e) { go() }\n    return a;\n  }\n}\nfunction g(x: ?A): void { if (x) { x.run(); } }\n";
+    let told = |source: &str| {
+        let read = facts("a.js", source);
+        read.defs.iter().map(|def| read.path_of(def)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&format!("/**\n * @flow strict\n */\n{body}")), ["A", "A.run", "g"]);
+    let broken = facts("a.js", body);
+    assert_eq!(broken.gap, Gap::SyntaxErrors);
+    for word in ["if", "for", "while", "switch", "return", "catch", "function"] {
+        assert!(broken.defs.iter().all(|def| broken.name(def) != word), "{word}");
+    }
+    // Where nothing is wrong such a name is one.
+    assert_eq!(
+        told("class P { catch(f) {} for(a) {} return() {} }\n"),
+        ["P", "P.catch", "P.for", "P.return"]
+    );
+}
