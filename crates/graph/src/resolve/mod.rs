@@ -216,7 +216,7 @@ impl<'s> Resolver<'s> {
         let facts = self.snapshot.facts(file);
         let Some(settings) = self.settings(file) else { return Value::Unknown };
         // The body of a Python class sees what it has bound itself; its methods do not.
-        let in_body = self.snapshot.language(file) == Some(lathe_grammars::Language::Python);
+        let in_body = depth <= 1 && self.snapshot.language(file) == Some(lathe_grammars::Language::Python);
         // Names of the functions around, innermost first; then, where the language says so, members of the class.
         let mut around = scope;
         for _ in 0..64 {
@@ -224,7 +224,10 @@ impl<'s> Resolver<'s> {
             let inside: Vec<Symbol> = self
                 .in_file(file, name)
                 .filter(|symbol| self.snapshot.brief(*symbol).parent == around)
-                .filter(|_| !def.kind.is_type() || settings.implicit_own || in_body && around == scope)
+                .filter(|symbol| {
+                    let body = in_body && around == scope && !self.set_in_method(*symbol);
+                    !def.kind.is_type() || settings.implicit_own || body
+                })
                 .collect();
             if !inside.is_empty() {
                 return Value::Symbols(inside, Confidence::Exact);
@@ -272,6 +275,14 @@ impl<'s> Resolver<'s> {
             return value;
         }
         self.global(file, name, solid)
+    }
+
+    /// A field that a method sets (`self.a = 1`), unlike one that the body of the class binds.
+    fn set_in_method(&self, symbol: Symbol) -> bool {
+        let (facts, def) = (self.snapshot.facts(symbol.file), self.snapshot.def(symbol));
+        let mut beside = facts.defs.iter().filter(|one| one.parent == def.parent && one.kind.is_callable());
+        def.kind == Kind::Field
+            && beside.any(|one| one.start_byte < def.start_byte && def.end_byte <= one.end_byte)
     }
 
     /// Languages in which a name can come from anywhere without being imported.
@@ -354,7 +365,9 @@ impl<'s> Resolver<'s> {
             }
             let value = self.brought(file, facts.str(import.module), facts.str(import.name), depth + 1);
             match (&found, &value) {
-                (Some(Value::Symbols(..) | Value::Module(_)), _) => {}
+                (Some(Value::Symbols(_, Confidence::Exact | Confidence::Likely) | Value::Module(_)), _) => {}
+                // A guess gives way to what is known, but not to what is from elsewhere.
+                (Some(Value::Symbols(..)), Value::Foreign | Value::Unknown) => {}
                 _ => found = Some(value),
             }
         }
@@ -395,15 +408,16 @@ impl<'s> Resolver<'s> {
     fn doubted(&self, file: u32, module: &str, name: &str) -> Value {
         use lathe_grammars::Language as L;
         let language = self.snapshot.language(file);
-        let own = |word: &str| !word.is_empty() && self.modules().sounds_own(word);
-        let sounds_own = match language {
-            Some(L::Python) => module.rsplit('.').next().is_some_and(own),
+        let sigils = ['@', '~', '#', '$'];
+        let words: Vec<&str> = match language {
+            Some(L::Python) => module.rsplit('.').take(1).collect(),
             Some(L::JavaScript | L::TypeScript | L::Tsx) => {
-                module.split('/').any(|word| own(word.trim_start_matches(['@', '~', '#', '$'])))
+                module.split('/').map(|word| word.trim_start_matches(sigils)).collect()
             }
-            _ => false,
+            _ => return Value::Foreign,
         };
-        if !sounds_own || name == "default" || name == "*" {
+        let sounds_own = |word: &&str| !word.is_empty() && self.modules().sounds_own(word);
+        if !words.iter().any(sounds_own) || name == "default" || name == "*" {
             return Value::Foreign;
         }
         let family = self.snapshot.family(file);
@@ -414,12 +428,18 @@ impl<'s> Resolver<'s> {
             brief.parent == NONE && !brief.owned && exported && solid && brief.kind != Kind::Test
         };
         let all = self.snapshot.named(name).filter(|symbol| self.snapshot.family(symbol.file) == family);
-        let found: Vec<Symbol> = all.filter(is_free).take(9).collect();
+        let all: Vec<Symbol> = all.filter(is_free).take(TOO_MANY).collect();
+        // Where a word of the import is; what is written with a sigil can be anywhere.
+        let there = |symbol: &Symbol| {
+            let path = self.snapshot.path(symbol.file);
+            path.split('/').any(|part| words.contains(&part.split('.').next().unwrap_or(part)))
+        };
+        let near: Vec<Symbol> = all.iter().copied().filter(there).collect();
+        let found = if near.is_empty() && module.starts_with(sigils) { all } else { near };
         if found.is_empty() || found.len() > 8 {
-            Value::Foreign
-        } else {
-            Value::Symbols(found, Confidence::NameOnly)
+            return Value::Foreign;
         }
+        Value::Symbols(found, Confidence::NameOnly)
     }
 
     /// What the files of a module hand out under a name. A declaration stands behind the file it declares.

@@ -451,6 +451,14 @@ fn issue_9_python_names_of_patterns_lambdas_and_comprehensions_are_local() {
         &["A -> a.py:A.cap exact", "A.m -> a.py:cap exact"],
     );
     check(
+        &[(
+            "a.py",
+            "def cap(f): pass\nclass A:\n    def m(self):\n        self.cap = 1\n    @cap\n    def n(self): pass\n",
+        )],
+        "cap",
+        &["A -> a.py:cap exact"],
+    );
+    check(
         &[("a.py", "if x:\n    def two(): pass\nelse:\n    def two(): pass\ntwo()\n")],
         "two",
         &["file -> a.py:two | a.py:two likely"],
@@ -560,6 +568,21 @@ fn issue_9_packages_of_the_same_repository_and_what_only_sounds_so() {
         ],
         "run",
         &["f -> tools/helpers.py:run name-only"],
+    );
+    // A library whose name is that of a folder here, and one that is tried before our own.
+    check(
+        &[
+            ("tests/datetime/t.py", "import datetime\n"),
+            ("safe.py", "def now(): pass\n"),
+            ("_fast/x.py", "def now(): pass\n"),
+            ("a.py", "from datetime import now\ndef f():\n    now()\n"),
+            (
+                "b.py",
+                "try:\n    from _fast import now\nexcept ImportError:\n    from safe import now\ndef g():\n    now()\n",
+            ),
+        ],
+        "now",
+        &["f ->  nothing", "g -> safe.py:now exact"],
     );
 }
 
