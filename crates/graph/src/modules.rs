@@ -71,9 +71,15 @@ fn module_path(path: &str) -> &str {
         Some(dot) if dot > 0 => &path[..name_at + dot],
         _ => path,
     };
+    // `index.rs` and `lib.py` are modules like any other.
+    let stands_for_folder = |name: &str| match path.rsplit('.').next() {
+        Some("rs") => matches!(name, "mod" | "lib" | "main"),
+        Some("py" | "pyi") => matches!(name, "__init__" | "__main__"),
+        _ => INDEX.contains(&name),
+    };
     match stem.rsplit_once('/') {
-        Some((folder, name)) if INDEX.contains(&name) => folder,
-        None if INDEX.contains(&stem) => "",
+        Some((folder, name)) if stands_for_folder(name) => folder,
+        None if stands_for_folder(stem) => "",
         _ => stem,
     }
 }
@@ -206,7 +212,7 @@ impl Modules {
 
     /// The file whose path ends with the module's, nearest to the folder that asks.
     fn longest(&self, snapshot: &Snapshot, module: &str, folder: &str, wanted: u8) -> Option<u32> {
-        let module = module_path(module);
+        let module = if wanted == family(Language::Python) { module } else { module_path(module) };
         let stem = module.rsplit('/').next().unwrap_or(module);
         let all = self.stems.get(stem)?;
         let shared = |path: &str| path.bytes().zip(folder.bytes()).take_while(|(a, b)| a == b).count();

@@ -151,7 +151,7 @@ impl<'a, 't> Walk<'a, 't> {
         let mut cursor = tree.walk();
         let all: Vec<Node<'t>> = tree.children(&mut cursor).collect();
         for (at, node) in all.iter().enumerate() {
-            if node.kind() != "identifier" {
+            if node.kind() != "identifier" || at > 0 && self.text(all[at - 1]) == "fn" {
                 continue;
             }
             let opens = |next: Option<&Node<'t>>| {

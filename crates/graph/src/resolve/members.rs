@@ -260,7 +260,12 @@ impl Resolver<'_> {
                         return Value::Module(files);
                     }
                 }
-                if below.is_empty() { Value::Foreign } else { Value::Module(below) }
+                match below.is_empty() {
+                    false => Value::Module(below),
+                    // It may be defined by a macro, or `self` is an object whose type is.
+                    true if files.iter().any(|file| self.is_rust(*file)) => Value::Unknown,
+                    true => Value::Foreign,
+                }
             }
             Value::Symbols(types, confidence) | Value::Object(types, confidence) => {
                 if types.iter().all(|symbol| self.snapshot.def(*symbol).kind == Kind::Module)

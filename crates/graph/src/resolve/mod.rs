@@ -472,10 +472,22 @@ impl<'s> Resolver<'s> {
         if !found.is_empty() && !only_loose || depth > DEPTH {
             return found;
         }
-        if let Some(Value::Symbols(through, sure)) = self.import(file, NONE, name, false, depth + 1)
-            && sure != Confidence::NameOnly
-        {
-            return through;
+        match self.import(file, NONE, name, false, depth + 1) {
+            Some(Value::Symbols(through, Confidence::Exact | Confidence::Likely)) => return through,
+            // `mod read; pub use read::read;`: a module and what it holds have one name.
+            Some(Value::Module(_)) => {
+                let facts = self.snapshot.facts(file);
+                for import in facts.imports.iter().filter(|import| facts.str(import.alias) == name) {
+                    let (module, inner) = (facts.str(import.module), facts.str(import.name));
+                    if !inner.is_empty()
+                        && inner != "*"
+                        && let Value::Symbols(through, _) = self.brought(file, module, inner, depth + 1)
+                    {
+                        return through;
+                    }
+                }
+            }
+            _ => {}
         }
         if found.is_empty()
             && let Some(Value::Symbols(through, _)) = self.wildcard(file, name, depth + 1)

@@ -398,6 +398,33 @@ fn issue_9_rust_paths_start_at_crate_super_and_self() {
         ],
     );
     check(&files, "deep", &["low -> src/lib.rs:inner.deep exact"]);
+    // A module and a function of one name; what a macro may define; an object whose type is not known.
+    let files = [
+        ("read/src/lib.rs", "mod go;\npub use go::go;\ncfg! { fn hidden() {} }\n"),
+        ("read/src/go.rs", "pub fn go() {}\npub struct S;\nimpl S { fn hidden(&self) {} }\n"),
+        ("read/tests/t.rs", "fn t() {\n    read::go();\n    read::hidden();\n    self.hidden();\n}\n"),
+    ];
+    check(&files, "go", &["t -> read/src/go.rs:go exact"]);
+    check(
+        &[
+            ("src/lib.rs", "mod index;\nmod init;\nfn top() {}\n"),
+            ("src/index.rs", "fn f() { crate::top() }\n"),
+            ("src/init.rs", "fn g() { super::top() }\n"),
+        ],
+        "top",
+        &["f -> src/lib.rs:top exact", "g -> src/lib.rs:top exact"],
+    );
+    check(
+        &[
+            ("p/main.py", "def top(): pass\n"),
+            ("p/index.py", "from main import top\nfrom . import lib\ndef f():\n    top()\n    lib.top()\n"),
+            ("p/lib.py", "def top(): pass\n"),
+        ],
+        "top",
+        &["f -> p/main.py:top exact", "f -> p/lib.py:top exact"],
+    );
+    let any = "t -> read/src/go.rs:S.hidden name-only";
+    check(&files, "hidden", &[any, any]);
 }
 
 #[test]
