@@ -193,6 +193,13 @@ impl Share {
         *had += given;
     }
 
+    /// All of it, in the order of the nodes.
+    fn taken(mut self) -> Vec<(u32, f32)> {
+        let mut all = Vec::with_capacity(self.some.len());
+        self.take(&mut all);
+        all
+    }
+
     /// Moves all to `level`, in the order of the nodes.
     fn take(&mut self, level: &mut Vec<(u32, f32)>) {
         self.some.sort_unstable();
@@ -227,7 +234,7 @@ pub(crate) fn worth_of_path(path: &str) -> f32 {
 /// repository builds on. A rare word gives more than a common one, and each gives to few as much as to many.
 fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     let (snapshot, nodes) = (query.snapshot, index.nodes() as f32);
-    let mut start: QuickMap<u32, f32> = QuickMap::default();
+    let mut start = Share::none(index.nodes() as usize);
     let mut words: Vec<String> =
         wish.words.iter().map(|word| word.to_lowercase()).filter(|word| word.len() > 2).collect();
     words.sort_unstable();
@@ -243,7 +250,7 @@ fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     let mut give = |of_one: Vec<(u32, f32)>, given: f32| {
         let sum: f32 = of_one.iter().map(|(_, part)| part).sum();
         for (node, part) in of_one {
-            *start.entry(node).or_default() += given * part / sum;
+            start.add(node, given * part / sum);
         }
     };
     for (rare, of_word) in meant {
@@ -256,15 +263,13 @@ fn begins(query: &Query<'_>, index: &Index, wish: &MapWish) -> Vec<(u32, f32)> {
     if !viewed.is_empty() {
         give(viewed, FOCUS * nodes);
     }
-    let mut start: Vec<(u32, f32)> = start.into_iter().collect();
-    start.sort_unstable_by_key(|(node, _)| *node);
-    start
+    start.taken()
 }
 
 /// The definitions that a word points at, by their names or by where they stand, with how well.
 fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
     let snapshot = query.snapshot;
-    let mut found: QuickMap<u32, f32> = QuickMap::default();
+    let mut found = Share::none(index.nodes() as usize);
     let (finder, mut path) = (memchr::memmem::Finder::new(word), String::new());
     let mut of_word: Vec<(u32, bool)> = Vec::new();
     for file in 0..snapshot.files.len() as u32 {
@@ -281,12 +286,12 @@ fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
         let range = index.range(file);
         // A file counts as a whole, however much is in it.
         let each = if named { 40.0 } else { 4.0 } / (range.len() as f32).sqrt().max(1.0);
-        range.for_each(|node| *found.entry(node).or_default() += each * index.worth_of_file(file));
+        range.for_each(|node| found.add(node, each * index.worth_of_file(file)));
     }
     let mut named = |id: u32, given: f32| {
         for symbol in index.named(id) {
             if let Some(number) = index.number(symbol) {
-                *found.entry(number).or_default() += given * index.worth_of_file(symbol.file);
+                found.add(number, given * index.worth_of_file(symbol.file));
             }
         }
     };
@@ -300,9 +305,7 @@ fn meant(query: &Query<'_>, index: &Index, word: &str) -> Vec<(u32, f32)> {
         let parts = index.folded_names().filter(|(name, _)| (5..word.len()).contains(&name.len()));
         parts.filter(|(name, _)| word.contains(name)).for_each(|(_, id)| named(id, 4.0));
     }
-    let mut found: Vec<(u32, f32)> = found.into_iter().collect();
-    found.sort_unstable_by_key(|(node, _)| *node);
-    found
+    found.taken()
 }
 
 fn is_vendored(path: &str) -> bool {
