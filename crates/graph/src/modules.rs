@@ -84,6 +84,11 @@ fn module_path(path: &str) -> &str {
     }
 }
 
+/// Whether a file is the module of this name.
+pub fn is_called(path: &str, name: &str) -> bool {
+    module_path(path).rsplit('/').next() == Some(name)
+}
+
 /// What JavaScript and TypeScript try in place of an ending, in order.
 const ES_ENDINGS: [&str; 8] = ["ts", "tsx", "js", "jsx", "mts", "cts", "mjs", "cjs"];
 const ES_DECLARED: [&str; 3] = ["d.ts", "d.mts", "d.cts"];

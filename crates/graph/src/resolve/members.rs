@@ -5,6 +5,7 @@ use lathe_grammars::Language;
 use super::{Confidence, DEPTH, Resolver, Value};
 use crate::facts::{Kind, NONE, Site, Use};
 use crate::hash::QuickSet;
+use crate::modules::is_called;
 use crate::snapshot::Symbol;
 
 impl Resolver<'_> {
@@ -110,6 +111,14 @@ impl Resolver<'_> {
                 break;
             }
         }
+        // Before a path the name is the module, even if a function has it too.
+        if let Value::Symbols(found, _) = &value
+            && self.is_rust(file)
+            && found.iter().all(|one| self.snapshot.brief(*one).kind == Kind::Function)
+            && let Some(files) = self.rust_module(file, root)
+        {
+            value = Value::Module(files);
+        }
         // Rust names another crate without importing it.
         if matches!(value, Value::Unknown) && used == 1 && self.is_rust(file) {
             let files = self.module_files(file, root);
@@ -131,8 +140,21 @@ impl Resolver<'_> {
         if typed { self.as_object(value, depth) } else { value }
     }
 
-    fn is_rust(&self, file: u32) -> bool {
+    pub(super) fn is_rust(&self, file: u32) -> bool {
         self.snapshot.language(file) == Some(Language::Rust)
+    }
+
+    /// The file that an import of a name brings as a module.
+    fn rust_module(&self, file: u32, name: &str) -> Option<Vec<u32>> {
+        let facts = self.snapshot.facts(file);
+        let mut imports = facts.imports.iter().filter(|import| facts.str(import.alias) == name);
+        imports.find_map(|import| {
+            let (module, inner) = (facts.str(import.module), facts.str(import.name));
+            let mut found = self.module_files(file, &format!("{module}.{inner}"));
+            let last = if inner.is_empty() { name } else { inner };
+            found.retain(|one| is_called(self.snapshot.path(*one), last));
+            Some(found).filter(|found| !found.is_empty())
+        })
     }
 
     /// `crate`, `super::super` and `self` before a path in Rust: the module, and how many words that took.

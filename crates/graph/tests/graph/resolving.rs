@@ -405,6 +405,22 @@ fn issue_9_rust_paths_start_at_crate_super_and_self() {
         ("read/tests/t.rs", "fn t() {\n    read::go();\n    read::hidden();\n    self.hidden();\n}\n"),
     ];
     check(&files, "go", &["t -> read/src/go.rs:go exact"]);
+    let files = [
+        ("src/lib.rs", "pub mod serve;\npub use self::serve::serve;\n"),
+        ("src/serve.rs", "pub fn serve() {}\npub struct In;\nimpl In { pub fn addr() {} }\n"),
+        ("src/a.rs", "use crate::serve;\nfn f() {\n    serve();\n    serve::In::addr();\n}\n"),
+        ("src/task/mod.rs", "cfg! { mod now; pub use now::now; }\n"),
+        ("src/task/now.rs", "pub fn now() {}\n"),
+        ("src/b.rs", "fn g() { crate::task::now() }\n"),
+    ];
+    check(&files, "serve", &["f -> src/serve.rs:serve exact"]);
+    check(&files, "addr", &["f -> src/serve.rs:In.addr exact"]);
+    check(&files, "now", &["g -> src/task/now.rs:now likely"]);
+    let files = [
+        ("read/src/lib.rs", "mod go;\npub use go::go;\ncfg! { fn hidden() {} }\n"),
+        ("read/src/go.rs", "pub fn go() {}\npub struct S;\nimpl S { fn hidden(&self) {} }\n"),
+        ("read/tests/t.rs", "fn t() {\n    read::hidden();\n    self.hidden();\n}\n"),
+    ];
     check(
         &[
             ("src/lib.rs", "mod index;\nmod init;\nfn top() {}\n"),
