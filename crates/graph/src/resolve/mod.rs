@@ -151,7 +151,10 @@ impl<'s> Resolver<'s> {
             Value::Unknown if !qualifier.is_empty() => Meaning::Anyone,
             // A macro may have handed on what a module of the same name holds.
             Value::Module(files) if site.used == Use::Call && self.is_rust(file) => {
-                Meaning::Of(self.exported_by(&files, name, 1), Confidence::Likely)
+                match self.exported_by(&files, name, 1) {
+                    found if found.is_empty() && !qualifier.is_empty() => Meaning::Anyone,
+                    found => Meaning::Of(found, Confidence::Likely),
+                }
             }
             Value::Object(..) | Value::Module(_) | Value::Foreign | Value::Unknown => {
                 Meaning::Of(Vec::new(), Confidence::NameOnly)
