@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use lathe_host::{Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan};
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
+use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Names, Rates};
 use crate::api::Table;
@@ -120,6 +121,8 @@ pub(crate) struct Shared {
     /// Who asks for summaries waits for those who asked before.
     pub lakeview: tokio::sync::Mutex<()>,
     pub settings: Settings,
+    /// Becomes true when the server ends: then connections are told and closed.
+    pub stopping: watch::Sender<bool>,
 }
 
 #[derive(Clone)]
@@ -134,6 +137,11 @@ impl Deref for App {
 }
 
 impl App {
+    /// Waits until the server ends.
+    pub async fn stopped(&self) {
+        let _ = self.stopping.subscribe().wait_for(|stopping| *stopping).await;
+    }
+
     /// The session of this id.
     pub fn session(&self, id: &str) -> Result<SessionId, ApiError> {
         let known = SessionId::new(id);

@@ -6,7 +6,7 @@
 //! the client is still sending is reset, and the client never reads why. What it still sends is then read and thrown away.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 /// How long, and how much of it, a client that was told to go is still listened to.
 const PARTING: Duration = Duration::from_secs(3);
@@ -48,9 +50,22 @@ pub(crate) struct Metered<S: Connection> {
     meter: Meter,
 }
 
-pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// The address of this machine that it came in on.
+    fn local(&self) -> Option<IpAddr>;
+}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection for S {}
+impl Connection for TcpStream {
+    fn local(&self) -> Option<IpAddr> {
+        self.local_addr().ok().map(|address| address.ip())
+    }
+}
+
+impl Connection for TlsStream<TcpStream> {
+    fn local(&self) -> Option<IpAddr> {
+        self.get_ref().0.local()
+    }
+}
 
 impl<S: Connection> Metered<S> {
     fn new(stream: S) -> Self {
@@ -59,6 +74,10 @@ impl<S: Connection> Metered<S> {
 
     pub fn meter(&self) -> Meter {
         self.meter.clone()
+    }
+
+    pub fn local(&self) -> Option<IpAddr> {
+        self.stream.as_ref().and_then(Connection::local)
     }
 
     fn with<T>(&mut self, act: impl FnOnce(Pin<&mut S>) -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -131,6 +150,7 @@ pub(crate) struct Metering<L>(pub L);
 impl<L> Listener for Metering<L>
 where
     L: Listener<Addr = SocketAddr>,
+    L::Io: Connection,
 {
     type Io = Metered<L::Io>;
     type Addr = SocketAddr;

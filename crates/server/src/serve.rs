@@ -1,6 +1,6 @@
 //! Listening, and what goes on beside the requests.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,17 +19,19 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::access::{Access, Audit, Names, Rates, check, random};
+use crate::access::{Access, Audit, Names, Rates, check, literal, random};
 use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::error::ServerError;
 use crate::live::Sessions;
-use crate::metered::{Meter, Metering};
+use crate::metered::{Connection, Meter, Metering};
 use crate::routes;
 use crate::settings::Settings;
 
 /// How long requests may take to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long clients may take to be told that the server stops.
+const FAREWELL: Duration = Duration::from_secs(1);
 /// Between two looks for sessions nobody uses.
 const TIDY: Duration = Duration::from_secs(60);
 /// How often a run that was left is tried, twice a second.
@@ -64,6 +66,8 @@ pub struct Bound {
     app: App,
     router: axum::Router,
     on_restart: OnRestart,
+    /// The first name it was given.
+    name: Option<String>,
     /// Where it listens.
     pub address: SocketAddr,
     /// The token of this start.
@@ -124,6 +128,7 @@ pub async fn bind(
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
         lakeview: tokio::sync::Mutex::default(),
+        stopping: tokio::sync::watch::Sender::new(false),
         tls: tls.is_some(),
         port: address.port(),
         host,
@@ -138,7 +143,8 @@ pub async fn bind(
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn_with_state(app.clone(), check))
         .with_state(app.clone());
-    Ok(Bound { listener, tls, app, router, on_restart: options.on_restart, address, token, left, warnings })
+    let (name, on_restart) = (options.names.into_iter().next(), options.on_restart);
+    Ok(Bound { listener, tls, app, router, on_restart, name, address, token, left, warnings })
 }
 
 async fn unknown() -> crate::error::ApiError {
@@ -146,9 +152,16 @@ async fn unknown() -> crate::error::ApiError {
 }
 
 impl Bound {
+    /// An address that a browser here can open: one that means every address of this machine is none.
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}/#token={}", self.address, self.token)
+        let host = match (self.address.ip(), &self.name) {
+            (ip, Some(name)) if ip.is_unspecified() => name.clone(),
+            (IpAddr::V4(ip), _) if ip.is_unspecified() => literal(Ipv4Addr::LOCALHOST.into()),
+            (IpAddr::V6(ip), _) if ip.is_unspecified() => literal(Ipv6Addr::LOCALHOST.into()),
+            (ip, _) => literal(ip),
+        };
+        format!("{scheme}://{host}:{}/#token={}", self.address.port(), self.token)
     }
 
     /// Answers until `stop` comes; then sessions are closed, and their runs can be gone on with.
@@ -158,19 +171,16 @@ impl Bound {
             tokio::spawn(resume(app.clone(), left));
         }
         let tidy = tokio::spawn(tidy(app.clone()));
-        let (stopping, stopped) = tokio::sync::watch::channel(false);
         let ended = app.clone();
         let waiting = tokio::spawn(async move {
             stop.await;
             // Runs are closed first: their clients see it, and then the connections end.
             ended.sessions.close_all().await;
-            let _ = stopping.send(true);
+            ended.stopping.send_replace(true);
         });
         let make = router.into_make_service_with_connect_info::<Peer>();
-        let mut graceful = stopped.clone();
-        let signal = async move {
-            let _ = graceful.wait_for(|stopped| *stopped).await;
-        };
+        let (graceful, late) = (app.clone(), app.clone());
+        let signal = async move { graceful.stopped().await };
         let serving = async move {
             match tls {
                 None => axum::serve(Metering(listener), make).with_graceful_shutdown(signal).await,
@@ -180,9 +190,8 @@ impl Bound {
                 }
             }
         };
-        let mut late = stopped;
         let hurry = async move {
-            let _ = late.wait_for(|stopped| *stopped).await;
+            late.stopped().await;
             tokio::time::sleep(GRACE).await;
         };
         let served = tokio::select! {
@@ -191,10 +200,22 @@ impl Bound {
         };
         tidy.abort();
         waiting.abort();
+        farewells(&app).await;
         app.sessions.close_all().await;
         served
             .map_err(|error| ServerError::Listen { address: address.to_string(), reason: error.to_string() })
     }
+}
+
+/// Waits, not for long, until every client was told that the server ends.
+async fn farewells(app: &App) {
+    app.stopping.send_replace(true);
+    let told = async {
+        while app.counts.clients.get() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, told).await;
 }
 
 /// Goes on with what a killed server left.
@@ -282,11 +303,17 @@ impl Listener for TlsListener {
 #[derive(Debug, Clone)]
 pub(crate) struct Peer {
     pub address: SocketAddr,
+    /// The address of ours it came in on.
+    pub local: Option<IpAddr>,
     pub meter: Meter,
 }
 
-impl<L: Listener<Addr = SocketAddr>> Connected<IncomingStream<'_, Metering<L>>> for Peer {
+impl<L> Connected<IncomingStream<'_, Metering<L>>> for Peer
+where
+    L: Listener<Addr = SocketAddr>,
+    L::Io: Connection,
+{
     fn connect_info(stream: IncomingStream<'_, Metering<L>>) -> Self {
-        Self { address: *stream.remote_addr(), meter: stream.io().meter() }
+        Self { address: *stream.remote_addr(), local: stream.io().local(), meter: stream.io().meter() }
     }
 }

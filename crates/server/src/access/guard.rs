@@ -1,6 +1,6 @@
 //! The check that every request passes, upgrades to WebSocket included.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -16,6 +16,8 @@ use crate::serve::Peer;
 #[derive(Debug, Clone)]
 pub(crate) struct Names {
     hosts: Vec<String>,
+    /// It listens on every address of this machine, so it is known by the one a connection came in on.
+    everywhere: bool,
     port: u16,
     scheme: &'static str,
 }
@@ -23,19 +25,18 @@ pub(crate) struct Names {
 impl Names {
     pub fn new(address: SocketAddr, given: &[String], tls: bool) -> Self {
         let mut hosts: Vec<String> = given.iter().map(|name| name.to_ascii_lowercase()).collect();
-        if address.ip().is_loopback() {
+        let everywhere = address.ip().is_unspecified();
+        if address.ip().is_loopback() || everywhere {
             hosts.extend(["127.0.0.1", "localhost", "[::1]"].map(str::to_owned));
-        } else if !address.ip().is_unspecified() {
-            hosts.push(match address.ip() {
-                IpAddr::V4(ip) => ip.to_string(),
-                IpAddr::V6(ip) => format!("[{ip}]"),
-            });
+        } else {
+            hosts.push(literal(address.ip()));
         }
-        Self { hosts, port: address.port(), scheme: if tls { "https" } else { "http" } }
+        Self { hosts, everywhere, port: address.port(), scheme: if tls { "https" } else { "http" } }
     }
 
-    /// Whether this is us, as `Host` names a server.
-    pub fn is_host(&self, host: &str) -> bool {
+    /// Whether this is us, as `Host` names a server. `local` is the address of ours that the connection came in on. Only as an
+    /// address does it count: a name that somebody else lets point here is not ours.
+    pub fn is_host(&self, host: &str, local: Option<IpAddr>) -> bool {
         let host = host.to_ascii_lowercase();
         let bare = if self.scheme == "https" { 443 } else { 80 };
         let (name, port) = match host.rsplit_once(':') {
@@ -45,15 +46,35 @@ impl Names {
             },
             _ => (host, bare),
         };
-        port == self.port && self.hosts.contains(&name)
+        let came_in =
+            || self.everywhere && local.is_some_and(|local| address(&name) == Some(local.to_canonical()));
+        port == self.port && (self.hosts.contains(&name) || came_in())
     }
 
     /// Whether this is one of our own pages.
-    pub fn is_origin(&self, origin: &str) -> bool {
+    pub fn is_origin(&self, origin: &str, local: Option<IpAddr>) -> bool {
         origin
             .strip_prefix(self.scheme)
             .and_then(|rest| rest.strip_prefix("://"))
-            .is_some_and(|host| self.is_host(host))
+            .is_some_and(|host| self.is_host(host, local))
+    }
+}
+
+/// An address as it stands in `Host`.
+pub(crate) fn literal(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
+/// The address that `Host` names; none if it is a name.
+fn address(host: &str) -> Option<IpAddr> {
+    match host.strip_prefix('[') {
+        Some(rest) => {
+            rest.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(|ip| IpAddr::V6(ip).to_canonical())
+        }
+        None => host.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
     }
 }
 
@@ -67,12 +88,12 @@ const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-
 
 pub(crate) async fn check(
     State(app): State<App>,
-    ConnectInfo(Peer { address: from, .. }): ConnectInfo<Peer>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let identity = match judge(&app, from.ip(), request.headers(), request.uri(), &method) {
+    let identity = match judge(&app, &peer, request.headers(), request.uri(), &method) {
         Ok(identity) => identity,
         Err(error) => {
             if error.code != "unauthorized" {
@@ -97,15 +118,22 @@ pub(crate) async fn check(
 
 fn judge(
     app: &App,
-    from: IpAddr,
+    peer: &Peer,
     headers: &HeaderMap,
     uri: &Uri,
     method: &Method,
 ) -> Result<Option<Identity>, ApiError> {
-    let host = one(headers, &header::HOST)?.or_else(|| uri.authority().map(|host| host.as_str()));
+    let (from, local) = (peer.address.ip(), peer.local);
+    let named = uri.authority().map(|host| host.as_str());
+    let host = match (one(headers, &header::HOST)?, named) {
+        (Some(host), Some(named)) if !host.eq_ignore_ascii_case(named) => {
+            return Err(ApiError::bad("The request names two hosts."));
+        }
+        (host, named) => host.or(named),
+    };
     match host {
         None => return Err(ApiError::bad("The request names no host.")),
-        Some(host) if !app.names.is_host(host) => {
+        Some(host) if !app.names.is_host(host, local) => {
             return Err(ApiError::forbidden(
                 "This server is not known by that name: see `lathe serve --help`.",
             ));
@@ -113,7 +141,7 @@ fn judge(
         Some(_) => {}
     }
     match one(headers, &header::ORIGIN)? {
-        Some(origin) if !app.names.is_origin(origin) => {
+        Some(origin) if !app.names.is_origin(origin, local) => {
             return Err(ApiError::forbidden("Requests from other pages are not answered."));
         }
         Some(_) | None => {}
@@ -207,8 +235,8 @@ mod tests {
     fn a_server_on_loopback_answers_to_its_own_names_and_port_only() {
         let names = Names::new("127.0.0.1:8090".parse().unwrap(), &["box.lan".to_owned()], false);
         for host in ["127.0.0.1:8090", "localhost:8090", "LOCALHOST:8090", "[::1]:8090", "box.lan:8090"] {
-            assert!(names.is_host(host), "{host}");
-            assert!(names.is_origin(&format!("http://{host}")), "{host}");
+            assert!(names.is_host(host, None), "{host}");
+            assert!(names.is_origin(&format!("http://{host}"), None), "{host}");
         }
         for host in [
             "",
@@ -219,7 +247,7 @@ mod tests {
             "localhost:8090:1",
             "[::1]",
         ] {
-            assert!(!names.is_host(host), "{host}");
+            assert!(!names.is_host(host, Some(IpAddr::V4(Ipv4Addr::LOCALHOST))), "{host}");
         }
         for origin in [
             "null",
@@ -228,7 +256,39 @@ mod tests {
             "http://evil@localhost:8090",
             "http://",
         ] {
-            assert!(!names.is_origin(origin), "{origin}");
+            assert!(!names.is_origin(origin, None), "{origin}");
         }
+    }
+
+    #[test]
+    fn a_server_on_every_address_is_known_by_the_one_a_connection_came_in_on_and_by_no_name_it_was_not_given()
+    {
+        let given = ["box.lan".to_owned()];
+        for (listens, local, known, unknown) in [
+            ("0.0.0.0:8090", "192.0.2.7", "192.0.2.7:8090", "192.0.2.8:8090"),
+            ("[::]:8090", "2001:db8::7", "[2001:db8::7]:8090", "[2001:db8::8]:8090"),
+            ("[::]:8090", "::ffff:192.0.2.7", "192.0.2.7:8090", "192.0.2.8:8090"),
+        ] {
+            let (names, local) = (Names::new(listens.parse().unwrap(), &given, true), local.parse().ok());
+            for host in [known, "127.0.0.1:8090", "localhost:8090", "[::1]:8090", "box.lan:8090"] {
+                assert!(names.is_host(host, local), "{listens} {host}");
+                assert!(names.is_origin(&format!("https://{host}"), local), "{listens} {host}");
+            }
+            for host in [
+                unknown,
+                "evil.test:8090",
+                "0.0.0.0:8090",
+                "[::]:8090",
+                "192.0.2.7:8091",
+                "192.0.2.7.evil.test:8090",
+            ] {
+                assert!(!names.is_host(host, local), "{listens} {host}");
+            }
+        }
+        // On one address only that one counts.
+        let one = Names::new("192.0.2.7:8090".parse().unwrap(), &[], true);
+        assert!(
+            one.is_host("192.0.2.7:8090", None) && !one.is_host("127.0.0.1:8090", "127.0.0.1".parse().ok())
+        );
     }
 }

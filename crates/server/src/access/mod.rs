@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use audit::Audit;
-pub(crate) use guard::{Names, check, cookie_name, wrong_token};
+pub(crate) use guard::{Names, check, cookie_name, literal, wrong_token};
 pub(crate) use rate::Rates;
 pub(crate) use tokens::{Access, make_folder, random};
 pub use tokens::{TokenRow, Tokens};

@@ -3,14 +3,14 @@
 //! Nobody is waited for: a listener that falls behind is told so, and reads the journal again from its cursor. So a client
 //! that is stuck costs the agent nothing.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use lathe_host::{Cursor, FrameReader, Projector, live_frame};
-use lathe_protocol::{Event, Fact, Seq, SessionHandle, SessionId, Update};
+use lathe_protocol::{CallId, Event, Fact, Seq, SessionHandle, SessionId, Update};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -45,6 +45,8 @@ pub(crate) struct Hub {
     kept: Arc<Mutex<Kept>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
+    /// How many questions a call has asked and nobody has answered.
+    questions: Arc<Mutex<HashMap<CallId, usize>>>,
     /// The last event whose frames went out.
     seen: watch::Receiver<Seq>,
     task: JoinHandle<()>,
@@ -132,6 +134,8 @@ impl Hub {
         let weak = sender.downgrade();
         let (out, places, is_running) = (sender, Arc::clone(&kept), Arc::clone(&running));
         let last_frames = Arc::clone(&recent);
+        let questions = Arc::new(Mutex::new(HashMap::new()));
+        let asked = Arc::clone(&questions);
         let task = tokio::spawn(async move {
             let mut frames = frames;
             while let Some(update) = updates.next().await {
@@ -144,6 +148,13 @@ impl Hub {
                             Fact::TaskFinished(_) => {
                                 is_running.store(false, Ordering::Relaxed);
                                 ended(&event);
+                            }
+                            Fact::QuestionAsked(question) => {
+                                let call = event.place.call.clone();
+                                lock(&asked).extend(call.map(|call| (call, question.questions.len())));
+                            }
+                            Fact::CallFinished(_) => {
+                                event.place.call.as_ref().and_then(|call| lock(&asked).remove(call));
                             }
                             _ => {}
                         }
@@ -170,7 +181,7 @@ impl Hub {
                 }
             }
         });
-        Self { sender: weak, kept, recent, running, seen, task }
+        Self { sender: weak, kept, recent, running, questions, seen, task }
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Sent> {
@@ -184,6 +195,11 @@ impl Hub {
 
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
+    }
+
+    /// How many questions of a call are open.
+    pub fn questions(&self, call: &CallId) -> Option<usize> {
+        lock(&self.questions).get(call).copied()
     }
 
     /// Waits, not for long, until the frames of an event have gone out, and says how far they have.

@@ -30,12 +30,35 @@ pub(crate) struct Live {
     session: Mutex<Option<Session>>,
     /// Seconds since the server began.
     used: AtomicU64,
+    /// The last command to go on: said again, it gets its receipt again.
+    resumed: Mutex<Option<CommandId>>,
 }
 
 impl Live {
     pub async fn submit(&self, id: CommandId, body: CommandBody) -> Receipt {
         self.touch();
         self.handle.submit(Command { id, actor: Actor::Person, body }).await
+    }
+
+    /// Why a command of a client makes no sense now.
+    pub fn objection(&self, id: &CommandId, body: &CommandBody) -> Option<String> {
+        match body {
+            CommandBody::GoOn => {
+                let mut resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner);
+                if self.hub.is_running() && resumed.as_ref() != Some(id) {
+                    return Some("the run is under way already".to_owned());
+                }
+                *resumed = Some(id.clone());
+                None
+            }
+            CommandBody::Answer { call, answers: Some(answers) } => {
+                let asked = self.hub.questions(call)?;
+                let wrong =
+                    format!("{asked} questions are open and {} answers came: one for each", answers.len());
+                (answers.len() != asked).then_some(wrong)
+            }
+            _ => None,
+        }
     }
 
     pub fn handle(&self) -> &dyn SessionHandle {
@@ -152,6 +175,7 @@ impl Sessions {
             lakeview: session.lakeview(),
             session: Mutex::new(Some(session)),
             used: AtomicU64::new(now()),
+            resumed: Mutex::default(),
         });
         mark(&self.marks, &id);
         self.all().insert(id, Arc::clone(&live));

@@ -97,5 +97,10 @@ fn attached(app: &App, id: &str, attach: &Attach) -> Result<Purpose, ApiError> {
         Some(from) => from.parse().map_err(|error| ApiError::unprocessable(format!("`from`: {error}")))?,
     };
     let id = app.session(id)?;
+    // Nothing would come before the session has caught up with it.
+    let last = tokio::task::block_in_place(|| app.host.last_seq(&id))?;
+    if from.seq > last {
+        return Err(ApiError::unprocessable(format!("`from`: the last event of this session is {last}.")));
+    }
     Ok(Purpose::Attach { id, from, until_end: attach.until_end.unwrap_or(false) })
 }

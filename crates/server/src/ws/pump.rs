@@ -71,19 +71,27 @@ pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: I
     let _present = Present(app.clone());
     let (mut sink, stream) = socket.split();
     let mut stream = Incoming::new(stream, meter.clone());
-    let watched = match purpose {
-        Purpose::Attach { id, from, until_end } => Ok(Watched { id, from, until_end, warnings: Vec::new() }),
-        Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
-    };
-    let goodbye = match watched {
-        Ok(watched) => talk(&mut sink, stream, &app, &identity, watched).await,
-        Err((error, goodbye)) => {
-            if let Some(error) = error {
-                let _ =
-                    sink.send(note("error", &json!({ "message": error.detail, "code": error.code }))).await;
+    let conversation = async {
+        let watched = match purpose {
+            Purpose::Attach { id, from, until_end } => {
+                Ok(Watched { id, from, until_end, warnings: Vec::new() })
             }
-            goodbye
+            Purpose::Run | Purpose::Task => begin(&mut stream, &app, &identity, &purpose).await,
+        };
+        match watched {
+            Ok(watched) => talk(&mut sink, stream, &app, &identity, watched).await,
+            Err((error, goodbye)) => {
+                if let Some(error) = error {
+                    let data = json!({ "message": error.detail, "code": error.code });
+                    let _ = sink.send(note("error", &data)).await;
+                }
+                goodbye
+            }
         }
+    };
+    let goodbye = tokio::select! {
+        goodbye = conversation => goodbye,
+        () = app.stopped() => Goodbye::new(close_code::AWAY, "the server stops"),
     };
     // A client that is still sending reads why only if it is not cut off in the middle.
     meter.part();
@@ -241,11 +249,15 @@ impl Listening {
     async fn obey(&self, id: CommandId, said: Said) -> Option<Value> {
         let (opens, word) = (said.opens(), format!("{said:?}"));
         let word = word.split([' ', '{']).next().unwrap_or_default().to_lowercase();
-        let body = said.command()?;
         let refused =
             |reason: String| Some(json!({ "id": id, "command": word, "accepted": false, "reason": reason }));
+        let flaw = said.flaw();
+        let body = said.command()?;
         if self.identity.role < Role::Operator {
             return refused("this needs a token with the role operator".to_owned());
+        }
+        if let Some(flaw) = flaw {
+            return refused(flaw.to_owned());
         }
         let live = match (self.app.sessions.get(&self.id), opens) {
             (Some(live), _) => live,
@@ -257,6 +269,9 @@ impl Listening {
                 return refused("the session is not open here; send `resume` to go on with it".to_owned());
             }
         };
+        if let Some(reason) = live.objection(&id, &body) {
+            return refused(reason);
+        }
         let receipt = live.submit(id.clone(), body).await;
         let (name, role) = (&self.identity.name, self.identity.role.as_str());
         match receipt.answer {

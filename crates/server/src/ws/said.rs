@@ -81,6 +81,15 @@ impl Said {
         })
     }
 
+    /// Why it means nothing, whatever the session is at.
+    pub fn flaw(&self) -> Option<&'static str> {
+        match self {
+            Said::Input { text } if text.trim().is_empty() => Some("`text` is empty"),
+            Said::Task { task } if task.trim().is_empty() => Some("`task` is empty"),
+            _ => None,
+        }
+    }
+
     /// Whether the session must be open for it, and may be opened.
     pub fn opens(&self) -> bool {
         matches!(self, Said::Resume {} | Said::Task { .. })

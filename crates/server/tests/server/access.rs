@@ -65,6 +65,24 @@ async fn of_48_handshakes_only_those_with_the_token_from_here_to_here_pass() {
 }
 
 /// A value for each parameter of a path.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_names_two_hosts_is_refused() {
+    let server = Server::start(nothing(), Mode::Default).await;
+    let (us, port) = (server.address.to_string(), server.address.port());
+    for (target, host, wanted) in [
+        (format!("http://{us}/health"), us.clone(), 200),
+        (format!("http://LOCALHOST:{port}/health"), format!("localhost:{port}"), 200),
+        ("http://evil.example/health".to_owned(), us.clone(), 400),
+        (format!("http://{us}/health"), "evil.example".to_owned(), 400),
+        (format!("http://evil@{us}/health"), us.clone(), 400),
+        ("http://evil.example/health".to_owned(), "evil.example".to_owned(), 403),
+    ] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        assert_eq!(server.raw(&request).await.0, wanted, "{target} {host}");
+    }
+    server.stop().await;
+}
+
 fn filled(path: &str) -> String {
     path.split('/').map(|part| if part.starts_with('{') { "x" } else { part }).collect::<Vec<_>>().join("/")
 }

@@ -57,7 +57,7 @@ async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody
     let files = TlsFiles { certificate: file("test-cert.pem"), key: file("test-key.pem") };
     let server = bound(options("0.0.0.0:0", folder.path(), Some(files)), folder.path()).await.unwrap();
     let port = server.address.port();
-    assert!(server.url().starts_with("https://"));
+    assert!(server.url().starts_with(&format!("https://box.lan:{port}/#token=")), "{}", server.url());
     let serving = tokio::spawn(server.serve(std::future::pending()));
     // It connects and never greets.
     let _silent = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
@@ -68,7 +68,13 @@ async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    for (host, status) in [("box.lan", "200"), ("evil.test", "403"), ("127.0.0.1", "403")] {
+    for (host, status) in [
+        ("box.lan", "200"),
+        ("evil.test", "403"),
+        ("127.0.0.1", "200"),
+        ("localhost", "200"),
+        ("192.0.2.1", "403"),
+    ] {
         let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let connector = TlsConnector::from(Arc::new(config.clone()));
         let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
@@ -80,4 +86,18 @@ async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
     }
     serving.abort();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_that_is_printed_can_be_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || Some(TlsFiles { certificate: file("test-cert.pem"), key: file("test-key.pem") });
+    let without_name = ServerOptions { names: Vec::new(), ..options("0.0.0.0:0", folder.path(), files()) };
+    let server = bound(without_name, folder.path()).await.unwrap();
+    let wanted = format!("https://127.0.0.1:{}/#token=", server.address.port());
+    assert!(server.url().starts_with(&wanted), "{}", server.url());
+    // The address it listens on can be opened as it is, whatever names there are.
+    let server = bound(options("127.0.0.1:0", folder.path(), files()), folder.path()).await.unwrap();
+    let wanted = format!("https://{}/#token=", server.address);
+    assert!(server.url().starts_with(&wanted), "{}", server.url());
 }

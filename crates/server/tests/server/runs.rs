@@ -221,3 +221,79 @@ async fn a_blocking_run_gives_the_result_object() {
     assert!(tokio::time::timeout(Duration::from_millis(200), quiet.socket.next()).await.is_err());
     server.stop().await;
 }
+
+/// The status of a request to attach to a session.
+async fn attached(server: &Server, query: &str) -> u16 {
+    let request = format!(
+        "GET /ws/agent/interactive/task{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        server.address, server.token
+    );
+    server.raw(&request).await.0
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_the_session_has_not_come_to_is_refused_before_the_upgrade() {
+    let server = Server::start(cassette([json!([done("d1", "done")])]), Mode::FullAuto).await;
+    let frames = server.run("Do it.").await.until("end").await;
+    let end = frames.last().unwrap();
+    let (id, cursor) = (end["session_id"].as_str().unwrap(), end["cursor"].as_str().unwrap());
+    for (from, wanted) in [(cursor, 101), ("0", 101), ("", 101), ("99999.1", 422), ("99999", 422), ("x", 422)]
+    {
+        assert_eq!(attached(&server, &format!("?session_id={id}&from={from}")).await, wanted, "{from}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_are_told_that_the_server_stops() {
+    let server = Server::start(asking(), Mode::Default).await;
+    let mut running = server.run("Make it.").await;
+    let asked = question(&mut running).await;
+    let id = asked["session_id"].as_str().unwrap().to_owned();
+    let mut watching = server.socket(&format!("?session_id={id}")).await;
+    watching.until("status").await;
+    // One that has said nothing yet.
+    let mut silent = server.socket("").await;
+    server.stop().await;
+    for socket in [&mut running, &mut watching, &mut silent] {
+        assert_eq!(socket.closed().await, Some((1001, "the server stops".to_owned())));
+    }
+}
+
+async fn receipt(socket: &mut Socket, message: &serde_json::Value) -> (bool, String) {
+    socket.say(message).await;
+    let receipt = socket.until("receipt").await.pop().unwrap();
+    let data = &receipt["data"];
+    (data["accepted"].as_bool().unwrap(), data["reason"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_say_nothing_are_refused_with_a_reason() {
+    let questions = json!([
+        { "question": "Which colour?", "header": "Colour", "type": "text" },
+        { "question": "Which size?", "header": "Size", "type": "text" },
+    ]);
+    let answers = cassette([
+        json!([call("a1", "ask_user", json!({ "questions": questions }))]),
+        json!([done("d1", "done")]),
+    ]);
+    let server = Server::start(answers, Mode::Default).await;
+    let mut socket = server.run("Ask me.").await;
+    socket.until("question").await;
+    let answer = |answers: &[&str]| json!({ "type": "answer", "call_id": "a1", "answers": answers });
+    for (message, told) in [
+        (answer(&[]), "2 questions"),
+        (answer(&["red"]), "2 questions"),
+        (answer(&["red", "small", "round"]), "3 answers"),
+        (json!({ "type": "input", "text": "" }), "`text` is empty"),
+        (json!({ "type": "input", "text": " \n" }), "`text` is empty"),
+        (json!({ "type": "task", "task": "" }), "`task` is empty"),
+        (json!({ "type": "resume" }), "under way"),
+    ] {
+        let (accepted, reason) = receipt(&mut socket, &message).await;
+        assert!(!accepted && reason.contains(told), "{message}: {reason}");
+    }
+    assert_eq!(receipt(&mut socket, &answer(&["red", "small"])).await, (true, String::new()));
+    socket.until("end").await;
+    server.stop().await;
+}
