@@ -37,6 +37,11 @@ pub(crate) fn unknown_of_task<Request: JsonSchema>(request: &Value) -> Vec<Strin
     unknown::<Request>(request, "", &dropped)
 }
 
+/// The same of an agent mode that is to be kept.
+pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
+    unknown::<Mode>(mode, "", &OF_MODES)
+}
+
 fn unknown<T: JsonSchema>(value: &Value, before: &str, dropped: &[&str]) -> Vec<String> {
     let Some(members) = value.as_object() else { return Vec::new() };
     let schema = schemars::schema_for!(T);

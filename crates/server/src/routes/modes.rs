@@ -1,15 +1,19 @@
 //! Agent modes: words of the user's for a kind of work, kept under a name; and the prompts they stand in for.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
+use lathe_host::HostError;
 use lathe_protocol::{Persona, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
-use crate::app::App;
+use super::fields;
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Named, parse};
+use crate::app::{App, Wish};
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
 
@@ -176,10 +180,17 @@ async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<Agent
 async fn put(
     State(app): State<App>,
     Named(name): Named<String>,
-    Input(mut mode): Input<AgentMode>,
+    Input(given): Input<Map<String, Value>>,
 ) -> Answer<AgentMode> {
     good_name(&name)?;
+    let given = Value::Object(given);
+    // What is kept is used later, when nobody reads warnings.
+    if let Some(unknown) = fields::unknown_of_mode::<AgentMode>(&given).into_iter().next() {
+        return Err(ApiError::unprocessable(unknown));
+    }
+    let mut mode: AgentMode = parse(given.to_string().as_bytes())?;
     mode.check()?;
+    check_tools(&app, mode.tool_whitelist.as_deref().unwrap_or_default()).await?;
     mode.mode_name.clone_from(&name);
     let done = mode.clone();
     tokio::task::block_in_place(|| {
@@ -194,6 +205,36 @@ async fn put(
     Ok(Json(done))
 }
 
+/// A mode may be used with any toolset: a tool is known if one of them has it.
+async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let wish = Wish { folder: app.folder(Path::new(""))?, ..Wish::default() };
+    let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    for name in names {
+        let mut refused = None;
+        for set in Toolset::ALL {
+            plan.toolset = Some(set);
+            match app.host.check_tools(&plan, std::slice::from_ref(name)).await {
+                Ok(()) => {
+                    refused = None;
+                    break;
+                }
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        match refused {
+            None => {}
+            Some(error @ HostError::NoSuchTool { .. }) => {
+                return Err(ApiError::unprocessable(format!("`tool_whitelist`: {error}")));
+            }
+            Some(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
     let deleted = tokio::task::block_in_place(|| {
         app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some()))
@@ -206,7 +247,7 @@ async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<De
 }
 
 async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> Answer<Prompt> {
-    let folder = app.folder(std::path::Path::new(""))?;
+    let folder = app.folder(Path::new(""))?;
     let built_in = |toolset: Toolset| app.host.system_text(toolset, &folder);
     let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);
     let prompt = match asked.name.as_str() {

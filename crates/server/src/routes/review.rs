@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use lathe_host::{FileReview, ReviewWish, Reviewed};
-use lathe_protocol::{CommandBody, CommandId, ReceiptAnswer, RunNo, SessionId};
+use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
+use lathe_protocol::{CommandBody, CommandId, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +65,19 @@ async fn changes(
     Asked(asked): Asked<OfRun>,
 ) -> Answer<Vec<FileReview>> {
     let id = app.session(&id)?;
-    Ok(Json(tokio::task::block_in_place(|| app.host.edits(&id, asked.run.map(RunNo)))?))
+    Ok(Json(tokio::task::block_in_place(|| edits(&app, &id, asked.run.map(RunNo)))?))
+}
+
+/// The edits of a session or of one of its runs. A run that was taken back may have left some.
+fn edits(app: &App, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview>, ApiError> {
+    let files = app.host.edits(id, run)?;
+    let began = |event: &Event, run| event.place.run == run && matches!(event.fact, Fact::TaskGiven(_));
+    if let (Some(run), true) = (run, files.is_empty())
+        && !app.host.events(id)?.iter().any(|event| began(event, run))
+    {
+        return Err(HostError::NoSuchRun { id: id.clone(), run }.into());
+    }
+    Ok(files)
 }
 
 async fn accept(
@@ -74,7 +86,10 @@ async fn accept(
     Input(chosen): Input<Chosen>,
 ) -> Answer<Done> {
     let (id, wish) = (app.session(&id)?, wish(chosen)?);
-    let reviewed = tokio::task::block_in_place(|| app.host.accepted_edits(&id, &wish))?;
+    let reviewed = tokio::task::block_in_place(|| {
+        edits(&app, &id, wish.run)?;
+        Ok::<_, ApiError>(app.host.accepted_edits(&id, &wish)?)
+    })?;
     record(&app, &id, reviewed, wish.run).await
 }
 
@@ -88,13 +103,20 @@ async fn reject(
     if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
     }
-    let reviewed = tokio::task::block_in_place(|| app.host.reject_edits(&id, &wish))?;
+    let reviewed = tokio::task::block_in_place(|| {
+        edits(&app, &id, wish.run)?;
+        Ok::<_, ApiError>(app.host.reject_edits(&id, &wish)?)
+    })?;
     record(&app, &id, reviewed, wish.run).await
 }
 
 fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
-    if chosen.hunks.is_empty() && chosen.path.is_none() && !chosen.all {
-        return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`."));
+    let said = [!chosen.hunks.is_empty(), chosen.path.is_some(), chosen.all];
+    match said.into_iter().filter(|said| *said).count() {
+        0 => return Err(ApiError::bad("Say which edits: `hunks`, `path` or `all`.")),
+        1 => {}
+        // Whoever names a file does not mean all of them.
+        _ => return Err(ApiError::unprocessable("Say only one of `hunks`, `path` and `all`.")),
     }
     Ok(ReviewWish { hunks: chosen.hunks, path: chosen.path, all: chosen.all, run: chosen.run.map(RunNo) })
 }

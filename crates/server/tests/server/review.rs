@@ -159,3 +159,28 @@ async fn files_that_were_made_and_removed_are_one_hunk_each() {
     assert_eq!(states(of(&files, "gone.txt")), ["rejected"]);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_contradict_each_other_and_runs_that_are_not_there_are_refused() {
+    let (server, _watching, id) = edited("\n").await;
+    let files = changes(&server, &id).await;
+    let hunk = id_of(of(&files, "long.txt"), 0);
+    for word in ["accept", "reject"] {
+        for (body, wanted) in [
+            (json!({ "all": true, "path": "made.txt" }), 422),
+            (json!({ "all": true, "hunks": [hunk] }), 422),
+            (json!({ "path": "made.txt", "hunks": [hunk] }), 422),
+            (json!({ "all": true, "run": 9 }), 404),
+            (json!({ "all": false }), 400),
+        ] {
+            let (status, answer) = review(&server, &id, word, body.clone()).await;
+            assert_eq!(status, wanted, "{word} {body}: {answer}");
+        }
+    }
+    assert_eq!(changes(&server, &id).await, files);
+    for (run, wanted) in [(0, 404), (1, 200), (2, 404), (9, 404)] {
+        let (status, answer) = server.get(&format!("/api/sessions/{id}/changes?run={run}")).await;
+        assert_eq!(status, wanted, "{run}: {answer}");
+    }
+    server.stop().await;
+}

@@ -103,12 +103,23 @@ async fn an_agent_mode_is_kept_used_by_name_and_forgotten() {
     assert_eq!(prompt["prompt"], "You are a poet.");
     assert_eq!(delete(&server, "/api/modes/poet").await.0, 200);
     assert_eq!(delete(&server, "/api/modes/poet").await.0, 404);
-    for (name, body) in
-        [("a%2Fb", json!({})), ("x", json!({ "custom_instructions": "y".repeat(8_001) })), ("%20", json!({}))]
-    {
-        let (status, answer) = put(&server, &format!("/api/modes/{name}"), body).await;
-        assert_eq!(status, 422, "{name}: {answer}");
+    for (name, body) in [
+        ("a%2Fb", json!({})),
+        ("x", json!({ "custom_instructions": "y".repeat(8_001) })),
+        ("%20", json!({})),
+        ("x", json!({ "tool_whitelist": ["view", "nope"] })),
+        ("x", json!({ "tool_whitelst": ["view"] })),
+        ("x", json!({ "tool_whitelist": "view" })),
+        ("x", json!([])),
+    ] {
+        let (status, answer) = put(&server, &format!("/api/modes/{name}"), body.clone()).await;
+        assert_eq!(status, 422, "{name} {body}: {answer}");
     }
+    assert_eq!(server.get("/api/modes").await.1["modes"], json!([]));
+    // A mode may be for another toolset, and come from the server fork.
+    let mode = json!({ "tool_whitelist": ["str_replace_based_edit_tool", "view", "bash(git status)"], "reflection_max_rounds": 3 });
+    let (status, kept) = put(&server, "/api/modes/x", mode).await;
+    assert_eq!(status, 200, "{kept}");
     server.stop().await;
 }
 
