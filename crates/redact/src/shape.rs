@@ -26,11 +26,22 @@ const KEYS: &str = concat!(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)",
 );
 
-/// A value that a name, a header or an address says is one. What stays comes first, the value last.
+/// A value that a name, a header, an option or an address says is one. What stays comes first, the value last.
 const NAMED: &str = concat!(
-    r#"(?i)(?P<name>[a-z0-9_.-]*(?:api[_-]?key|secret|token|passw(?:or)?d|passphrase|credentials?|cookie|authorization)"#,
-    r#"(?:\\?["'])?\s*[:=]\s*(?:\\?["'])?(?:(?:bearer|basic)\s+)?)[^\s"'\\&;,<>«»$({]{6,}"#,
+    // What is a placeholder already stays as it is.
+    r#"(?i)(?P<placeholder>«secret(?::[^»\n]*)?»)"#,
+    r#"|(?P<name>(?:[a-z0-9_.-]*"#,
+    r#"(?:api[_-]?key|secret(?:[_-][a-z0-9_-]+)?|token|passw(?:or)?d|passphrase|credentials?|cookie|authorization"#,
+    r#"|(?:access|private|signing|encryption|master|auth|account|storage|service|shared|deploy)[_-]?key)"#,
+    r#"(?:\\?["'])?\s*[:=]\s*"#,
+    // As a shell and its files write variables.
+    r#"|(?-i:\b[A-Z0-9_]*(?:KEY|SECRET|AUTH|_PWD))=|(?:\b|[a-z0-9][_-])pass="#,
+    r#"|\s--[a-z0-9-]*(?:password|passwd|token|secret|(?:api|access|secret)-key)\s+)"#,
+    r#"(?:\\?["'])?(?:(?:bearer|basic)\s+)?)[^\s"'\\&;,<>«»$({]{6,}"#,
     r#"|(?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9+/._~=-]{12,}"#,
+    r#"|(?P<login>(?:^|[\s"'])(?-i:-u\s*|--user[\s=]+|--proxy-user[\s=]+|-U\s+)(?:\\?["'])?[^\s:"'\\/$«-][^\s:"'\\/$«]*:)"#,
+    r#"(?P<password>[^\s"'\\«»$]+)"#,
+    r#"|(?P<program>\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s(?-i:-p)|sshpass\s+(?-i:-p)\s*)(?:\\?["'])?)[^\s"'\\|;&«»$]{3,}"#,
     r#"|(?P<user>://[^/\s:@"']+:)[^/\s@"']+@"#,
 );
 
@@ -41,7 +52,13 @@ static NAME: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(NAMED).ok());
 pub fn shape(text: &str) -> Cow<'_, str> {
     let keys = KEY.as_ref().map_or(Cow::Borrowed(text), |key| key.replace_all(text, HIDDEN));
     let hide = |found: &Captures<'_>| {
-        let kept = ["name", "scheme", "user"].into_iter().find_map(|part| found.name(part));
+        // `docker run -u 1000:1000` names a user and a group.
+        let is_number = |word: regex::Match<'_>| word.as_str().bytes().all(|byte| byte.is_ascii_digit());
+        if found.name("placeholder").is_some() || found.name("password").is_some_and(is_number) {
+            return found[0].to_owned();
+        }
+        let parts = ["name", "scheme", "login", "program", "user"];
+        let kept = parts.into_iter().find_map(|part| found.name(part));
         let end = if found.name("user").is_some() { "@" } else { "" };
         format!("{}{HIDDEN}{end}", kept.map_or("", |kept| kept.as_str()))
     };
@@ -69,6 +86,32 @@ mod tests {
             ("AKIAABCDEFGHIJKLMNOP", "«secret»"),
             ("ghp_abcdefghijklmnopqrstuvwxyz", "«secret»"),
             ("Cookie: sid=abcdef", "Cookie: «secret»"),
+            (
+                "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG aws s3 ls",
+                "AWS_SECRET_ACCESS_KEY=«secret» aws s3 ls",
+            ),
+            ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "aws_secret_access_key = «secret»"),
+            ("SECRET_KEY=abcdef123456", "SECRET_KEY=«secret»"),
+            ("SECRET_KEY_BASE='abcdef123456'", "SECRET_KEY_BASE='«secret»'"),
+            (
+                "export STRIPE_ACCESS_KEY=\\\"abcdef123456\\\" x",
+                "export STRIPE_ACCESS_KEY=\\\"«secret»\\\" x",
+            ),
+            ("SENTRY_AUTH=abcdef123456", "SENTRY_AUTH=«secret»"),
+            ("SENDGRID_KEY=abcdef123456;", "SENDGRID_KEY=«secret»;"),
+            (
+                "DB_PASS=hunter22 PASS=hunter22 db_pass=hunter22",
+                "DB_PASS=«secret» PASS=«secret» db_pass=«secret»",
+            ),
+            ("curl -u admin:S3cret https://x", "curl -u admin:«secret» https://x"),
+            ("curl -uadmin:S3cret x", "curl -uadmin:«secret» x"),
+            ("curl --user 'admin:S3c:ret' x", "curl --user 'admin:«secret»' x"),
+            ("curl --user=admin:S3cret", "curl --user=admin:«secret»"),
+            (r#"{"command":"curl -u \"admin:S3cret\" x"}"#, r#"{"command":"curl -u \"admin:«secret»\" x"}"#),
+            ("mysql -h db -P3306 -uroot -pS3cret shop", "mysql -h db -P3306 -uroot -p«secret» shop"),
+            ("mysqldump -p'S3cret' shop", "mysqldump -p'«secret»' shop"),
+            ("sshpass -p S3cret ssh box", "sshpass -p «secret» ssh box"),
+            ("gh --token abcdef123456 x", "gh --token «secret» x"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- x", "«secret» x"),
         ];
         for (text, wanted) in hidden {
@@ -87,6 +130,19 @@ mod tests {
             "basic usage of it",
             "PASSWORD=$1",
             "git commit -m 'hide the secret'",
+            "«secret:OPENAI_API_KEY»",
+            "API_KEY=«secret:API_KEY» and «secret» stay",
+            "curl -u admin:«secret:PASSWORD» x",
+            "curl -u $USER:$PASSWORD x",
+            "docker run -u 1000:1000 image",
+            "git push -u origin main:main2",
+            "sort --key=2,3 -u a",
+            "mysql -h db -p shop",
+            "mysql -h db -P3306; cp -p source target",
+            "PWD=/home/somebody",
+            "primary_key=identifier",
+            "secrets: inherit",
+            "cargo test --pass-through something",
         ] {
             assert_eq!(shape(text), text);
         }

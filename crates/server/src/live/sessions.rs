@@ -54,7 +54,7 @@ impl Live {
             CommandBody::Answer { call, answers: Some(answers) } => {
                 let asked = self.hub.questions(call)?;
                 let wrong =
-                    format!("{asked} questions are open and {} answers came: one for each", answers.len());
+                    format!("one answer for each question: {asked} asked, {} answered", answers.len());
                 (answers.len() != asked).then_some(wrong)
             }
             _ => None,

@@ -8,7 +8,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
-use lathe_host::{Cursor, Summary};
+use lathe_host::{Cursor, Projector, Summary};
 use lathe_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -98,7 +98,10 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
         words.state, words.title, words.steps, words.folder, words.updated
     ));
     for summary in sessions {
-        let title = if summary.title.is_empty() { words.untitled } else { &summary.title };
+        let title = match summary.title.as_str() {
+            "" => words.untitled.into(),
+            title => Projector::shown(title),
+        };
         let clients = app.sessions.get(&summary.id).map_or(0, |live| live.hub.listeners());
         let watching =
             if clients > 0 { format!(" <small>{clients} {}</small>", words.watching) } else { String::new() };
@@ -106,7 +109,7 @@ fn list(app: &App, identity: &Identity, words: &Words) -> Result<String, ApiErro
             "<tr><td class=\"state {0}\">{0}{watching}</td><td><a href=\"/?session={1}\">{2}</a></td><td>{3}</td><td>{4}</td><td><time>{5}</time></td></tr>\n",
             summary.state,
             escape(summary.id.as_str()),
-            escape(title),
+            escape(&title),
             summary.steps,
             escape(&summary.workspace),
             summary.updated
@@ -124,7 +127,7 @@ fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     let mut out = format!(
         "<h1>{}</h1>\n<p class=\"who\">{} · <span id=\"state\"></span> <button id=\"cancel\" hidden>{}</button></p>\n\
          <section id=\"bubbles\" data-session=\"{}\" data-cursor=\"{cursor}\" data-allow=\"{}\" data-deny=\"{}\">\n",
-        escape(&title),
+        escape(&Projector::shown(&title)),
         escape(id.as_str()),
         words.cancel,
         escape(id.as_str()),

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Really, Removed, Summary, Undone, What};
+use lathe_host::{Projector, Really, Removed, Summary, Undone, What};
 use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -193,7 +193,7 @@ fn row(app: &App, summary: Summary) -> Row {
     let live = app.sessions.get(&summary.id);
     Row {
         id: summary.id.to_string(),
-        title: summary.title,
+        title: Projector::shown(&summary.title).into_owned(),
         created_at: summary.created.to_string(),
         updated_at: summary.updated.to_string(),
         state: summary.state.as_str(),

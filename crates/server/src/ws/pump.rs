@@ -485,12 +485,14 @@ impl Sending {
     /// How the session stands, for one who has just caught up; of one that is open here, with the last event that was
     /// shown. It never tells the end of a run whose frames are still to come.
     async fn status(&self, shown: Option<Seq>) -> Value {
+        // Before the journal is looked at: a run that ends meanwhile would look like one that stands still.
+        let is_at_work = self.is_at_work();
         let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
         let looked = tokio::task::spawn_blocking(move || (host.state(&id), host.last_seq(&id).ok())).await;
         let (state, last) = looked.unwrap_or_default();
         let is_moving = shown.is_some_and(|shown| last.is_some_and(|last| last > shown));
         let running_here = shown.is_some() && state == Some(SessionState::Running);
-        let parked = state == Some(SessionState::Interrupted) || (running_here && !self.is_at_work());
+        let parked = state == Some(SessionState::Interrupted) || (running_here && !is_at_work);
         let word = match state {
             _ if is_moving => SessionState::Running.as_str(),
             _ if parked => "parked",

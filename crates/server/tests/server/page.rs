@@ -70,3 +70,37 @@ async fn a_page_that_is_opened_while_a_question_is_open_is_told_it() {
     assert_eq!(opened.until("approval").await.pop().unwrap()["data"], asked["data"]);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_like_a_secret_is_in_no_bubble_and_no_title() {
+    let answers = cassette([
+        json!([call(
+            "a1",
+            "bash",
+            json!({ "command": "true -u admin:wJalrS3cret; STRIPE_ACCESS_KEY=wJalrS3cret true" })
+        )]),
+        json!([done("b1", "SECRET_KEY=wJalrS3cret is set, and «secret:MY_KEY» stays.")]),
+    ]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let frames = server.run("Deploy with AWS_SECRET_ACCESS_KEY=wJalrS3cret").await.until("end").await;
+    let bubbles: Vec<_> = frames.iter().filter(|frame| frame["type"] == "bubble").collect();
+    let told = format!("{bubbles:?}");
+    assert!(told.contains("admin:«secret»") && told.contains("SECRET_KEY=«secret»"), "{told}");
+    assert!(!told.contains("wJalrS3cret") && told.contains("«secret:MY_KEY»"), "{told}");
+    let session = frames.last().unwrap()["session_id"].as_str().unwrap();
+    let title = "Deploy with AWS_SECRET_ACCESS_KEY=«secret»";
+    assert_eq!(server.get("/api/sessions").await.1[0]["title"], title);
+    assert_eq!(server.get(&format!("/api/sessions/{session}")).await.1["title"], title);
+    let with = format!("Authorization: Bearer {}\r\n", server.token);
+    for path in ["/".to_owned(), format!("/?session={session}")] {
+        let page = html(&server, &path, &with).await;
+        assert!(page.contains(title) && !page.contains("wJalrS3cret"), "{path}: {page}");
+    }
+    let rename = format!("/api/sessions/{session}/rename");
+    let (status, row) = server.post(&rename, json!({ "title": "DB_PASS=wJalrS3cret" })).await;
+    assert_eq!((status, &row["title"]), (200, &json!("DB_PASS=«secret»")));
+    let mut watching = server.socket(&format!("?session_id={session}")).await;
+    let named = watching.until("session").await.pop().unwrap();
+    assert_eq!(named["data"]["title"], "DB_PASS=«secret»");
+    server.stop().await;
+}

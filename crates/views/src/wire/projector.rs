@@ -1,5 +1,6 @@
 //! From events to frames.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -118,6 +119,11 @@ impl Projector {
         self.run
     }
 
+    /// A text as bubbles show it: without what looks like a secret.
+    pub fn shown(text: &str) -> Cow<'_, str> {
+        lathe_redact::shape(text)
+    }
+
     /// Takes the next event and gives its frames.
     pub fn take(&mut self, event: &Event, past: PastSteps<'_>) -> Vec<WireFrame> {
         self.last = event.seq;
@@ -152,7 +158,9 @@ impl Projector {
             Fact::Steered(steered) => {
                 out.push("input", &json!({ "text": steered.text, "timestamp": event.at.to_string() }));
             }
-            Fact::SessionNamed(named) => out.push("session", &json!({ "title": named.title })),
+            Fact::SessionNamed(named) => {
+                out.push("session", &json!({ "title": lathe_redact::shape(&named.title) }));
+            }
             Fact::EditsReviewed(reviewed) => out.push("reviewed", reviewed),
             Fact::CancelAsked(_) => out.push("cancelling", &json!({})),
             Fact::ModelAsked(_) => self.asked(event, &mut out),
