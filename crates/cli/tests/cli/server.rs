@@ -70,6 +70,20 @@ async fn until(connection: &mut Connection, fits: impl Fn(&Value) -> bool) -> Ve
     }
 }
 
+/// With what words a connection was closed; none if it was merely cut.
+async fn closed(connection: &mut Connection) -> Option<(u16, String)> {
+    loop {
+        let next = tokio::time::timeout(WITHIN, connection.next()).await.expect("it is not closed");
+        match next? {
+            Ok(Message::Close(frame)) => {
+                return frame.map(|frame| (frame.code.into(), frame.reason.to_string()));
+            }
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
 fn on_a_runtime(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
 }
@@ -213,6 +227,11 @@ fn goes_on_after(signal: Signal) {
         let before = until(&mut connection, |frame| frame["type"] == "bubble").await;
         let session = before.last().unwrap()["session_id"].as_str().unwrap().to_owned();
         server.running.kill(signal);
+        let closed = closed(&mut connection).await;
+        match signal {
+            Signal::Terminate => assert_eq!(closed, Some((1001, "the server stops".to_owned()))),
+            _ => assert_eq!(closed, None),
+        }
         eventually(WITHIN, "the server is gone", || is_zombie(server.running.pid()));
         drop(server);
         let server = serve(home.clone(), &flags);

@@ -292,3 +292,26 @@ async fn words_that_say_nothing_are_refused_with_a_reason() {
     socket.until("end").await;
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_cancelled_goes_on_and_everybody_is_told() {
+    let answers = cassette([
+        json!([call("a1", "bash", json!({ "command": "sleep 60" }))]),
+        json!([done("d1", "It went on.")]),
+    ]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let mut socket = server.run("Wait.").await;
+    let id = socket.until("usage").await.pop().unwrap()["session_id"].as_str().unwrap().to_owned();
+    socket.say(&json!({ "type": "cancel" })).await;
+    let end = socket.until("end").await.pop().unwrap();
+    let query = format!("?session_id={id}&from={}", end["cursor"].as_str().unwrap());
+    let (mut one, mut other) = (server.socket(&query).await, server.socket(&query).await);
+    let resume = json!({ "type": "resume", "id": "r1" });
+    one.say(&resume).await;
+    for socket in [&mut one, &mut other] {
+        assert_eq!(socket.until("resumed").await.pop().unwrap()["data"], json!({ "run": 1 }));
+    }
+    let completed = other.until("completed").await.pop().unwrap();
+    assert_eq!(completed["data"]["final_result"], "It went on.");
+    server.stop().await;
+}
