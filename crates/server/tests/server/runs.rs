@@ -306,11 +306,23 @@ async fn a_run_that_was_cancelled_goes_on_and_everybody_is_told() {
     let end = socket.until("end").await.pop().unwrap();
     let query = format!("?session_id={id}&from={}", end["cursor"].as_str().unwrap());
     let (mut one, mut other) = (server.socket(&query).await, server.socket(&query).await);
-    let resume = json!({ "type": "resume", "id": "r1" });
-    one.say(&resume).await;
-    for socket in [&mut one, &mut other] {
-        assert_eq!(socket.until("resumed").await.pop().unwrap()["data"], json!({ "run": 1 }));
+    // Said twice, it is one command, with one receipt.
+    for _ in 0..2 {
+        one.say(&json!({ "type": "resume", "id": "r1" })).await;
     }
+    let mut told = Vec::new();
+    while told.iter().filter(|frame: &&serde_json::Value| frame["type"] == "receipt").count() < 2
+        || !told.iter().any(|frame| frame["type"] == "completed")
+    {
+        told.push(one.next().await.unwrap());
+    }
+    let of = |kind: &str| -> Vec<_> {
+        told.iter().filter(|frame| frame["type"] == kind).map(|frame| frame["data"].clone()).collect()
+    };
+    assert_eq!(of("resumed"), [json!({ "run": 1 })]);
+    assert_eq!(of("receipt")[0]["accepted"], true, "{:?}", of("receipt"));
+    assert_eq!(of("receipt")[0], of("receipt")[1]);
+    other.until("resumed").await;
     let completed = other.until("completed").await.pop().unwrap();
     assert_eq!(completed["data"]["final_result"], "It went on.");
     server.stop().await;
