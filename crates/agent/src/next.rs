@@ -194,7 +194,9 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
     let empty = text.trim().is_empty();
     let ends_by_call = state.remind_rule() == EndingRule::Remind && ends_by_call(state.toolset());
     if !state.reminded && (ends_by_call || empty || cut) {
-        return vec![Action::Remind(reminder(state.toolset(), empty, cut).to_owned())];
+        // What a judge holds against the end is said with it: there is no second reminder.
+        let words = [Some(reminder(state.toolset(), empty, cut).to_owned()), state.review_refusal()];
+        return vec![Action::Remind(words.into_iter().flatten().collect::<Vec<_>>().join("\n\n"))];
     }
     if empty {
         return vec![finish(Ending::Failed, "The model answered with nothing, twice.")];

@@ -27,7 +27,7 @@ use crate::scan::Stamp;
 use crate::snapshot::FileFacts;
 
 /// Raised when the tables or the meaning of facts change.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 const APPLICATION: i32 = 0x4c47_5048;
 
 const SCHEMA: &str = "

@@ -96,6 +96,23 @@ async fn a_failing_verdict_keeps_the_run_going_with_its_reasons() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_who_only_says_that_it_is_done_is_told_the_reasons_too() {
+    let steps = vec![
+        json!([write("w1", "thin\n")]),
+        json!([{ "text": { "text": "It is written." } }]),
+        json!([write("w2", "much thicker\n")]),
+        json!([done("d2", "written well")]),
+    ];
+    let server = Server::start(lane(steps, &[fails("the text is thin"), passes()], 10), Mode::FullAuto).await;
+    let (end, _, id) = ran(&server, &request(true)).await;
+    assert_eq!((&end["success"], &end["final_result"]), (&json!(true), &json!("written well")));
+    let (_, trajectory) = server.get(&format!("/api/sessions/{id}/trajectory")).await;
+    let text = trajectory.to_string();
+    assert!(text.matches("the last quality review did not pass").count() > 0, "{text}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_the_gate_a_failing_verdict_is_only_told() {
     let steps = vec![json!([write("w1", "thin\n")]), json!([done("d1", "written")])];
     let server = Server::start(lane(steps, &[fails("thin")], 10), Mode::FullAuto).await;
