@@ -71,8 +71,8 @@ fn sed_prints(part: &str) -> bool {
 }
 
 /// Why this `awk` may do more than print.
-pub(crate) fn awk(words: &[Word]) -> Option<String> {
-    let mut rest = words.iter().skip(1).peekable();
+pub(crate) fn awk(given: &[Word]) -> Option<String> {
+    let mut rest = given.iter().skip(1).peekable();
     while let Some(text) = rest.peek().map(|word| word.literal().unwrap_or("$")) {
         match text {
             "-F" => {
@@ -80,6 +80,15 @@ pub(crate) fn awk(words: &[Word]) -> Option<String> {
                 rest.next();
             }
             _ if text.starts_with("-F") => {
+                rest.next();
+            }
+            "-v" => {
+                rest.next();
+                if !rest.next().and_then(Word::literal).is_some_and(is_assigned) {
+                    return Some("-v of awk without a plain value".to_owned());
+                }
+            }
+            _ if text.strip_prefix("-v").is_some_and(is_assigned) => {
                 rest.next();
             }
             "--" => {
@@ -91,10 +100,18 @@ pub(crate) fn awk(words: &[Word]) -> Option<String> {
         }
     }
     let script = rest.next().and_then(Word::literal);
-    let words = ["system", "getline", "printf >", "close", "fflush", "@", "ENVIRON", "func"];
+    let words = [
+        "system", "getline", "printf >", "close", "fflush", "@", "ENVIRON", "func", "ARGV", "SYMTAB",
+        "PROCINFO",
+    ];
+    // A file of this name is a connection to somewhere.
+    if given.iter().any(|word| word.show().contains("/inet")) {
+        return Some("/inet reaches elsewhere".to_owned());
+    }
     match script {
         Some(script)
-            if !script.contains(['|', '\\', '`'])
+            if !script.contains(['|', '`'])
+                && !escapes(script)
                 && !redirects(script)
                 && !words.iter().any(|word| script.contains(word)) =>
         {
@@ -102,6 +119,28 @@ pub(crate) fn awk(words: &[Word]) -> Option<String> {
         }
         _ => Some("the script of awk may write or run something".to_owned()),
     }
+}
+
+/// `NAME=value`.
+fn is_assigned(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, value)| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !value.contains('@')
+    })
+}
+
+/// Whether a backslash stands before anything but what everybody escapes in a text or a pattern.
+fn escapes(script: &str) -> bool {
+    let mut rest = script;
+    while let Some((_, after)) = rest.split_once('\\') {
+        let next = after.chars().next();
+        if !next.is_some_and(|c| "ntr\"/\\.*+?()[]{}^$-".contains(c)) {
+            return true;
+        }
+        rest = after.get(1..).unwrap_or("");
+    }
+    false
 }
 
 /// Without a `print` before it, `>` compares.

@@ -25,6 +25,7 @@ mod special;
 mod statements;
 mod syntax;
 mod text;
+mod toolchains;
 mod words;
 mod wrap;
 

@@ -6,7 +6,7 @@ use lathe_protocol::Effects;
 
 use crate::names::ByName;
 use crate::script::{Command, Floor, FloorRule, Piece, RedirectKind, Word, base_name};
-use crate::{awk, names, special};
+use crate::{awk, names, special, toolchains};
 
 /// What a program does by its nature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -342,6 +342,13 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
     if name.contains('/') {
         floors.push(Floor::at(FloorRule::Program, format!("{name} is a path, not a name"), 0));
     }
+    if let Some(module) = toolchains::as_module(command) {
+        let mut more = Vec::new();
+        program(&module, &mut more, Some(effects));
+        // Program and option stand before it.
+        floors.extend(more.into_iter().map(|floor| Floor { word: floor.word.map(|word| word + 2), ..floor }));
+        return;
+    }
     let (main, sub, end) = look_up(&command.words);
     if names::meaning(name).state {
         floors.push(Floor::at(FloorRule::State, format!("{name} changes the state of the shell"), 0));
@@ -349,6 +356,10 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
     }
     options(command, (main, sub, end), floors, effects);
     special::doubts(command, end, floors);
+    let known = floors.len();
+    toolchains::doubts(command, end, floors);
+    // What it may do then is not known.
+    effects.opaque |= floors.len() > known;
     let entry = if main.is_some_and(|main| !main.subs.is_empty()) { sub } else { main };
     let operands = command
         .words
@@ -388,7 +399,7 @@ fn options(
     floors: &mut Vec<Floor>,
     effects: &mut Effects,
 ) {
-    let safe = sub.or(main).is_some_and(|entry| entry.safe);
+    let safe = sub.or(main).is_some_and(|entry| entry.safe) || toolchains::takes_any(command);
     let lists = special::lists(&command.words, end);
     let mut ended = false;
     let program = command.program_name().unwrap_or("");
@@ -407,14 +418,12 @@ fn options(
                 ended = true;
                 continue;
             }
-            if ended && program == "cargo" && passed_on(text) {
-                floors.push(Floor::at(FloorRule::Option, format!("{text} {}", Nature::Run.verb()), index));
-                effects.programs.push(text.to_owned());
-            }
             let Some(entry) = entry else { continue };
             let operand = index >= end && (ended || text == "-" || !text.starts_with(['-', '+']));
             let written = operand && entry.few && !lists;
-            let option = entry.danger(text, index == 1).filter(|_| !ended);
+            let option = entry
+                .danger(text, index == 1)
+                .filter(|_| !ended && !toolchains::is_fine(program, &command.words, index));
             let found = option.or_else(|| written.then_some(Nature::Write)).or_else(|| other(program, text));
             if let Some(nature) = found {
                 floors.push(Floor::at(FloorRule::Option, format!("{text} {}", nature.verb()), index));
@@ -439,44 +448,12 @@ fn options(
     }
 }
 
-/// Words that are no options, and yet make a program run another.
+/// Words that are no options, and yet make a program run another or write.
 fn other(program: &str, text: &str) -> Option<Nature> {
-    let runs = match program {
-        // In a format it makes git run gpg to check signatures; help is shown by another program.
-        "git" => {
-            let sorts = text.starts_with("--sort") && text.contains("signature");
-            text == "--help" || text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
-                // It runs git in the submodule.
-                || (text.starts_with("--s") && text.ends_with("=diff"))
-        }
-        // A target of one's own names its linker.
-        "cargo" | "rustc" => text.ends_with(".json"),
-        // Variables of the command line go before those of the file: `make SHELL=x`.
-        "make" | "gmake" | "ninja" | "cmake" => text.contains('='),
-        // Tests that are somewhere else are not the project's, and a file of options may hold any.
-        "pytest" | "py.test" => {
-            text.starts_with(['/', '~', '@']) || text.starts_with("..") || text.contains("/../")
-        }
-        // Its options are found in any case and behind one dash too; a switch takes `false`.
-        "tsc" => {
-            let bare = text.trim_start_matches('-').to_ascii_lowercase();
-            let known =
-                ["noemit", "pretty", "strict", "skiplibcheck", "version", "help", "listfiles", "diagnostics"];
-            text.starts_with('@')
-                || bare == "false"
-                || (text.starts_with('-') && !known.contains(&bare.as_str()))
-        }
-        "mypy" | "javac" | "gcc" | "clang" => text.starts_with('@'),
-        _ => false,
-    };
-    runs.then_some(Nature::Run)
-}
-
-/// Options behind `--` that cargo hands on to rustc or to the tests, and that run or write something there.
-fn passed_on(text: &str) -> bool {
-    ["-C", "-Z", "-o", "-L", "--emit", "--out-dir", "--logfile", "--config", "--codegen", "--sysroot"]
-        .iter()
-        .any(|option| text.starts_with(option))
+    toolchains::other(program, text).map(|other| match other {
+        toolchains::Other::Runs => Nature::Run,
+        toolchains::Other::Writes => Nature::Write,
+    })
 }
 
 /// Whether program, subcommand and its own subcommand were found.

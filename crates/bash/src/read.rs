@@ -79,6 +79,8 @@ pub(crate) struct Around {
     pub(crate) background: bool,
     /// Whether it stands in `$(…)` or its like.
     pub(crate) substituted: bool,
+    /// Whether it stands in a loop that may never end.
+    pub(crate) looped: bool,
 }
 
 pub(crate) struct Reader {
@@ -313,12 +315,13 @@ impl<'t> Walk<'t, '_> {
             "pipeline" => self.pipeline(node, &around, None),
             "redirected_statement" => self.redirected(node, around),
             "program" | "list" | "subshell" | "do_group" | "if_statement" | "elif_clause" | "else_clause"
-            | "while_statement" | "negated_command" => {
+            | "negated_command" => {
                 if kind(node) == "subshell" && self.source(node).starts_with("((") {
                     self.differs("`((` begins arithmetic");
                 }
                 self.statements(node, &around);
             }
+            "while_statement" => self.statements(node, &Around { looped: true, ..around }),
             "compound_statement" => {
                 if self.source(node).starts_with("((") {
                     self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
@@ -336,7 +339,7 @@ impl<'t> Walk<'t, '_> {
             "command_substitution" | "process_substitution" => self.substitution(node, &around),
             "c_style_for_statement" => {
                 self.reader.floor(FloorRule::State, "arithmetic can change variables and run commands");
-                self.descend(node, &around);
+                self.descend(node, &Around { looped: true, ..around });
             }
             "ERROR" => self.broken(node, &around),
             "comment" | "heredoc_start" | "heredoc_end" | "file_descriptor" => {}

@@ -160,6 +160,16 @@ pub(crate) fn lists(words: &[Word], end: usize) -> bool {
     let (Some(sub), Some(first)) = (end.checked_sub(1).and_then(literal), literal(end)) else { return false };
     let filters = ["--contains", "--no-contains", "--merged", "--no-merged", "--points-at"];
     let filters = filters.contains(&first) && words.len() <= end + 2;
+    // `--list --no-list x`: no option takes another back but these, which only filter.
+    let back = |word: &Word| {
+        word.literal().is_none_or(|word| {
+            word.starts_with("--no")
+                && !matches!(word, "--no-contains" | "--no-merged" | "--no-color" | "--no-column")
+        })
+    };
+    if words.iter().skip(end).any(back) {
+        return false;
+    }
     match sub {
         "branch" => filters || first == "--list",
         "tag" => filters || matches!(first, "--list" | "-l"),
@@ -220,6 +230,7 @@ const PYTEST: &[&str] = &[
     "--verbosity",
     "--cov",
     "--cov-fail-under",
+    "--cov-report",
     "--cov-branch",
     "--no-cov",
     "--numprocesses",

@@ -8,7 +8,7 @@
 use lathe_grammars::Node;
 
 use crate::read::{Around, Walk};
-use crate::script::{Command, Piece, Redirect, RedirectKind, Stage, Word};
+use crate::script::{Command, FloorRule, Piece, Redirect, RedirectKind, Stage, Word};
 use crate::simple::is_reserved;
 use crate::syntax::Child;
 use crate::words::is_plain;
@@ -43,7 +43,11 @@ impl<'t> Walk<'t, '_> {
     pub(crate) fn statements(&mut self, node: Node<'t>, around: &Around) {
         let children = self.parts(node);
         for (index, child) in children.iter().enumerate().rev().filter(|(_, child)| child.named) {
-            let background = around.background || is_amp(children.get(index + 1));
+            let left = is_amp(children.get(index + 1));
+            if left && around.looped {
+                self.reader.floor(FloorRule::State, "a loop that may not end leaves jobs in the background");
+            }
+            let background = around.background || left;
             self.stack.push((child.node, Around { background, ..around.clone() }));
         }
         self.spare(children);
