@@ -28,13 +28,48 @@ const INTERPRETERS: [(&str, &[&str]); 16] = [
 ];
 
 /// Programs whose words may hold a shell line.
-const HOLDERS: [&str; 16] = [
-    "awk", "gawk", "mawk", "nawk", "sed", "tar", "bsdtar", "git", "vim", "vi", "nvim", "ex", "emacs", "gdb",
-    "sqlite3", "expect",
+const HOLDERS: [&str; 32] = [
+    "make",
+    "gmake",
+    "just",
+    "tmux",
+    "screen",
+    "hyperfine",
+    "npx",
+    "npm",
+    "pnpm",
+    "yarn",
+    "nix-shell",
+    "nix",
+    "at",
+    "batch",
+    "crontab",
+    "ed",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "tar",
+    "bsdtar",
+    "git",
+    "vim",
+    "vi",
+    "nvim",
+    "ex",
+    "emacs",
+    "gdb",
+    "sqlite3",
+    "expect",
 ];
 
 /// Calls that delete a folder with all that is in it.
-const DESTROYERS: [&str; 12] = [
+const DESTROYERS: [&str; 17] = [
+    ".unlink()",
+    "os.remove",
+    "os.unlink",
+    "File.delete",
+    "os.rmdir",
     "rmtree",
     "remove_tree",
     "rm_rf",
@@ -90,13 +125,39 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
     match interpreter {
         Some((_, options)) => texts(command, options).iter().flat_map(|text| read(text)).collect(),
         None if HOLDERS.contains(&name) => {
-            let words = || command.words.iter().skip(1).filter_map(Word::literal);
+            let spoken = if name == "git" { spoken(command) } else { usize::MAX };
+            let words = || command.words.iter().take(spoken).skip(1).filter_map(Word::literal);
             let written =
                 words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
             let ran = ran_by_git(command).filter(|_| name == "git");
-            words().flat_map(lines).chain(written).chain(ran).collect()
+            let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+            let input = input.filter(|_| name != "git").map(|redirect| redirect.word.show());
+            let input: Vec<Inner> = input.flat_map(|text| lines(&text)).collect();
+            words().flat_map(lines).chain(written).chain(ran).chain(input).collect()
         }
         None => Vec::new(),
+    }
+}
+
+/// Where the words of git begin that are only words: messages, and what is looked for.
+fn spoken(command: &Command) -> usize {
+    let sub = crate::programs::normal_words(&command.words).into_iter().nth(1).unwrap_or_default();
+    let speaks =
+        matches!(sub.as_str(), "commit" | "log" | "tag" | "merge" | "show" | "shortlog" | "revert" | "stash");
+    let at = command.words.iter().position(|word| word.literal() == Some(sub.as_str()));
+    at.filter(|_| speaks).unwrap_or(usize::MAX)
+}
+
+/// Whether what a pipe brings is a program to it, or a list of commands.
+pub(crate) fn takes_text(command: &Command) -> bool {
+    let Some(name) = command.program_name() else { return false };
+    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let known = |(known, _): &(&str, &[&str])| *known == name || *known == versioned;
+    let operands = || command.words.iter().skip(1).filter_map(Word::literal);
+    match name {
+        "at" | "batch" | "crontab" | "ed" | "ex" | "gdb" | "sqlite3" => true,
+        "make" | "gmake" => operands().any(|word| word == "-f" || word == "-f-" || word == "--file=-"),
+        _ => INTERPRETERS.iter().any(known) && operands().all(|word| word == "-" || !word.starts_with("-c")),
     }
 }
 
@@ -135,7 +196,7 @@ fn texts(command: &Command, options: &[&str]) -> Vec<String> {
         } else if let Some(rest) = glued {
             texts.push(rest.trim_start_matches('=').to_owned());
         } else {
-            operand |= !shown.starts_with('-');
+            operand |= !shown.starts_with('-') && shown != "/dev/stdin";
         }
     }
     if texts.is_empty() && !operand {
@@ -182,7 +243,7 @@ fn written(text: &str) -> Option<Inner> {
 }
 
 /// Shell lines in the middle of a text: from `rm -` to where it must end.
-fn lines(text: &str) -> Vec<Inner> {
+pub(crate) fn lines(text: &str) -> Vec<Inner> {
     let begins = text.match_indices("rm -").filter(|(at, _)| {
         text.get(..*at).and_then(|before| before.chars().next_back()).is_none_or(|c| !c.is_alphanumeric())
     });

@@ -6,7 +6,13 @@ use crate::script::{Command, Piece, RedirectKind, Script, Word};
 /// The words that a substitution with this text gives; none where that cannot be known.
 pub fn prints(text: &str) -> Vec<Word> {
     let script: Script = crate::read(text);
-    let [command] = script.commands.as_slice() else { return Vec::new() };
+    let inner = |word: &Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)));
+    // The first is the outer one; what stands in its own substitutions follows.
+    let command = match script.commands.as_slice() {
+        [command] => command,
+        [command, rest @ ..] if rest.len() < 4 && command.words.iter().any(inner) => command,
+        _ => return Vec::new(),
+    };
     let operands = || command.words.iter().skip(1);
     let last = || operands().next_back().cloned().into_iter().collect();
     let here = || vec![Word::of(Piece::Variable { name: "PWD".into(), quoted: true })];
@@ -15,6 +21,19 @@ pub fn prints(text: &str) -> Vec<Word> {
         Some("echo") => operands().skip_while(options).cloned().collect(),
         Some("printf") => printed(command).map(Word::text).into_iter().collect(),
         Some("pwd") => here(),
+        Some("cat") => printed(command)
+            .map_or_else(Vec::new, |text| text.split_whitespace().take(32).map(Word::text).collect()),
+        // Of a folder that is only known later it is the folder itself, which stands for its name.
+        Some("basename") => operands()
+            .find(|word| !options(word))
+            .map(|word| {
+                word.literal().map_or_else(
+                    || word.clone(),
+                    |text| Word::text(crate::script::base_name(text.trim_end_matches('/'))),
+                )
+            })
+            .into_iter()
+            .collect(),
         Some("git") => printed_by_git(command).map_or_else(Vec::new, |word| vec![word]),
         Some("which" | "type" | "command" | "realpath" | "readlink" | "cygpath") => last(),
         Some("dirname") => operands()
@@ -141,7 +160,7 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
             let given = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
             let names: Vec<String> =
                 operands.iter().filter_map(literal).filter(|word| !word.starts_with('-')).collect();
-            given.flat_map(|text| names.iter().map(|name| (name.clone(), text.word.clone()))).collect()
+            given.flat_map(|text| read_into(&names, &text.word)).collect()
         }
         "printf" => match operands {
             [option, name, rest @ ..] if option.literal() == Some("-v") => {
@@ -152,6 +171,19 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
         },
         _ => Vec::new(),
     }
+}
+
+/// What variables may hold after a text was read into them: all of it, or any word.
+pub(crate) fn read_into(names: &[String], text: &Word) -> Vec<(String, Word)> {
+    let parts = text.literal().unwrap_or("").split_whitespace().take(32).map(Word::text);
+    let values: Vec<Word> = std::iter::once(text.clone()).chain(parts).collect();
+    names.iter().take(16).flat_map(|name| values.iter().map(|value| (name.clone(), value.clone()))).collect()
+}
+
+/// The variables that `read` names.
+pub(crate) fn read_names(command: &Command) -> Vec<String> {
+    let words = command.words.iter().skip(1).filter_map(Word::literal);
+    words.filter(|word| !word.starts_with('-')).take(16).map(str::to_owned).collect()
 }
 
 /// `$1`, `$2` and so on, and all of them.

@@ -12,6 +12,7 @@ mod characters;
 mod checks;
 mod compound;
 mod foreign;
+mod hidden;
 mod known;
 mod loose;
 mod names;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use crate::read::{Around, Job, Reader};
-use crate::script::{Command, Stage, Word};
-use crate::{known, wrap};
+use crate::script::{Command, Redirect, RedirectKind, Stage, Word};
+use crate::{foreign, known, wrap};
 
 /// Stages that are gone back over, and commands of one stage that are looked at.
 const NEAR: usize = 16;
@@ -45,6 +45,25 @@ impl Reader {
             if wrap::reads_commands(command) {
                 self.queue.push(Job { text: sent.text, around, lines: true });
                 fed = true;
+                continue;
+            }
+            if foreign::takes_text(command) {
+                // As if it stood there as a heredoc.
+                let word = Word::text(sent.text.as_str());
+                let redirects = vec![Redirect { kind: RedirectKind::Text, word }];
+                let given = Command { words: command.words.clone(), redirects, ..Command::default() };
+                let name = given.program_name().unwrap_or("");
+                for inner in foreign::inner(name, &given) {
+                    match inner {
+                        wrap::Inner::Text(text) => {
+                            self.queue.push(Job { text, around: around.clone(), lines: true });
+                        }
+                        wrap::Inner::Words(words) => {
+                            self.add(Command { words, ..Command::default() }, &around);
+                        }
+                    }
+                    fed = true;
+                }
                 continue;
             }
             let sent = wrap::sent(&sent.text, sent.part);

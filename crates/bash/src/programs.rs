@@ -253,6 +253,13 @@ pub fn normal_words(words: &[Word]) -> Vec<String> {
     normal
 }
 
+/// Whether a command is in the table as one that only reads.
+pub(crate) fn reads(words: &[Word]) -> bool {
+    let (main, sub, _) = look_up(words);
+    let nature = sub.or(main).and_then(|entry| entry.nature);
+    nature == Some(Nature::Read) || main.is_some_and(|entry| entry.script)
+}
+
 /// What a command does by its nature; what is not in the table runs something.
 fn nature_of(main: Option<&Entry>, sub: Option<&Entry>) -> Nature {
     sub.or(main).and_then(|entry| entry.nature).unwrap_or(Nature::Run)

@@ -177,7 +177,7 @@ impl Reader {
         while let Some(mut command) = first.take().or_else(|| pending.pop()) {
             let meaning = command.program_name().map(names::meaning).unwrap_or_default();
             programs::judge(&mut command);
-            let wrapped = if meaning.is_plain() { None } else { wrap::unwrap(&command) };
+            let wrapped = wrap::unwrap(&command);
             if let Some(wrapped) = &wrapped {
                 command.floors.push(Floor::new(FloorRule::Wrapper, wrapped.why.clone()));
             }
@@ -232,6 +232,13 @@ impl Reader {
     }
 
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
+        // Bash expands these by itself, and runs what stands in them.
+        if matches!(name, "PS0" | "PS1" | "PS2" | "PS4" | "PROMPT_COMMAND" | "BASH_ENV" | "ENV")
+            && let Some(text) = value.as_ref().map(Word::show)
+        {
+            let text = if name == "PROMPT_COMMAND" { text } else { format!(": \"{text}\"") };
+            self.queue.push(Job { text, around: Around::default(), lines: true });
+        }
         let values = match self.script.values.get_mut(name) {
             Some(values) => values,
             None => self.script.values.entry(name.to_owned()).or_default(),
@@ -244,7 +251,25 @@ impl Reader {
         }
     }
 
+    /// `while read x; do …; done <<< y`: what a group is given, its `read` may read.
+    fn bind_groups(&mut self) {
+        let is_read = |command: &&Command| command.program_name().is_some_and(wrap::reads_lines);
+        let names: Vec<String> =
+            self.script.commands.iter().filter(is_read).flat_map(known::read_names).take(64).collect();
+        if names.is_empty() {
+            return;
+        }
+        let groups = self.script.commands.iter().filter(|command| command.words.is_empty());
+        let texts = groups.flat_map(|command| &command.redirects);
+        let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).take(16);
+        let bound: Vec<(String, Word)> =
+            texts.flat_map(|text| known::read_into(&names, &text.word)).collect();
+        names.iter().for_each(|name| self.assign(name, None));
+        bound.into_iter().for_each(|(name, value)| self.assign(&name, Some(value)));
+    }
+
     fn finish(mut self) -> Script {
+        self.bind_groups();
         if !self.functions.is_empty() {
             let called =
                 |command: &&Command| command.program().is_some_and(|name| self.functions.contains_key(name));
@@ -497,6 +522,9 @@ impl<'t> Walk<'t, '_> {
         }
         if let Some(plain) = words::plain(self.source(node)) {
             return into.push(plain);
+        }
+        if words::may_cut(self.source(node)) {
+            self.reader.floor(FloorRule::Character, "an escape that gives a NUL cuts a word off");
         }
         let spans = self.spans(node, around);
         match words::words(self.text, start, end, &spans) {

@@ -403,7 +403,13 @@ impl<'t> Walk<'t, '_> {
                 "variable_assignment" => {
                     let assignment = self.assignment(child.node, &around);
                     command.words.push(Word::text(self.source(child.node)));
-                    self.reader.assign(&assignment.name, assignment.value);
+                    // `declare -n x=y`: it is the other variable.
+                    let refers = command.words.iter().skip(1).filter_map(Word::literal);
+                    let refers = { refers }.any(|word| word.starts_with('-') && word.contains('n'));
+                    let other = assignment.value.as_ref().and_then(Word::literal).filter(|_| refers);
+                    let other =
+                        other.map(|name| Word::of(Piece::Variable { name: name.into(), quoted: true }));
+                    self.reader.assign(&assignment.name, other.or(assignment.value));
                 }
                 "comment" => {}
                 _ if child.named => {

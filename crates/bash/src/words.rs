@@ -298,6 +298,9 @@ impl<'a> Scan<'a> {
                         't' => '\t',
                         'v' => '\u{b}',
                         '\\' | '\'' | '"' | '?' => c,
+                        _ if gives_nul(self.source.get(self.at - c.len_utf8()..self.end).unwrap_or("")) => {
+                            return self.cut_off();
+                        }
                         'x' => self.digits(16, 2)?,
                         'u' => self.digits(16, 4)?,
                         'U' => self.digits(16, 8)?,
@@ -310,6 +313,19 @@ impl<'a> Scan<'a> {
                     self.word.push_char(decoded);
                 }
                 c => self.word.push_char(c),
+            }
+        }
+    }
+
+    /// A NUL ends what `$'…'` gives, though not the word.
+    fn cut_off(&mut self) -> Scanned<()> {
+        loop {
+            match self.next().ok_or("a quote without its end")? {
+                '\'' => return Ok(()),
+                '\\' => {
+                    self.next();
+                }
+                _ => {}
             }
         }
     }
@@ -348,6 +364,10 @@ fn name_of(text: &str) -> &str {
 
 /// What stands between `${` and `}`.
 fn parameter(inner: &str, quoted: bool) -> Piece {
+    // `${!name}`: the variable that another one names.
+    if let Some(name) = inner.strip_prefix('!').filter(|name| !name.is_empty() && name_of(name) == *name) {
+        return Piece::Operator { name: format!("!{name}").into(), or: None };
+    }
     let name = name_of(inner);
     let rest = inner.get(name.len()..).unwrap_or("");
     if rest.is_empty() && !name.is_empty() {
@@ -356,4 +376,24 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
     let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| rest.strip_prefix(operator));
     let or = or.map(|or| Box::new(or.trim_matches(['"', '\'']).to_owned()));
     Piece::Operator { name: name.into(), or }
+}
+
+/// Whether an escape gives a NUL; the text begins behind its backslash.
+fn gives_nul(text: &str) -> bool {
+    let (radix, most, skip) = match text.chars().next() {
+        Some('x') => (16, 2, 1),
+        Some('u') => (16, 4, 1),
+        Some('U') => (16, 8, 1),
+        Some('0'..='7') => (8, 3, 0),
+        Some('c') => return text.starts_with("c@"),
+        _ => return false,
+    };
+    let digits: String = text.chars().skip(skip).take(most).take_while(|c| c.is_digit(radix)).collect();
+    // Three digits may give more than a byte holds.
+    u32::from_str_radix(&digits, radix).is_ok_and(|number| number == 0 || (radix == 8 && number & 0xff == 0))
+}
+
+/// Whether a word may hold an escape that gives a NUL.
+pub(crate) fn may_cut(raw: &str) -> bool {
+    raw.contains("$'") && raw.match_indices('\\').any(|(at, _)| gives_nul(raw.get(at + 1..).unwrap_or("")))
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, Piece, RedirectKind, Word, base_name};
-use crate::{foreign, known, names};
+use crate::{foreign, hidden, known, names};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -72,7 +72,9 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
         return Some(shell(name, command));
     }
     if !meaning.wraps && !meaning.foreign {
-        return None;
+        let inner = hidden::inner(command);
+        let why = || format!("{name} seems to run another command");
+        return (!inner.is_empty()).then(|| Wrapped { why: why(), inner, bound: Vec::new() });
     }
     let found = match name {
         "find" | "fd" | "fdfind" => return find(name, words),
@@ -82,15 +84,28 @@ pub(crate) fn unwrap(command: &Command) -> Option<Wrapped> {
         "command" if is_query(words) => return None,
         "env" if words.len() == 1 => return None,
         _ => match TABLE.get(name) {
-            Some(entry) => behind(entry, words),
+            Some(entry) => {
+                let mut found = behind(entry, words);
+                if name == "parallel" {
+                    found.extend(hidden::parallel(words));
+                }
+                found.extend(foreign::inner(name, command));
+                found
+            }
             None => {
-                let inner = foreign::inner(name, command);
+                let mut inner = foreign::inner(name, command);
+                inner.extend(hidden::inner(command));
                 let why = || format!("{name} seems to run another command");
                 return (!inner.is_empty()).then(|| Wrapped { why: why(), inner, bound: Vec::new() });
             }
         },
     };
-    Some(Wrapped { why: format!("{name} runs another command"), inner: found, bound: Vec::new() })
+    // `env x=y z`: what the command behind it finds.
+    let bound = match name {
+        "env" | "sudo" | "doas" => words.iter().skip(1).filter_map(assigned).collect(),
+        _ => Vec::new(),
+    };
+    Some(Wrapped { why: format!("{name} runs another command"), inner: found, bound })
 }
 
 /// `coproc NAME { x; }`: the first command of the group; the others stand for themselves.
@@ -104,12 +119,20 @@ fn is_query(words: &[Word]) -> bool {
     words.get(1).and_then(Word::literal).is_some_and(|word| matches!(word, "-v" | "-V"))
 }
 
+fn assigned(word: &Word) -> Option<(String, Word)> {
+    let (name, value) = word.literal()?.split_once('=')?;
+    Some((name.to_owned(), Word::text(value)))
+}
+
 fn after_equals(word: &Word) -> Option<String> {
     word.literal()?.split_once('=').map(|(_, text)| text.to_owned())
 }
 
 fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
     let (mut at, mut positionals, mut inner, mut unsure) = (1, 0, Vec::new(), false);
+    // What `env -S` cuts into words goes before the others.
+    let mut cut = String::new();
+    let splits = entry.values.contains(&"--unset");
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
             // Which words are options cannot be known any more: every one of them could be the program.
@@ -133,6 +156,14 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
             );
             if entry.dash_c {
                 inner.extend(option_c(text, value).map(|text| Inner::Text(text.to_owned())));
+            }
+            if splits && (text == "-S" || text == "--split-string") {
+                cut = value.unwrap_or("").to_owned();
+                at += 2;
+                continue;
+            }
+            if splits && let Some(glued) = glued {
+                cut = glued.to_owned();
             }
             // `-uroot` carries its value, `-u root` takes the next word; so does the last of several letters.
             at += 1 + usize::from(takes_value(entry, text));
@@ -163,6 +194,9 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
     let rest = words.get(at..).unwrap_or(&[]);
     if rest.is_empty() {
         return inner;
+    }
+    if !cut.is_empty() {
+        inner.push(Inner::Text(format!("{cut} {}", spelled(rest))));
     }
     if entry.first {
         inner.extend(rest.first().and_then(Word::literal).map(|text| Inner::Text(text.to_owned())));
@@ -290,6 +324,7 @@ pub(crate) fn reads_commands(command: &Command) -> bool {
 pub(crate) fn receives(command: &Command) -> bool {
     command.program_name().is_some_and(|name| matches!(name, "xargs" | "parallel") || reads_lines(name))
         || reads_commands(command)
+        || foreign::takes_text(command)
 }
 
 /// Whether it puts what it reads into variables.

@@ -6,7 +6,7 @@ use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Effects, Verdict};
 
 use crate::gate::{Gate, decision};
-use crate::losses::{fits as may_mean, text_of};
+use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::places::{HERE, Place, Values, is_all, is_block_device, parts, place};
 use crate::rules::glob;
 
@@ -118,7 +118,13 @@ pub(crate) fn command(
             return Some(denied);
         }
     }
+    if unset(command, values) {
+        return deny("guard.destroy", "without a value for its variable it deletes the system");
+    }
     let spellings = Spellings::of(command, values);
+    if let Some(denied) = cleaned(gate, &spellings, values, from) {
+        return Some(denied);
+    }
     spellings.each().iter().find_map(|spelled| {
         let operands = operands(&spelled.words);
         destroys(spelled.name, &spelled.words, &operands, from)
@@ -174,13 +180,30 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
                 None => None,
             }
         }
+        "parted" | "cryptsetup" | "sfdisk" | "fdisk" | "cfdisk" | "gdisk"
+            if words.iter().any(|word| READS_DISK.contains(word)) =>
+        {
+            None
+        }
         "shred" | "wipefs" | "truncate" | "blkdiscard" | "mkswap" | "badblocks" | "mke2fs" | "newfs"
-        | "sgdisk" => {
+        | "sgdisk" | "parted" | "cryptsetup" | "sfdisk" | "fdisk" | "cfdisk" | "gdisk" | "pvcreate"
+        | "vgcreate" | "pvremove" | "mdadm" | "zpool" => {
             operands.iter().find(|target| is_block_device(target))?;
             deny("guard.disk", "it destroys a disk")
         }
         _ if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("newfs_") => {
             operands.iter().find(|target| is_block_device(target))?;
+            deny("guard.disk", "it destroys a disk")
+        }
+        "ddrescue" | "dd_rescue" => {
+            operands.get(1).filter(|target| is_block_device(target))?;
+            deny("guard.disk", "it destroys a disk")
+        }
+        "dcfldd" | "dc3dd" => {
+            words
+                .iter()
+                .filter_map(|word| word.strip_prefix("of="))
+                .find(|target| is_block_device(target))?;
             deny("guard.disk", "it destroys a disk")
         }
         "kill" => {
@@ -189,6 +212,70 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
         }
         _ => None,
     }
+}
+
+/// Words by which programs for disks only look.
+const READS_DISK: [&str; 14] = [
+    "-l", "--list", "print", "-d", "--dump", "-J", "--json", "status", "luksDump", "isLuks", "luksUUID",
+    "open", "luksOpen", "close",
+];
+
+/// `rm -rf $x/*` and `rm -rf $x/` with a variable that this line gives no value: an empty one makes it the root.
+fn unset(command: &Command, values: &Values<'_>) -> bool {
+    if command.program_name() != Some("rm")
+        || !recursive(&shown(&command.words).iter().map(String::as_str).collect::<Vec<_>>())
+    {
+        return false;
+    }
+    let known = ["HOME", "PWD", "OLDPWD", "TMPDIR", "USER", "LOGNAME", "IFS", "@", "*", "$", "!", "#", "?"];
+    command.words.iter().skip(1).any(|word| {
+        let Some((Piece::Variable { name, .. }, rest)) = word.pieces.split_first() else { return false };
+        let rest = shown(&[Word { pieces: lathe_bash::Pieces::Many(rest.to_vec()) }]).concat();
+        !known.contains(&&**name)
+            && !values.assigned.contains_key(&**name)
+            && rest.starts_with('/')
+            && parts(&rest).iter().all(|part| is_all(part))
+    })
+}
+
+/// Git that deletes or writes over all files of the system, a home folder or a folder above the workspace.
+fn cleaned(
+    gate: Option<&Gate>,
+    spellings: &Spellings,
+    values: &Values<'_>,
+    from: &[String],
+) -> Option<Decision> {
+    for spelled in spellings.each().iter().filter(|spelled| spelled.name == "git") {
+        let words = spelled.words.as_slice();
+        let has = |options: &[&str]| {
+            words.iter().any(|word| options.contains(word))
+                || words.iter().any(|word| {
+                    word.starts_with('-')
+                        && !word.starts_with("--")
+                        && options.contains(&"-f")
+                        && word.contains('f')
+                })
+        };
+        let sub = |name: &str| words.contains(&name);
+        let loses = (sub("clean") && has(&["-f", "--force"]))
+            || (sub("checkout") && has(&["-f", "--force"]))
+            || (sub("reset") && words.contains(&"--hard"))
+            || (sub("rm") && recursive(words));
+        if !loses {
+            continue;
+        }
+        let mut folders: Vec<String> = worktrees(words).into_iter().map(str::to_owned).collect();
+        let named = values.assigned.get("GIT_WORK_TREE").into_iter().flatten();
+        folders.extend(named.flat_map(|word| values.spell(word)));
+        let lost = |folder: &String| {
+            let whole = matches!(place(folder, from), Some(Place::Root | Place::System | Place::Home));
+            whole || gate.is_some_and(|gate| gate.resolve(folder, from).iter().any(|path| gate.holds(path)))
+        };
+        if folders.iter().any(lost) {
+            return deny("guard.destroy", "it deletes files of the system or a home folder");
+        }
+    }
+    None
 }
 
 /// What a file that is written means, by its spelling and from each folder the line may be in.
@@ -243,7 +330,7 @@ pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
     let starts = words.iter().skip(options).take_while(|word| !expression(word)).copied().collect();
     let remove = |word: &&str| {
         let name = word.rsplit('/').next().unwrap_or(word);
-        matches!(name, "rm" | "shred" | "unlink" | "srm" | "rmdir")
+        matches!(name, "rm" | "shred" | "unlink" | "srm" | "rmdir" | "mv")
             || word.split([' ', ';', '&', '|']).any(|part| part == "rm" || part.ends_with("/rm"))
     };
     let executes = words.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir"));

@@ -8,7 +8,7 @@ use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::guard::{self, Spelled, operands, recursive};
-use crate::places::{HERE, UNKNOWN, Values, is_all, parts};
+use crate::places::{HERE, UNKNOWN, Values, is_all, outside_proc, parts};
 use crate::rules::glob;
 
 /// What a line would take away, as far as that can be seen.
@@ -79,7 +79,14 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 impl Gate {
     /// What a spelling of a path may really be. `from` are the folders the line may be in.
     pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
-        let spelling = spelling.strip_prefix("file://").unwrap_or(spelling);
+        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(spelling));
+        // In the middle it stands for the name of the folder: `../$(basename $PWD)`.
+        let name = self.here.as_ref().and_then(|here| here.file_name()).map(|name| name.to_string_lossy());
+        let spelling = match (spelling.find(HERE), name) {
+            (Some(at), Some(name)) if at > 0 => spelling.replace(HERE, &name),
+            _ => spelling,
+        };
+        let spelling = spelling.as_str();
         if spelling.contains(UNKNOWN) {
             return Vec::new();
         }
@@ -162,6 +169,12 @@ impl Gate {
         })
     }
 
+    /// Whether the home folder is this folder or in it, or the workspace is in it.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        let home = self.user_home.as_deref().is_some_and(|home| home.starts_with(path));
+        home || (self.root != Path::new(path) && self.root.starts_with(path))
+    }
+
     /// What no mode switches off, by the path something really has on the disk.
     pub fn guard_path(&self, path: &Path) -> Option<Decision> {
         let path = path.to_string_lossy();
@@ -239,13 +252,18 @@ impl Gate {
         losses.refs |= refs;
         // In another folder than the line's own.
         if work {
-            let elsewhere = command.words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree"));
-            for pair in elsewhere {
-                let paths = self.resolve(pair[1], from).into_iter();
+            for folder in worktrees(&command.words) {
+                let paths = self.resolve(folder, from).into_iter();
                 losses.trees.extend(paths.map(|path| LostTree { path, whole: false }));
             }
         }
     }
+}
+
+/// The folders that git is told to work in.
+pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let next = words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree")).map(|pair| pair[1]);
+    next.chain(words.iter().filter_map(|word| word.strip_prefix("--work-tree="))).take(8).collect()
 }
 
 /// What a command deletes: each path as it is spelled, and whether all of it goes.

@@ -115,7 +115,14 @@ impl Values<'_> {
             },
             Piece::Variable { name, quoted } => (self.variable(name, depth), !quoted),
             Piece::Operator { name, or } => {
-                let mut texts = self.variable(name, depth);
+                let mut texts = match name.strip_prefix('!') {
+                    // The variables that it may name.
+                    Some(named) if depth < 4 => {
+                        let names = self.variable(named, depth + 1).into_iter().take(8);
+                        names.flat_map(|name| self.variable(&name, depth + 1)).collect()
+                    }
+                    _ => self.variable(name, depth),
+                };
                 if let Some(or) = or {
                     texts.push(or.replace("$HOME", "~").replace("${HOME}", "~"));
                 }
@@ -201,11 +208,23 @@ pub(crate) fn is_all(part: &str) -> bool {
     part.contains(['*', '?']) && outside.chars().all(|c| "*?.".contains(c))
 }
 
+/// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs in.
+pub(crate) fn outside_proc(path: &str) -> String {
+    let mut rest = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty() && *part != ".");
+    let (Some("proc"), Some(_), Some(link)) = (rest.next(), rest.next(), rest.next()) else {
+        return path.to_owned();
+    };
+    let rest: Vec<&str> = rest.collect();
+    match link {
+        _ if !path.starts_with('/') => path.to_owned(),
+        "root" => format!("/{}", rest.join("/")),
+        "cwd" => format!("{HERE}/{}", rest.join("/")),
+        _ => path.to_owned(),
+    }
+}
+
 fn absolute(path: &str) -> Option<Place> {
-    let path = ["/proc/self/root", "/proc/1/root", "/proc/thread-self/root"]
-        .iter()
-        .find_map(|root| path.strip_prefix(root).filter(|rest| rest.is_empty() || rest.starts_with('/')))
-        .map_or_else(|| path.to_owned(), |rest| format!("/{rest}"));
+    let path = outside_proc(path);
     let rooted = path.starts_with('/');
     let parts = parts(&path);
     match parts.as_slice() {

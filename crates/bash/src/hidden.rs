@@ -1,0 +1,147 @@
+//! A deletion in the words of a program that nobody knows as a wrapper: `poetry run rm …`, `docker run -v /:/h x rm …`.
+//!
+//! There are more programs that run others than any table holds. So it is the deletion that is looked for: `rm` with an
+//! option, word by word or at the beginning of a text. Programs that only read may say what they like.
+
+use crate::script::{Command, Word, base_name};
+use crate::wrap::Inner;
+use crate::{foreign, programs};
+
+/// Programs whose words are looked at elsewhere, or are only words: commands of the agent, and what speaks to people.
+const SPOKEN: [&str; 22] = [
+    "git",
+    "lathe",
+    "gh",
+    "glab",
+    "view",
+    "write",
+    "edit",
+    "json_edit",
+    "apply_patch",
+    "search",
+    "glob",
+    "list",
+    "code",
+    "ckg",
+    "think",
+    "todo",
+    "memory",
+    "ask",
+    "task_done",
+    "rm",
+    "tee",
+    "notify-send",
+];
+
+/// What is deleted behind a program that is no wrapper by name.
+pub(crate) fn inner(command: &Command) -> Vec<Inner> {
+    let Some(name) = command.program_name() else { return Vec::new() };
+    let is_rm =
+        |word: &Word| word.literal().is_some_and(|text| base_name(text) == "rm" || begins(text).is_some());
+    let lends = is_container(name) && mentions(command);
+    if !lends && !command.words.iter().skip(1).any(is_rm) {
+        return Vec::new();
+    }
+    if SPOKEN.contains(&name) || name.starts_with("field:") || programs::reads(&command.words) {
+        return Vec::new();
+    }
+    if is_container(name) {
+        return mounted(command);
+    }
+    let mut inner = Vec::new();
+    for (index, word) in command.words.iter().enumerate().skip(1) {
+        let Some(text) = word.literal() else { continue };
+        let option =
+            command.words.get(index + 1).and_then(Word::literal).is_some_and(|next| next.starts_with('-'));
+        if base_name(text) == "rm" && option {
+            inner.push(Inner::Words(command.words.get(index..).unwrap_or(&[]).to_vec()));
+        } else if let Some(text) = begins(text) {
+            inner.push(Inner::Text(text.to_owned()));
+        }
+        if inner.len() >= 8 {
+            break;
+        }
+    }
+    inner
+}
+
+/// A text that begins with a deletion.
+fn begins(text: &str) -> Option<&str> {
+    let bare = text.trim_start_matches(['!', ' ', '@', ':']);
+    (bare.starts_with("rm -") || bare.starts_with("sudo rm -") || bare.starts_with("/bin/rm -"))
+        .then_some(bare)
+}
+
+fn is_container(name: &str) -> bool {
+    matches!(name, "docker" | "podman" | "nerdctl")
+}
+
+fn mentions(command: &Command) -> bool {
+    command.words.iter().filter_map(Word::literal).any(|text| text.contains("rm -"))
+}
+
+/// What a container deletes of the folders that are lent to it, by their names outside.
+fn mounted(command: &Command) -> Vec<Inner> {
+    let mut lent: Vec<(String, String)> = Vec::new();
+    let shown: Vec<String> = command.words.iter().map(Word::show).collect();
+    for (index, text) in shown.iter().enumerate() {
+        let next = || shown.get(index + 1).map(String::as_str);
+        let volume = match text.as_str() {
+            "-v" | "--volume" => next(),
+            _ => text
+                .strip_prefix("--volume=")
+                .or_else(|| text.strip_prefix("-v").filter(|rest| rest.contains(':'))),
+        };
+        if let Some((outside, rest)) = volume.and_then(|volume| volume.split_once(':')) {
+            let inside = rest.split(':').next().unwrap_or(rest);
+            lent.push((outside.to_owned(), inside.to_owned()));
+        }
+        let mount = if text == "--mount" { next() } else { text.strip_prefix("--mount=") };
+        if let Some(mount) = mount {
+            let field = |names: &[&str]| {
+                mount.split(',').find_map(|part| {
+                    let (name, value) = part.split_once('=')?;
+                    names.contains(&name).then(|| value.to_owned())
+                })
+            };
+            lent.extend(field(&["source", "src"]).zip(field(&["target", "dst", "destination"])));
+        }
+    }
+    let words = shown
+        .iter()
+        .position(|word| base_name(word) == "rm")
+        .map(|at| shown.get(at..).unwrap_or(&[]).join(" "));
+    let texts = shown.iter().filter(|word| word.contains(' ')).flat_map(|word| foreign::lines(word));
+    let texts = texts.filter_map(|inner| match inner {
+        Inner::Text(text) => Some(text),
+        Inner::Words(_) => None,
+    });
+    let lines: Vec<String> = words.into_iter().chain(texts).take(8).collect();
+    let outside = |line: &str, (outside, inside): &(String, String)| {
+        let inside = inside.trim_end_matches('/');
+        let word = |word: &str| match word.strip_prefix(inside) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => {
+                Some(format!("{}{rest}", if outside == "/" && !rest.is_empty() { "" } else { outside }))
+            }
+            // Everything in the container, and so what is lent to it.
+            _ if matches!(word, "/" | "/*") => Some(outside.clone()),
+            _ => word.starts_with('-').then(|| word.to_owned()),
+        };
+        let words: Vec<String> = line.split(' ').skip(1).filter_map(word).collect();
+        Inner::Text(format!("rm {}", words.join(" ")))
+    };
+    lines.iter().flat_map(|line| lent.iter().take(8).map(move |lent| outside(line, lent))).collect()
+}
+
+/// `parallel 'rm -rf {}' ::: x`: the text with each of its words.
+pub(crate) fn parallel(words: &[Word]) -> Vec<Inner> {
+    let literals: Vec<&str> = words.iter().skip(1).filter_map(Word::literal).collect();
+    let Some(at) = literals.iter().position(|word| word.starts_with(":::")) else { return Vec::new() };
+    let Some(text) = literals.iter().take(at).find(|word| word.contains(' ')) else { return Vec::new() };
+    let each = |given: &&str| {
+        let marks = ["{}", "{.}", "{/}", "{//}", "{1}"];
+        let filled = marks.iter().fold((*text).to_owned(), |text, mark| text.replace(mark, given));
+        Inner::Text(if filled == **text { format!("{text} {given}") } else { filled })
+    };
+    literals.iter().skip(at + 1).filter(|word| !word.starts_with(":::")).take(16).map(each).collect()
+}
