@@ -423,6 +423,7 @@ fn base_env(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("GIT_ATTR_NOSYSTEM", "1"),
         ("GIT_OPTIONAL_LOCKS", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_EDITOR", "true"),
         ("LC_ALL", "C"),

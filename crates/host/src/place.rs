@@ -26,6 +26,8 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
         ("GIT_TERMINAL_PROMPT", "0"),
         // A status must not write the index, which would run a hook.
         ("GIT_OPTIONAL_LOCKS", "0"),
+        // An object that is missing is not fetched by the way: what fetches is a program that the repository names.
+        ("GIT_NO_LAZY_FETCH", "1"),
         ("GIT_EDITOR", "true"),
         ("TERM", "dumb"),
     ] {

@@ -8,32 +8,72 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Configurations of submodules that are looked at.
+/// Repositories inside that are looked at.
 const MODULES: usize = 256;
+
+const MANY: &str = "more repositories inside than are looked at";
 
 /// The program that git would run in this folder, as the configuration names it.
 pub fn git_runs(folder: &Path) -> Option<String> {
-    let git =
-        folder.ancestors().map(|above| above.join(".git")).find(|git| git.symlink_metadata().is_ok())?;
-    let git = if git.is_dir() { git } else { linked(&git)? };
-    // A work tree beside the first one has the configuration of that one, and may have more of its own.
-    let common = plain(&git.join("commondir")).map(|path| git.join(path.trim()));
-    let mut files = vec![git.join("config"), git.join("config.worktree")];
-    files.extend(common.iter().map(|common| common.join("config")));
-    // A folder that is a repository of its own, known to the index as one commit: git looks into it as well.
     let root = folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())?;
-    match gitlinks(&git.join("index")) {
-        Some(inner) => {
-            files.extend(inner.iter().take(MODULES).map(|path| root.join(path).join(".git/config")))
+    let (mut files, mut open, mut looked) = (Vec::new(), vec![root.to_owned()], 0);
+    // A folder that is a repository of its own, known to the index as one commit: git looks into it as well, and into those
+    // that are known to it.
+    while let Some(tree) = open.pop() {
+        looked += 1;
+        if looked > MODULES {
+            return Some(MANY.to_owned());
         }
-        None => return Some("an index that cannot be read".to_owned()),
+        let Some(git) = repository(&tree.join(".git")) else { continue };
+        // A work tree beside the first one has the configuration of that one, and may have more of its own.
+        let common = led(&git.join("commondir"), b"").map(|path| git.join(path));
+        files.extend([git.join("config"), git.join("config.worktree")]);
+        files.extend(common.iter().map(|common| common.join("config")));
+        for index in indexes(&git) {
+            match gitlinks(&index) {
+                Some(inner) => open.extend(inner.iter().map(|path| tree.join(path))),
+                None => return Some("an index that cannot be read".to_owned()),
+            }
+        }
+        if !modules(&common.unwrap_or(git).join("modules"), &mut files) {
+            return Some(MANY.to_owned());
+        }
     }
-    modules(&common.unwrap_or(git).join("modules"), &mut files);
     files
         .iter()
         .filter(|file| file.symlink_metadata().is_ok())
         // What cannot be read, or is no file, may hold anything.
         .find_map(|file| plain(file).map_or(Some(format!("{}", file.display())), |text| named(&text)))
+}
+
+/// Where the repository of a `.git` is: itself, or where it leads to as a file.
+fn repository(dot: &Path) -> Option<PathBuf> {
+    if dot.is_dir() {
+        return Some(dot.to_owned());
+    }
+    Some(dot.parent()?.join(led(dot, b"gitdir:")?))
+}
+
+/// The path that a file of one line names. Only the end of the line is no part of it, as for git.
+fn led(file: &Path, begin: &[u8]) -> Option<PathBuf> {
+    const LONG: u64 = 64 << 10;
+    std::fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
+    let text = std::fs::read(file).ok()?;
+    let mut path = text.strip_prefix(begin)?;
+    if !begin.is_empty() {
+        path = path.strip_prefix(b" ").unwrap_or(path);
+    }
+    while let Some(shorter) = path.strip_suffix(b"\n").or_else(|| path.strip_suffix(b"\r")) {
+        path = shorter;
+    }
+    Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)))
+}
+
+/// The index, and those that it may share entries with.
+fn indexes(git: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(git).into_iter().flatten().flatten();
+    let shared = entries.filter(|entry| entry.file_name().as_bytes().starts_with(b"sharedindex."));
+    std::iter::once(git.join("index")).chain(shared.map(|entry| entry.path())).collect()
 }
 
 /// The text of a file. A pipe or a device in its place would be waited for, so it is not read.
@@ -80,17 +120,13 @@ fn gitlinks(index: &Path) -> Option<Vec<PathBuf>> {
     Some(found)
 }
 
-/// `.git` as a file: where the repository really is.
-fn linked(file: &Path) -> Option<PathBuf> {
-    let text = plain(file)?;
-    let path = text.strip_prefix("gitdir:")?.trim();
-    Some(file.parent()?.join(path))
-}
-
-/// The configurations of submodules: git looks into them for a status.
-fn modules(folder: &Path, files: &mut Vec<PathBuf>) {
-    let mut open = vec![folder.to_owned()];
-    while let Some(folder) = open.pop().filter(|_| files.len() < MODULES) {
+/// The configurations of submodules: git looks into them for a status. False if there are more than are looked at.
+fn modules(folder: &Path, files: &mut Vec<PathBuf>) -> bool {
+    let (mut open, most) = (vec![folder.to_owned()], files.len() + MODULES);
+    while let Some(folder) = open.pop() {
+        if files.len() >= most {
+            return false;
+        }
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
             if path.join("config").is_file() {
@@ -101,6 +137,7 @@ fn modules(folder: &Path, files: &mut Vec<PathBuf>) {
             }
         }
     }
+    true
 }
 
 /// The first setting that names a program, as `diff.x.textconv`.
@@ -125,7 +162,9 @@ fn named(text: &str) -> Option<String> {
             ("gpg", "program") | ("log", "showsignature") => true,
             ("format", "pretty") => value.contains("%G"),
             ("pretty", _) => value.contains("%G"),
-            ("remote", "promisor" | "uploadpack" | "vcs") => true,
+            // An object that is missing would be fetched, and what fetches is a program.
+            ("remote", "promisor" | "partialclonefilter" | "uploadpack" | "vcs") => true,
+            ("extensions", "partialclone") => true,
             ("core", "alternaterefscommand") => true,
             // A merge that is shown again is made again.
             ("merge", "driver") | ("diff", "submodule") => true,
@@ -173,6 +212,7 @@ mod tests {
             ("[include]\npath = x", Some("include.path")),
             ("[includeIf \"gitdir:x\"]\npath = y", Some("includeif.gitdir:x.path")),
             ("[remote \"o\"]\nurl = x\npromisor = true", Some("remote.o.promisor")),
+            ("[extensions]\npartialClone = o", Some("extensions.partialclone")),
             ("[core]\nbare = false\n[user]\nname = x\n[branch \"clean\"]\nremote = o\n", None),
             ("[core]\n# textconv = x\n[diff]\nalgorithm = patience", None),
             ("", None),

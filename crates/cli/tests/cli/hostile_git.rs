@@ -129,3 +129,119 @@ fn a_repository_inside_the_work_tree_is_looked_into_before_git_is() {
     lathe().in_dir(repo.path()).args(words).with_model(&model).run();
     assert!(!repo.exists("fell"));
 }
+
+/// A program that leaves the file `fell`, as a path.
+fn planted(repo: &TempRepo) -> String {
+    let evil = repo.join("evil.sh");
+    repo.write("evil.sh", format!("#!/bin/sh\necho fell >> '{}'\ncat\n", repo.join("fell").display()));
+    std::fs::set_permissions(&evil, std::fs::Permissions::from_mode(0o755)).unwrap();
+    evil.display().to_string()
+}
+
+/// Lines that may be allowed, all in one session; gives its events.
+fn lines(repo: &TempRepo, lines: &[&str]) -> Vec<Value> {
+    let mut answer = call("c0", "bash", json!({ "command": lines[0] }));
+    for (at, line) in lines.iter().enumerate().skip(1) {
+        answer = answer.call(&format!("c{at}"), "bash", json!({ "command": line }));
+    }
+    let model = FakeModel::serving(Script::new().answer(answer).answer(done("ok")));
+    let words = ["run", "go", "--mode", "default", "--output", "stream-json"];
+    lathe().in_dir(repo.path()).args(words).with_model(&model).run().events()
+}
+
+#[test]
+fn an_object_that_is_missing_is_not_fetched_by_what_only_reads() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    repo.git(&["branch", "side"]);
+    repo.write("a.txt", "two\n");
+    repo.commit("second");
+    let missing = repo.git(&["rev-parse", "side^{tree}"]);
+    let evil = planted(&repo);
+    // It says nothing and does not wait for anything to be said.
+    repo.write("evil.sh", repo.read("evil.sh").replace("cat\n", ""));
+    let dir = repo.path().display().to_string();
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "o"),
+        ("remote.o.promisor", "true"),
+        ("remote.o.url", dir.as_str()),
+        ("remote.o.uploadpack", evil.as_str()),
+    ] {
+        repo.git(&["config", key, value]);
+    }
+    let commit = repo.git(&["rev-parse", "side"]);
+    for oid in [missing.trim(), commit.trim()] {
+        std::fs::remove_file(repo.join(&format!(".git/objects/{}/{}", &oid[..2], &oid[2..]))).unwrap();
+    }
+    // The trick works where nobody is careful.
+    let branch = ["branch", "-vv"];
+    let _ = std::process::Command::new("git").args(branch).current_dir(repo.path()).output().unwrap();
+    assert!(repo.exists("fell"), "it does nothing");
+    std::fs::remove_file(repo.join("fell")).unwrap();
+    let reading = [
+        "git branch -vv",
+        "git branch --merged",
+        "git for-each-ref --format='%(subject)'",
+        "git show-ref -d",
+        "git rev-parse side^{tree}",
+        "git rev-list --objects --all",
+        "git name-rev HEAD",
+        "git ls-tree -l side",
+        "git log --all -p",
+        "git status",
+    ];
+    let events = lines(&repo, &reading);
+    assert!(!repo.exists("fell"), "{:#?}", bodies(&events, "call_decided"));
+    let ran = lathe().in_dir(repo.path()).args(["policy", "check", "git log --all"]).run();
+    assert!(!ran.stdout.contains("allow") && ran.stdout.contains("artialclone"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_repository_inside_is_looked_into_wherever_its_git_leads() {
+    for way in ["file", "file with a blank", "commondir", "inside an inner one"] {
+        let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+        let evil = planted(&repo);
+        let inner = if way == "inside an inner one" { "outer/inner" } else { "inner" };
+        let person = ["-c", "user.name=x", "-c", "user.email=x@x"];
+        let make = |folder: &str, file: &str| {
+            repo.git(&["init", "-q", folder]);
+            repo.write(&format!("{folder}/{file}"), "two\n");
+            repo.git(&["-C", folder, "add", file]);
+            repo.git(&[&["-C", folder], &person[..], &["commit", "-qm", "inner"]].concat());
+        };
+        make(inner, "b.txt");
+        if way == "inside an inner one" {
+            make("outer", "c.txt");
+            repo.git(&["-C", "outer", "add", "inner"]);
+            repo.git(&[&["-C", "outer"], &person[..], &["commit", "-qm", "more"]].concat());
+            repo.git(&["add", "outer"]);
+        } else {
+            repo.git(&["add", inner]);
+        }
+        let config = repo.join(inner).join(".git");
+        std::fs::write(config.join("info/attributes"), "* filter=x\n").unwrap();
+        repo.git(&["-C", inner, "config", "filter.x.clean", &evil]);
+        match way {
+            "file" | "file with a blank" => {
+                let name = if way == "file" { "gg" } else { "gg " };
+                std::fs::rename(&config, repo.join(name)).unwrap();
+                std::fs::write(&config, format!("gitdir: ../{name}\n")).unwrap();
+            }
+            "commondir" => {
+                std::fs::rename(&config, repo.join("gg")).unwrap();
+                std::fs::create_dir(&config).unwrap();
+                std::fs::write(config.join("commondir"), "../../gg\n").unwrap();
+                for name in ["HEAD", "index"] {
+                    std::fs::copy(repo.join("gg").join(name), config.join(name)).unwrap();
+                }
+            }
+            _ => {}
+        }
+        repo.write(&format!("{inner}/b.txt"), "six\n");
+        let _ = std::process::Command::new("git").arg("status").current_dir(repo.path()).output().unwrap();
+        assert!(repo.exists("fell"), "{way} does nothing");
+        std::fs::remove_file(repo.join("fell")).unwrap();
+        lines(&repo, &["git status", "git diff"]);
+        assert!(!repo.exists("fell"), "{way}");
+    }
+}
