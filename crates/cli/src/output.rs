@@ -54,7 +54,7 @@ impl Output {
             (OutputArg::StreamJson, Update::Event(event)) => term::out(&json_line(event)),
             (OutputArg::Text, Update::Frame(frame)) => term::out(&self.console.frame(frame)),
             (OutputArg::Text, Update::Event(event)) => {
-                let diff = lathe_host::event_diff(event, session.handle(), &session.workspace).await;
+                let diff = lathe_host::event_diff(event, session).await;
                 term::out(&self.console.event(event, &diff));
             }
         }

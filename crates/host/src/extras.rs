@@ -70,11 +70,12 @@ impl Extras {
         Checks::new(vec![rule], Duration::ZERO).err()
     }
 
-    /// The secrets that the user named, each with its name. A file that cannot be read is an error: what is in it would not
+    /// The secrets that the user named and those of the configuration, each with its name. A file that cannot be read is an error: what is in it would not
     /// be hidden.
     pub(crate) fn secrets(&self, home: &Path) -> Result<Vec<(String, String)>, HostError> {
         let set = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
         let mut secrets: Vec<(String, String)> = self.secret_variables.iter().filter_map(set).collect();
+        secrets.extend(crate::secrets::configured(home));
         for file in &self.secret_files {
             let path = home.join(file);
             let text = std::fs::read_to_string(&path)

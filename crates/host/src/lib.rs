@@ -34,6 +34,7 @@ mod report;
 mod reports;
 mod review;
 mod rewind;
+mod secrets;
 mod session;
 mod shell;
 mod toolrun;

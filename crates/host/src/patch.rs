@@ -76,7 +76,7 @@ impl Host {
             };
             return patch.map_err(|error| HostError::Patch(error.to_string()));
         }
-        let diffs = self.diffs(&run_report(&events, None))?;
+        let diffs = self.true_diffs(&run_report(&events, None), None)?;
         let texts = diffs.iter().map(|diff| format!("diff --git a/{0} b/{0}\n{1}", diff.path, diff.diff));
         Ok(texts.collect::<String>().into_bytes())
     }

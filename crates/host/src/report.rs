@@ -6,12 +6,13 @@ use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
-    ApprovalAnswer, Change, Digest, Event, Fact, RunNo, SessionHandle, SessionId, TaskFinished, Timestamp,
-    Usage, Verdict,
+    ApprovalAnswer, Change, Digest, Event, Fact, RunNo, SessionId, TaskFinished, Timestamp, Usage, Verdict,
 };
+use lathe_redact::Redactor;
 
 use crate::error::HostError;
-use crate::session::Host;
+use crate::secrets::cleaned;
+use crate::session::{Host, Session};
 
 /// One changed file of a run, from its content before the run to its content now.
 pub struct FileDiff {
@@ -108,8 +109,17 @@ impl RunReport {
 }
 
 impl Host {
-    /// The changes of a run as diffs, by path.
+    /// The changes of a run as diffs to be shown, by path. What is secret in them is a placeholder.
     pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
+        self.true_diffs(report, Some(&self.screen()))
+    }
+
+    /// The changes as they are, but for what is hidden.
+    pub(crate) fn true_diffs(
+        &self,
+        report: &RunReport,
+        hide: Option<&Redactor>,
+    ) -> Result<Vec<FileDiff>, HostError> {
         let blobs = self.home().blobs()?;
         let mut diffs: Vec<FileDiff> = report
             .changes
@@ -118,10 +128,12 @@ impl Host {
             .map(|(path, (before, after))| {
                 let (before, after) = (content(&blobs, before.as_ref()), content(&blobs, after.as_ref()));
                 let shown = below(&report.workspace, path);
+                let shown = hide.map_or_else(|| shown.into(), |hide| hide.text(shown));
                 let stat = diff_stat(before.as_deref(), after.as_deref());
+                let (before, after) = (cleaned(hide, before), cleaned(hide, after));
                 FileDiff {
-                    path: shown.to_owned(),
-                    diff: unified_diff(before.as_deref(), after.as_deref(), shown),
+                    diff: unified_diff(before.as_deref(), after.as_deref(), &shown),
+                    path: shown.into_owned(),
                     added: stat.added,
                     removed: stat.removed,
                 }
@@ -153,17 +165,28 @@ impl Host {
     /// What a finished call of a session in this folder changed, from the journal alone.
     pub fn recorded_diff(&self, event: &Event, workspace: &str) -> Result<String, HostError> {
         let blobs = self.home().blobs()?;
-        let diffs = changes_of(event).map(|change| {
+        let mut changes = changes_of(event).peekable();
+        if changes.peek().is_none() {
+            return Ok(String::new());
+        }
+        let screen = self.screen();
+        let diffs = changes.map(|change| {
             let (before, after) =
                 (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref()));
-            unified_diff(before.as_deref(), after.as_deref(), below(workspace, &change.path))
+            shown_diff(&screen, before, after, below(workspace, &change.path))
         });
         Ok(diffs.collect())
     }
 }
 
-/// What a finished call changed, as one diff; empty for any other event.
-pub async fn event_diff(event: &Event, session: &dyn SessionHandle, workspace: &str) -> String {
+fn shown_diff(screen: &Redactor, before: Option<Vec<u8>>, after: Option<Vec<u8>>, path: &str) -> String {
+    let (before, after) = (cleaned(Some(screen), before), cleaned(Some(screen), after));
+    unified_diff(before.as_deref(), after.as_deref(), &screen.text(path))
+}
+
+/// What a finished call changed, as one diff to be shown; empty for any other event.
+pub async fn event_diff(event: &Event, open: &Session) -> String {
+    let (session, workspace) = (open.handle(), open.workspace.as_str());
     let mut diff = String::new();
     for change in changes_of(event) {
         let before = match &change.before {
@@ -175,7 +198,7 @@ pub async fn event_diff(event: &Event, session: &dyn SessionHandle, workspace: &
             None => None,
         };
         let path = below(workspace, &change.path);
-        diff.push_str(&unified_diff(before.as_deref(), after.as_deref(), path));
+        diff.push_str(&shown_diff(&open.screen, before, after, path));
     }
     diff
 }

@@ -9,6 +9,7 @@ use lathe_protocol::{Digest, Fact, SessionId};
 use lathe_views::{CostReport, Language, SessionCost, html};
 
 use crate::error::HostError;
+use crate::secrets::cleaned;
 use crate::session::Host;
 
 /// What `gc` would remove, or has removed.
@@ -29,7 +30,9 @@ impl Host {
         let events = self.events(id)?;
         let blobs = self.home().blobs()?;
         let language = if chinese { Language::Chinese } else { Language::English };
-        Ok(html(&events, &|blob: &Digest| blobs.get(blob).ok().flatten(), language))
+        let screen = self.screen();
+        let shown = |blob: &Digest| cleaned(Some(&screen), blobs.get(blob).ok().flatten());
+        Ok(screen.text(&html(&events, &shown, language)).into_owned())
     }
 
     /// Trae's trajectory of the last run.

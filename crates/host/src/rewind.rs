@@ -4,6 +4,7 @@
 //! changed files all the same. So the way back to a step undoes every change recorded after the end of that step, newest
 //! first. Only what those changes left is replaced; what somebody else changed meanwhile is a conflict, shown and kept.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use lathe_changes::restore::{self, Planned, Step};
@@ -13,6 +14,7 @@ use lathe_protocol::{
     CallId, Change, Draft, Event, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
     SessionOpened, StepNo,
 };
+use lathe_redact::Redactor;
 use serde::Serialize;
 
 use crate::error::HostError;
@@ -122,7 +124,7 @@ impl Host {
             journal.close()?;
             self.note(id);
         }
-        Ok(undone)
+        Ok(undone.cleaned(&self.screen()))
     }
 
     /// Takes back the newest act that changed files and was not taken back yet: a step's changes, or a rewind.
@@ -155,7 +157,7 @@ impl Host {
             journal.close()?;
             self.note(id);
         }
-        Ok(undone)
+        Ok(undone.cleaned(&self.screen()))
     }
 
     /// Undoes changes, oldest first in the list, in the tree. Gives what was done to files.
@@ -196,6 +198,20 @@ impl Host {
         };
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
         Ok(Story { opened: opened.clone(), last_run, all })
+    }
+}
+
+impl Undone {
+    /// The same with placeholders for secrets in names: all of it is for showing.
+    fn cleaned(mut self, screen: &Redactor) -> Self {
+        let clean = |text: &mut String| {
+            if let Cow::Owned(hidden) = screen.text(text) {
+                *text = hidden;
+            }
+        };
+        self.restored.iter_mut().chain(&mut self.conflicts).for_each(|act| clean(&mut act.path));
+        self.not_undoable.iter_mut().for_each(clean);
+        self
     }
 }
 

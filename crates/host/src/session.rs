@@ -1,7 +1,7 @@
 //! Sessions: started, resumed, listed, read.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup, system_prompt};
 use lathe_changes::{Quarantine, TrackerOptions, Watch};
@@ -16,7 +16,7 @@ use lathe_protocol::{
     ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
     ToolSpec, Toolset,
 };
-use lathe_redact::{Redactor, secrets_in};
+use lathe_redact::Redactor;
 use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
@@ -30,7 +30,7 @@ use crate::home::Home;
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::place::{fit_env, new_id, shell_env, working_folder};
-use crate::trust::ProjectText;
+use crate::secrets::{project_texts, redactor as secrets};
 
 /// Where answers come from.
 #[derive(Debug, Clone)]
@@ -97,6 +97,8 @@ pub struct Overrides {
 
 pub struct Host {
     home: Home,
+    /// Secrets of sessions that were opened here: what is shown of them later does not show those.
+    pub(crate) met: Mutex<Vec<(String, String)>>,
 }
 
 /// A session that is open for writing in this process.
@@ -112,6 +114,8 @@ pub struct Session {
     /// How many tools the model has.
     pub tools: usize,
     pub tool_names: Vec<String>,
+    /// Takes out of what is shown what nobody is to see.
+    pub(crate) screen: Arc<Redactor>,
     handle: LocalHandle,
     actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
@@ -184,7 +188,7 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { home }
+        Self { home, met: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
@@ -292,7 +296,10 @@ impl Host {
         opening: Opening,
     ) -> Result<Session, HostError> {
         let Opening { tools, review, online, options, attended, extras, outside } = opening;
-        let redactor = Arc::new(secrets(ready.key.clone(), &extras.secrets(self.home.path())?));
+        let mut known = extras.secrets(self.home.path())?;
+        known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
+        let redactor = Arc::new(secrets(None, &known));
+        self.meet(known);
         let mut services = self
             .services(root, Arc::clone(&redactor))?
             .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, |options| {
@@ -311,6 +318,7 @@ impl Host {
         let lakeview =
             self.lakeview(&extras.lakeview, &ready, &variables, root).map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
+        let screen = Arc::clone(&redactor);
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
@@ -346,6 +354,7 @@ impl Host {
             can_go_on,
             tools,
             tool_names,
+            screen,
             handle,
             actor,
             indexing,
@@ -392,14 +401,6 @@ impl Host {
 
     pub(crate) fn quarantine(&self) -> Quarantine {
         Quarantine::new(self.home.path().join("quarantine"))
-    }
-
-    /// The services of a person's own line or call: what takes something away is secured, and kept in the quarantine.
-    pub(crate) fn person_services(&self, root: &Path, extras: &Extras) -> Result<Services, HostError> {
-        let services = self.services(root, Arc::new(Redactor::new([])))?.checked(extras.checks()?);
-        let tracking = self.tracking(&new_id(), root)?.map_or_else(Tracking::off, Tracking::sparing);
-        let tracking = tracking.with(self.quarantine().repositories());
-        Ok(services.tracked(tracking).keeping(self.keeper(None)))
     }
 
     /// The gate of a place where nobody can be asked.
@@ -580,19 +581,4 @@ pub(crate) fn ready(
         ready.client = Arc::new(recording);
     }
     Ok(ready)
-}
-
-/// What a trusted project tells the model, secrets taken out: it is kept in the journal like all that the model sees.
-fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, String)> {
-    texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
-}
-
-/// Known secret values: the model's key, what is secret in the environment, and what the user named.
-fn secrets(key: Option<String>, known: &[(String, String)]) -> Redactor {
-    let named = std::env::vars_os().flat_map(|(name, value)| {
-        let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
-        secrets_in(&name, &value).into_iter().map(move |secret| (name.clone(), secret))
-    });
-    let key = key.map(|key| ("API_KEY".to_owned(), key));
-    Redactor::new(key.into_iter().chain(named).chain(known.iter().cloned()))
 }

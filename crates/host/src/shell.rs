@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use lathe_agent::Answers as _;
 use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
+use lathe_redact::Redactor;
 use lathe_shell::{LineLimits, LiveChunk, Stream};
-use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, run_line};
+use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, Tracking, run_line};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::extras::Extras;
-use crate::place::working_folder;
+use crate::place::{new_id, working_folder};
 use crate::session::Host;
 
 /// Chunks on their way to the screen.
@@ -65,11 +66,25 @@ pub enum ShellLine {
 }
 
 impl Host {
+    /// The services of a person's own line or call: what takes something away is secured, and kept in the quarantine.
+    pub(crate) fn person_services(
+        &self,
+        root: &Path,
+        extras: &Extras,
+        redactor: Arc<Redactor>,
+    ) -> Result<Services, HostError> {
+        let services = self.services(root, redactor)?.checked(extras.checks()?);
+        let tracking = self.tracking(&new_id(), root)?.map_or_else(Tracking::off, Tracking::sparing);
+        let tracking = tracking.with(self.quarantine().repositories());
+        Ok(services.tracked(tracking).keeping(self.keeper(None)))
+    }
+
     pub async fn open_shell(&self, run: ShellRun) -> Result<PersonShell, HostError> {
         let root = working_folder(&run.folder)?;
         self.home().make()?;
         let outside = run.extras.outside(&root, self.home().path()).await?;
-        let services = Arc::new(self.person_services(&root, &run.extras)?);
+        // A person's own terminal: what they print there is theirs to see, and no model does.
+        let services = Arc::new(self.person_services(&root, &run.extras, Arc::new(Redactor::new([])))?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
         let (host, mark) = (Host::new(self.home().clone()), self.answers().mark());
         let judge = self.judge(&root, run.mode, toolbox.commands())?;

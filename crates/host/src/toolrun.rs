@@ -76,7 +76,7 @@ impl Host {
                 diff.trim_end()
             )
         };
-        finished.text = format!("{changed}\n{}", finished.text);
+        finished.text = format!("{}\n{}", bench.services.redactor.text(&changed), finished.text);
         Ok(finished)
     }
 
@@ -99,7 +99,8 @@ impl Host {
         } else {
             run.extras.outside(&folder, home).await?
         };
-        let services = Arc::new(self.person_services(&folder, &run.extras)?);
+        let redactor = Arc::new(crate::secrets::redactor(None, &run.extras.secrets(home)?));
+        let services = Arc::new(self.person_services(&folder, &run.extras, redactor)?);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
             let known = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();

@@ -12,6 +12,7 @@ pub(crate) fn of(value: &str) -> Vec<String> {
     for (space, upper) in [("%20", true), ("%20", false), ("+", true)] {
         forms.push(percent(value, space, upper));
     }
+    forms.extend([true, false].map(|upper| all_percent(value, upper)));
     let mut seen = std::collections::HashSet::new();
     forms.retain(|form| seen.insert(form.clone()));
     forms
@@ -33,6 +34,12 @@ fn inside_base64(value: &[u8], before: usize) -> String {
         ALPHABET.get(index).map_or('A', |letter| char::from(*letter))
     };
     (first..last).map(letter).collect()
+}
+
+/// Every byte, also those that need it not.
+fn all_percent(value: &str, upper: bool) -> String {
+    let byte = |byte: u8| if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") };
+    value.bytes().map(byte).collect()
 }
 
 fn percent(value: &str, space: &str, upper: bool) -> String {

@@ -170,6 +170,8 @@ mod tests {
             "url?k=sk-12%2F345%2B67%208&x",
             "url?k=sk-12%2f345%2b67%208&x",
             "url?k=sk-12%2F345%2B67+8&x",
+            "url?k=%73%6b%2d%31%32%2f%33%34%35%2b%36%37%20%38&x",
+            "url?k=%73%6B%2D%31%32%2F%33%34%35%2B%36%37%20%38&x",
         ] {
             let clean = redactor.text(text);
             assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");

@@ -190,3 +190,73 @@ fn the_files_of_the_code_graph_are_for_their_user_only() {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
     }
 }
+
+/// A value that only a file of the workspace and the place named by each test hold.
+const HIDDEN: &str = "tok_live_93kd02mf";
+
+#[test]
+fn what_a_line_changes_is_shown_without_its_secrets() {
+    let name = format!("n-{HIDDEN}.txt");
+    let repo = TempRepo::new(&[("leak.txt", &format!("A1={HIDDEN}\n")), (&name, "x\n")]);
+    let change = "sed -i s/1=/11=/ leak.txt; echo y > n-*.txt";
+    let script = Script::new().answer(call("c", "bash", json!({ "command": change }))).answer(done("ok"));
+    let model = FakeModel::serving(script);
+    let words = ["run", "go", "--mode", "full-auto"];
+    let run = lathe().in_dir(repo.path()).args(words).with_model(&model).env("SOME_TOKEN", HIDDEN);
+    let ran = run.run().expect_code(0);
+    assert!(ran.stdout.contains("A11=«secret:SOME_TOKEN»"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains(HIDDEN), "{}", ran.stdout);
+    let again = |words: &[&str]| {
+        let again = lathe().env("LATHE_HOME", run.home()).in_dir(repo.path()).env("SOME_TOKEN", HIDDEN);
+        again.args(words).run().expect_code(0).stdout
+    };
+    for words in [
+        &["show"][..],
+        &["show", "--format", "html"],
+        &["diff"],
+        &["diff", "--json"],
+        &["rewind", "--to", "0", "--preview"],
+        &["undo", "--json"],
+    ] {
+        let shown = again(words);
+        assert!(shown.contains("«secret:SOME_TOKEN»") && !shown.contains(HIDDEN), "{words:?}: {shown}");
+    }
+    // What was undone is the truth.
+    assert_eq!(repo.read("leak.txt"), format!("A1={HIDDEN}\n"));
+    assert_eq!(repo.read(&name), "x\n");
+}
+
+#[test]
+fn every_key_of_the_configuration_is_a_secret_also_of_a_recorded_session() {
+    let repo = TempRepo::new(&[("leak.txt", &format!("{HIDDEN}\n"))]);
+    let cassette = repo.path().join("answers.cassette");
+    let arguments = json!({ "command": "cat leak.txt" });
+    let said = json!({ "answer": { "blocks": [
+        { "text": { "text": format!("the key is {HIDDEN}") } },
+        { "call": { "id": "c", "name": "bash", "arguments": arguments } },
+    ] } });
+    let end = json!({ "answer": { "blocks": [
+        { "call": { "id": "d", "name": "task_done", "arguments": { "summary": "ok" } } },
+    ] } });
+    let lines = [json!({ "cassette": 1, "toolset": "lathe" }), said, end];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&cassette, text).unwrap();
+    let run = lathe().in_dir(repo.path());
+    let run = run.args(["run", "go", "--output", "stream-json", "--replay"]).arg(&cassette);
+    std::fs::create_dir_all(run.home()).unwrap();
+    let config = format!("[providers.other]\napi_key = \"{HIDDEN}\"\n");
+    std::fs::write(run.home().join("config.toml"), config).unwrap();
+    let ran = run.run();
+    assert!(ran.stdout.contains("the key is «secret:OTHER_API_KEY»"), "{}{}", ran.stdout, ran.stderr);
+    assert!(result(&ran.events(), "c").contains("«secret:OTHER_API_KEY»"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains(HIDDEN), "{}", ran.stdout);
+    // One tool alone says as much as a session would, and a person's own shell is theirs.
+    let one = json!({ "command": "cat leak.txt" }).to_string();
+    let tool = lathe()
+        .env("LATHE_HOME", run.home())
+        .in_dir(repo.path())
+        .args(["tool", "run", "bash", "--json", &one])
+        .run();
+    assert!(tool.stdout.contains("«secret:OTHER_API_KEY»"), "{}{}", tool.stdout, tool.stderr);
+    assert!(!tool.stdout.contains(HIDDEN), "{}", tool.stdout);
+}

@@ -1,0 +1,112 @@
+//! What is known to be secret: in the environment, stored by `auth login`, in the user's own configuration, and by the
+//! user's word.
+//!
+//! Every key of the configuration counts, also one that this session does not use: any line may print it. `config.toml` is
+//! read here once more, and only for this, so that whoever shows a session without having settled a configuration (`show`,
+//! `diff`, `rewind`) hides the same values.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use lathe_redact::{Redactor, is_secret_name, secrets_in};
+use toml::de::{DeTable, DeValue};
+
+use crate::extras::Extras;
+use crate::session::Host;
+use crate::trust::ProjectText;
+
+/// A name and its value each.
+type Secrets = Vec<(String, String)>;
+
+/// Known secret values: the model's key, what is secret in the environment, and what else is known.
+pub(crate) fn redactor(key: Option<String>, known: &[(String, String)]) -> Redactor {
+    let named = std::env::vars_os().flat_map(|(name, value)| {
+        let (name, value) = (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned());
+        secrets_in(&name, &value).into_iter().map(move |secret| (name.clone(), secret))
+    });
+    let key = key.map(|key| ("API_KEY".to_owned(), key));
+    Redactor::new(key.into_iter().chain(named).chain(known.iter().cloned()))
+}
+
+/// The keys of `config.toml` and those that `auth login` stored.
+pub(crate) fn configured(home: &Path) -> Secrets {
+    let mut found = Secrets::new();
+    if let Ok(text) = std::fs::read_to_string(home.join("config.toml"))
+        && let Ok(table) = DeTable::parse(&text)
+    {
+        keys(table.get_ref(), "", &mut found);
+    }
+    let stored = std::fs::read_to_string(home.join("auth.json")).unwrap_or_default();
+    let stored: std::collections::BTreeMap<String, String> =
+        serde_json::from_str(&stored).unwrap_or_default();
+    found.extend(stored);
+    found
+}
+
+/// Texts whose key is named like a secret. The name is that of the table with it: `OPENAI_API_KEY`.
+fn keys(table: &DeTable<'_>, above: &str, found: &mut Secrets) {
+    for (key, value) in table {
+        let key: &str = key.get_ref();
+        match value.get_ref() {
+            DeValue::String(text) if is_secret_name(key) => {
+                let name = if above.is_empty() { key.to_owned() } else { format!("{above}_{key}") };
+                found.push((name.to_uppercase(), text.clone().into_owned()));
+            }
+            DeValue::Table(inner) => keys(inner, key, found),
+            _ => {}
+        }
+    }
+}
+
+/// What `[secrets]` of `config.toml` names.
+fn named(home: &Path) -> Extras {
+    let mut extras = Extras::default();
+    let text = std::fs::read_to_string(home.join("config.toml")).unwrap_or_default();
+    let Ok(table) = DeTable::parse(&text) else { return extras };
+    let Some(DeValue::Table(section)) = table.get_ref().get("secrets").map(|found| found.get_ref()) else {
+        return extras;
+    };
+    let texts = |key: &str| -> Vec<String> {
+        let Some(DeValue::Array(values)) = section.get(key).map(|found| found.get_ref()) else {
+            return Vec::new();
+        };
+        values.iter().filter_map(|value| value.get_ref().as_str().map(str::to_owned)).collect()
+    };
+    extras.secret_variables = texts("variables");
+    extras.secret_files = texts("files").into_iter().map(PathBuf::from).collect();
+    extras
+}
+
+/// What a trusted project tells the model, secrets taken out: it is kept in the journal like all that the model sees.
+pub(crate) fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, String)> {
+    texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
+}
+
+impl Host {
+    /// Remembers the secrets of a session that is opened here.
+    pub(crate) fn meet(&self, known: Secrets) {
+        if let Ok(mut met) = self.met.lock() {
+            met.extend(known);
+            met.sort();
+            met.dedup();
+        }
+    }
+
+    /// For what is shown of a session by whoever did not open it: all that is known here and now.
+    pub(crate) fn screen(&self) -> Redactor {
+        let home = self.home().path();
+        // A file that cannot be read hides nothing, but what the others say still counts.
+        let mut known = named(home).secrets(home).unwrap_or_else(|_| configured(home));
+        known.extend(self.met.lock().map(|met| met.clone()).unwrap_or_default());
+        redactor(None, &known)
+    }
+}
+
+/// The content of a file as it is shown.
+pub(crate) fn cleaned(redactor: Option<&Redactor>, content: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    let content = content?;
+    match redactor.map(|redactor| redactor.bytes(&content)) {
+        Some(Cow::Owned(clean)) => Some(clean),
+        Some(Cow::Borrowed(_)) | None => Some(content),
+    }
+}
