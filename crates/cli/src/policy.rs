@@ -150,6 +150,7 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         let text = String::from_utf8_lossy(&line);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         if text.trim().is_empty() {
+            answers.push_str(&nothing(text, args.json));
             continue;
         }
         let command = if args.json { from_json(text) } else { Ok(text.to_owned()) };
@@ -185,6 +186,16 @@ fn answer(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json:
     };
     let decided = check.line(mode, command);
     if as_json { format!("{}\n", to_json(command, &decided)) } else { readable(command, &decided) }
+}
+
+/// The answer to a line with nothing on it.
+fn nothing(text: &str, as_json: bool) -> String {
+    const WORDS: &str = "nothing to run";
+    if as_json {
+        let value = json!({ "command": text, "decision": "allow", "because": WORDS, "commands": [] });
+        return format!("{value}\n");
+    }
+    format!("{:<5}  {}  ({WORDS})\n", word(Verdict::Allow), visible(text))
 }
 
 fn because(decided: &LineDecision) -> String {

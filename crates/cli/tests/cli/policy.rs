@@ -67,10 +67,11 @@ fn people_get_one_line_each_with_what_does_not_show() {
         .run()
         .expect_code(0);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert_eq!(lines.len(), 3, "{}", ran.stdout);
+    assert_eq!(lines.len(), 4, "{}", ran.stdout);
     assert!(lines[0].starts_with("allow  ls  ("));
     assert!(lines[1].starts_with("ask    rm x<U+200B>  ("), "{}", lines[1]);
-    assert!(lines[2].starts_with("allow  ls | grep y"));
+    assert!(lines[2].contains("(nothing to run)"), "{}", lines[2]);
+    assert!(lines[3].starts_with("allow  ls | grep y"));
 }
 
 #[test]
@@ -145,4 +146,16 @@ fn a_rule_file_is_tried_on_past_sessions() {
     repo.write("wrong.toml", "nonsense");
     replay(&["wrong.toml"]).expect_code(2);
     replay(&["new.toml", "nosuchsession"]).expect_code(2);
+}
+
+#[test]
+fn an_empty_line_has_an_answer_of_its_own() {
+    let ran = lathe().args(["policy", "check", "--json"]).stdin("\"ls\"\n\n\"pwd\"\n").run().expect_code(0);
+    let answers = answers(&ran.stdout);
+    let told: Vec<_> = answers.iter().map(|answer| answer["command"].as_str().unwrap()).collect();
+    assert_eq!(told, ["ls", "", "pwd"]);
+    assert_eq!(answers[1]["decision"], "allow");
+    assert_eq!(answers[1]["because"], "nothing to run");
+    let ran = lathe().args(["policy", "check"]).stdin("ls\n\npwd\n").run().expect_code(0);
+    assert_eq!(ran.stdout.lines().count(), 3, "{}", ran.stdout);
 }
