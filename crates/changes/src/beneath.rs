@@ -40,6 +40,18 @@ impl Root {
         }
     }
 
+    /// The same where the root may be gone: then it is a root with nothing in it.
+    pub fn open_or_gone(path: &Path) -> Result<Self, ChangesError> {
+        match Self::open(path) {
+            Err(ChangesError::Root { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                let failed = |source| ChangesError::Root { root: path.to_owned(), source };
+                let folder = nothing().map_err(failed)?;
+                Ok(Self { path: path.to_owned(), folder })
+            }
+            opened => opened,
+        }
+    }
+
     pub fn absolute(&self, rel: &[u8]) -> PathBuf {
         if rel.is_empty() { self.path.clone() } else { self.path.join(OsStr::from_bytes(rel)) }
     }
@@ -113,6 +125,24 @@ impl Root {
         let at = folder.as_ref().unwrap_or(&self.folder);
         openat(at, OsStr::from_bytes(name), flags | OFlag::O_NOFOLLOW, Mode::empty())
     }
+}
+
+/// An empty folder that has no name, so that nothing can get into it.
+fn nothing() -> io::Result<OwnedFd> {
+    let base = std::env::temp_dir();
+    for at in 0..1000 {
+        let path = base.join(format!("lathe-gone-{}-{at}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => {
+                let folder = nix::fcntl::open(&path, FOLDER | OFlag::O_NOFOLLOW, Mode::empty());
+                std::fs::remove_dir(&path)?;
+                return Ok(folder?);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 pub(crate) fn lstat_at(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Stat, Errno> {

@@ -1,7 +1,9 @@
 //! Whether a repository is still whole, seen from the copy of it.
 //!
 //! A commit, a rebase, a `gc` change a repository and leave it whole. What counts as loss: a part is gone without which git
-//! knows no repository, the branch that is checked out leads nowhere, or an object is missing that something needs.
+//! knows no repository, the branch that is checked out leads nowhere, git can no longer read it, an object is missing that
+//! something needs, or it is another repository altogether. What git itself never takes away (hooks, notes of what names
+//! were) is loss too, but of that part alone.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,7 +12,7 @@ use std::path::Path;
 use lathe_workspace::GitConfig;
 
 use crate::git::Git;
-use crate::repository::{led_to, same_time, small};
+use crate::repository::{is_same, led_to, same_time, small};
 
 /// Parts that a repository does not lose in its life.
 const PARTS: [&str; 5] = ["HEAD", "objects", "refs", "config", "reftable"];
@@ -33,8 +35,8 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
     let Ok(now) = path.symlink_metadata() else { return Some("is gone".to_owned()) };
     if !now.is_dir() {
         // It may have been moved, with a file in its place that says where to.
-        let leads = led_to(path).is_some();
-        return (!leads).then(|| "leads to no repository any more".to_owned());
+        let Some(led) = led_to(path) else { return Some("leads to no repository any more".to_owned()) };
+        return (was.is_dir() && is_other(&led, copy)).then(|| OTHER.to_owned());
     }
     if !was.is_dir() {
         return (!is_repository(path)).then(|| "is no repository any more".to_owned());
@@ -54,6 +56,12 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
     {
         return Some("has lost its configuration".to_owned());
     }
+    if is_other(path, copy) {
+        return Some(OTHER.to_owned());
+    }
+    if let Some(why) = unreadable(path, copy) {
+        return Some(why);
+    }
     if lost_branch(path, copy) {
         return Some("has lost the branch that is checked out".to_owned());
     }
@@ -62,6 +70,110 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
         1 => Some("has lost an object".to_owned()),
         count => Some(format!("has lost {count} objects")),
     }
+}
+
+const OTHER: &str = "was replaced by another";
+
+/// Whether a repository has no commit that a name of the copy led to: it is not the one that was copied.
+pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
+    // As long as a single file of objects is the same one, it is the same repository.
+    let (theirs, ours) = (path.join("objects"), copy.join("objects"));
+    if vanished(&theirs, &ours).is_empty() {
+        return false;
+    }
+    let named: Vec<String> = names(copy).into_iter().map(|(_, oid)| oid).take(MOST_NAMES).collect();
+    !named.is_empty() && missing(&Git::of(path), &named).len() == named.len()
+}
+
+/// Names that are asked about at once.
+const MOST_NAMES: usize = 1000;
+
+/// The names that lead to an object themselves, each with the object. A name that is damaged leads to what is in it.
+fn names(folder: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    if let Some(head) = small(&folder.join("HEAD")).filter(|head| is_oid(head.trim())) {
+        found.push(("HEAD".to_owned(), head.trim().to_owned()));
+    }
+    let mut open = vec!["refs".to_owned()];
+    while let Some(rel) = open.pop() {
+        for entry in fs::read_dir(folder.join(&rel)).into_iter().flatten().flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let rel = format!("{rel}/{name}");
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(rel);
+            } else if !name.ends_with(".lock")
+                && let Ok(text) = fs::read(folder.join(&rel))
+                && !text.starts_with(b"ref:")
+            {
+                found.push((rel, String::from_utf8_lossy(&text).trim().to_owned()));
+            }
+        }
+    }
+    let packed = fs::read(folder.join("packed-refs")).unwrap_or_default();
+    for line in String::from_utf8_lossy(&packed).lines() {
+        if let Some((oid, name)) = line.split_once(' ').filter(|(oid, _)| is_oid(oid)) {
+            found.push((name.to_owned(), oid.to_owned()));
+        }
+    }
+    found
+}
+
+fn is_oid(text: &str) -> bool {
+    text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// What git could read before and cannot now.
+fn unreadable(path: &Path, copy: &Path) -> Option<String> {
+    let changed = |part: &&str| !is_same(&copy.join(part), &path.join(part));
+    let is_there = |folder: &Path, part: &str| folder.join(part).symlink_metadata().is_ok();
+    if is_there(copy, "index") && !is_there(path, "index") {
+        return Some("has lost index".to_owned());
+    }
+    let readable = |folder: &Path| Git::of(folder).run(GitConfig::Bare, &["ls-files", "-z"], None).is_some();
+    let parts = ["index", "config", "HEAD", "packed-refs"].into_iter().filter(|part| is_there(path, part));
+    if parts.filter(changed).count() > 0 && !readable(path) && readable(copy) {
+        return Some("cannot be read by git any more".to_owned());
+    }
+    let was: HashSet<(String, String)> = names(copy).into_iter().collect();
+    let new = names(path).into_iter().filter(|name| !was.contains(name));
+    let (fine, damaged): (Vec<_>, Vec<_>) = new.take(MOST_NAMES).partition(|(_, oid)| is_oid(oid));
+    if let Some((name, _)) = damaged.first() {
+        return Some(format!("has a damaged name, {name}"));
+    }
+    let named: Vec<String> = fine.into_iter().map(|(_, oid)| oid).collect();
+    (!missing(&Git::of(path), &named).is_empty()).then(|| "has a name that leads to no object".to_owned())
+}
+
+/// Files that are gone though git itself takes none of them away: from the repository on.
+pub(crate) fn lost_parts(path: &Path, copy: &Path) -> Vec<String> {
+    let gone = |rel: &str| {
+        copy.join(rel).symlink_metadata().is_ok_and(|found| !found.is_dir())
+            && path.join(rel).symlink_metadata().is_err()
+    };
+    let mut lost: Vec<String> = ["description", "logs/HEAD"].into_iter().map(str::to_owned).collect();
+    for folder in ["hooks", "info"] {
+        for entry in fs::read_dir(copy.join(folder)).into_iter().flatten().flatten() {
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            // Git makes these two for servers that cannot list, and may make them no more.
+            if !name.ends_with(".sample") && !matches!(name.as_str(), "refs" | "packs") {
+                lost.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    // Git takes a name and the notes about it together.
+    for (name, _) in names(copy).into_iter().filter(|(name, _)| name.starts_with("refs/")) {
+        let log = format!("logs/{name}");
+        let (has_name, has_log) = (leads(path, &name), path.join(&log).symlink_metadata().is_ok());
+        match (has_name, has_log) {
+            (true, false) => lost.push(log),
+            (false, true) => lost.push(name),
+            (true, true) | (false, false) => {}
+        }
+    }
+    lost.retain(|rel| gone(rel));
+    lost.sort();
+    lost.dedup();
+    lost
 }
 
 /// Whether HEAD names the branch it did, which led to a commit and does not now.
@@ -75,8 +187,7 @@ fn lost_branch(path: &Path, copy: &Path) -> bool {
 }
 
 fn leads(folder: &Path, name: &str) -> bool {
-    let is_oid = |text: &str| text.trim().len() >= 40;
-    if small(&folder.join(name)).is_some_and(|text| is_oid(&text) || text.starts_with("ref:")) {
+    if small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:")) {
         return true;
     }
     let packed = fs::read(folder.join("packed-refs")).unwrap_or_default();
@@ -106,9 +217,12 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
     let words = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
     let told = now.output(GitConfig::Bare, &words).unwrap_or_default();
     let told = String::from_utf8_lossy(&told).into_owned();
-    let is_oid = |word: &&str| word.len() >= 40 && is_hex(word);
-    let named: HashSet<String> =
-        told.lines().flat_map(|line| line.split([' ', ':'])).filter(is_oid).map(str::to_owned).collect();
+    let named: HashSet<String> = told
+        .lines()
+        .flat_map(|line| line.split([' ', ':']))
+        .filter(|word| is_oid(word))
+        .map(str::to_owned)
+        .collect();
     let named: Vec<String> = named.into_iter().collect();
     let gone = missing(&now, &named);
     // What was missing before is not the line's doing.

@@ -16,6 +16,7 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
+use crate::health;
 use crate::refs::{self, KeptRef, Names};
 use crate::repository::{self, Broken, Repositories};
 use crate::restore::{self, Step};
@@ -166,6 +167,9 @@ impl Quarantine {
         // First, for names of git's are put back by git.
         for (at, one) in kept.repositories.iter().enumerate() {
             let copy = self.folder.join(&kept.id).join(repository_name(at));
+            if one.path.is_dir() && health::is_other(&one.path, &copy) {
+                self.set_aside(&one.path, kept);
+            }
             repository::put_back(&copy, &one.path, &one.left, &mut back);
         }
         for (at, path) in kept.trees.iter().enumerate() {
@@ -232,6 +236,21 @@ impl Quarantine {
         (count, bytes)
     }
 
+    /// Makes room for a repository where another one is by now. That one is kept as an entry of its own.
+    fn set_aside(&self, path: &Path, kept: &Kept) {
+        let Ok(mut keeping) = self.begin() else { return };
+        if fs::rename(path, keeping.folder.join("0")).is_err() {
+            return keeping.forget();
+        }
+        keeping.trees.push(path.to_owned());
+        let line = format!("the repository that was there when {} was put back", kept.id);
+        let note = Note { line, folder: kept.folder.clone(), session: None, call: "restore".to_owned() };
+        let back = keeping.folder.join("0");
+        if keeping.finish(note, Vec::new()).is_err() {
+            let _ = fs::rename(back, path);
+        }
+    }
+
     fn tree(&self, kept: &Kept, at: usize) -> PathBuf {
         self.folder.join(&kept.id).join(at.to_string())
     }
@@ -271,8 +290,13 @@ impl Keeping {
     pub fn keep_repositories(&mut self, broken: &[Broken]) {
         for one in broken {
             let to = self.folder.join(repository_name(self.repositories.len()));
-            let left = repository::left(&one.copy, &one.path);
-            if one.path.to_str().is_some() && fs::rename(&one.copy, &to).is_ok() {
+            let (left, taken) = if one.parts.is_empty() {
+                (repository::left(&one.copy, &one.path), fs::rename(&one.copy, &to))
+            } else {
+                // The rest is as it should be, and stays as it is.
+                (BTreeMap::new(), repository::take_parts(&one.copy, &one.parts, &to))
+            };
+            if one.path.to_str().is_some() && taken.is_ok() {
                 let (path, why) = (one.path.clone(), one.why.clone());
                 self.repositories.push(KeptRepository { path, why, left });
             }

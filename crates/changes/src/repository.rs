@@ -66,6 +66,8 @@ pub struct Broken {
     pub copy: PathBuf,
     /// What is wrong with it, for people.
     pub why: String,
+    /// The files that are gone, where nothing else is wrong.
+    pub(crate) parts: Vec<String>,
 }
 
 impl Repositories {
@@ -105,8 +107,20 @@ impl Repositories {
     /// After a line: what is no longer whole, those that hold others first.
     pub fn broken(&self) -> Vec<Broken> {
         let look = |one: &Copied| {
-            let why = health::broken(&one.path, &one.copy)?;
-            Some(Broken { path: one.path.clone(), copy: one.copy.clone(), why })
+            let (path, copy) = (one.path.clone(), one.copy.clone());
+            if let Some(why) = health::broken(&path, &copy) {
+                return Some(Broken { path, copy, why, parts: Vec::new() });
+            }
+            if !copy.is_dir() || !path.is_dir() {
+                return None;
+            }
+            let parts = health::lost_parts(&path, &copy);
+            let why = match parts.as_slice() {
+                [] => return None,
+                [one] => format!("has lost {one}"),
+                [one, rest @ ..] => format!("has lost {one} and {} more", rest.len()),
+            };
+            Some(Broken { path, copy, why, parts })
         };
         self.copies.iter().filter_map(look).collect()
     }
@@ -114,8 +128,9 @@ impl Repositories {
     /// Where the objects of the repository around the root are to be had, if not where git finds them.
     pub fn objects(&self, broken: &[Broken]) -> Option<PathBuf> {
         let (dot, repository) = self.around.as_ref()?;
-        let copy = broken.iter().find(|one| one.path == *repository).map(|one| one.copy.clone());
-        copy.or_else(|| broken.iter().any(|one| one.path == *dot).then(|| repository.clone()))
+        let mut broken = broken.iter().filter(|one| one.parts.is_empty());
+        let copy = broken.clone().find(|one| one.path == *repository).map(|one| one.copy.clone());
+        copy.or_else(|| broken.any(|one| one.path == *dot).then(|| repository.clone()))
     }
 
     /// Of which there is no copy, and why.
@@ -148,7 +163,7 @@ pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
                 continue;
             }
             let Ok(theirs) = path.join(&rel).symlink_metadata() else { continue };
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && theirs.is_dir() {
                 open.push(rel);
             } else if !is_same(&copy.join(&rel), &path.join(&rel))
                 && let Some(name) = rel.to_str()
@@ -157,20 +172,31 @@ pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
             }
         }
     }
-    if copy.is_file()
+    // A file or a link in the place of a folder is the line's too; a folder in the place of a file may hold more than that.
+    if let (Ok(ours), Ok(theirs)) = (copy.symlink_metadata(), path.symlink_metadata())
+        && (ours.is_file() || !theirs.is_dir())
         && !is_same(copy, path)
-        && let Ok(theirs) = path.symlink_metadata()
     {
         left.insert(String::new(), mark(&theirs));
     }
     left
 }
 
+/// Moves only these files of a copy to a folder of their own.
+pub(crate) fn take_parts(copy: &Path, parts: &[String], to: &Path) -> io::Result<()> {
+    for part in parts {
+        let to = to.join(part);
+        fs::create_dir_all(to.parent().unwrap_or(&to))?;
+        fs::rename(copy.join(part), to)?;
+    }
+    Ok(())
+}
+
 fn mark(found: &fs::Metadata) -> String {
     format!("{}:{}:{}.{:09}", found.ino(), found.len(), found.mtime(), found.mtime_nsec())
 }
 
-fn is_same(ours: &Path, theirs: &Path) -> bool {
+pub(crate) fn is_same(ours: &Path, theirs: &Path) -> bool {
     let (Ok(a), Ok(b)) = (ours.symlink_metadata(), theirs.symlink_metadata()) else { return false };
     if (a.ino(), a.dev()) == (b.ino(), b.dev()) {
         return true;

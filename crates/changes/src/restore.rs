@@ -61,7 +61,7 @@ pub struct Applied {
 
 /// What restoring would do with each path, in the order given.
 pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned>, ChangesError> {
-    let root = Root::open(root)?;
+    let root = Root::open_or_gone(root)?;
     let step = |wanted: &Wanted| -> Result<Step, ChangesError> {
         let Some(rel) = rel_of(&root.path, &wanted.path) else { return Ok(Step::Refused) };
         let found = match found_at(&root, &rel) {
@@ -87,9 +87,12 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
     target.iter().map(|wanted| Ok(Planned { step: step(wanted)?, wanted: wanted.clone() })).collect()
 }
 
-/// Restores what the plan says is to be restored. Only the root's own absence is an error.
+/// Restores what the plan says is to be restored. A root that is gone is made again; only if that cannot be it is an error.
 pub fn apply(plan: &[Planned], blobs: &Blobs, root: &Path) -> Result<Applied, ChangesError> {
-    let root = Root::open(root)?;
+    if plan.iter().any(|planned| planned.step == Step::Restore) {
+        std::fs::create_dir_all(root).map_err(|error| ChangesError::io("make", root, error))?;
+    }
+    let root = Root::open_or_gone(root)?;
     Ok(apply::Apply::new(&root, blobs).run(plan))
 }
 

@@ -244,7 +244,8 @@ impl Tracker {
     /// What has to be looked at.
     fn look(&mut self, scope: Scope) -> Result<Vec<Candidate>, ChangesError> {
         let settled = !std::mem::replace(&mut self.unsettled, true);
-        self.root = Root::open(&self.options.root)?;
+        // A line may have taken the root itself away: then everything is gone.
+        self.root = Root::open_or_gone(&self.options.root)?;
         let inode = self.root.inode().map_err(|error| ChangesError::io("look at", &self.root.path, error))?;
         let same_root = std::mem::replace(&mut self.inode, inode) == inode;
         let touched = match &self.watcher {

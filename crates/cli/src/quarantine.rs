@@ -26,7 +26,7 @@ enum QuarantineCommand {
         after_help = "Examples:\n  lathe quarantine list\n  lathe quarantine restore 1794\n\nWhat is somewhere in the way is left, and the entry with it."
     )]
     Restore {
-        /// The entry: its id or the beginning of it; the newest if left out
+        /// The entry: its id or the beginning of it; the newest of this folder if left out
         id: Option<String>,
         /// As JSON
         #[arg(long)]
@@ -63,7 +63,7 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
 }
 
 fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
-    let (kept, back) = match host.restore_kept(id) {
+    let (kept, back) = match host.restore_kept(id, &std::env::current_dir().unwrap_or_default()) {
         Ok(restored) => restored,
         Err(error) => return Exit::host(&error),
     };

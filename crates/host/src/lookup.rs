@@ -98,9 +98,9 @@ impl Host {
         if prefix.is_some() {
             return self.find(prefix);
         }
-        let here = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let here = standing(folder);
         let mut sessions = self.sessions()?.into_iter();
-        let found = sessions.find(|summary| here.starts_with(&summary.workspace));
+        let found = sessions.find(|summary| is_here(&here, Path::new(&summary.workspace)));
         found.map(|summary| summary.id).ok_or_else(|| HostError::NoSessionHere(here))
     }
 
@@ -136,6 +136,19 @@ impl Host {
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
         Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
     }
+}
+
+/// Where somebody stands, also if that folder is gone.
+pub(crate) fn standing(folder: &Path) -> PathBuf {
+    let told = || std::env::var_os("PWD").map(PathBuf::from).unwrap_or_default();
+    let folder = if folder.as_os_str().is_empty() { told() } else { folder.to_owned() };
+    folder.canonicalize().unwrap_or(folder)
+}
+
+/// Whether a workspace is around a folder, or was in it and is gone.
+pub(crate) fn is_here(here: &Path, workspace: &Path) -> bool {
+    here.starts_with(workspace)
+        || (!here.as_os_str().is_empty() && workspace.starts_with(here) && !workspace.exists())
 }
 
 fn is_settled(state: SessionState) -> bool {

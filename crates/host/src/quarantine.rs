@@ -1,9 +1,12 @@
 //! What lines took away and the quarantine keeps: listed, put back, thrown away after some days.
 
+use std::path::Path;
+
 use lathe_changes::{Kept, PutBack};
 use lathe_protocol::{Digest, SessionId};
 
 use crate::error::HostError;
+use crate::lookup::{is_here, standing};
 use crate::rewind::{PathAct, Really, Undone};
 use crate::session::Host;
 
@@ -13,15 +16,26 @@ impl Host {
         self.quarantine().entries()
     }
 
-    /// Puts back what an entry holds; the newest one where none is named. The beginning of its id will do.
-    pub fn restore_kept(&self, id: Option<&str>) -> Result<(Kept, PutBack), HostError> {
-        let entries = self.kept();
-        let mut found = entries.iter().filter(|kept| id.is_none_or(|id| kept.id.starts_with(id)));
+    /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its
+    /// id will do.
+    pub fn restore_kept(&self, id: Option<&str>, folder: &Path) -> Result<(Kept, PutBack), HostError> {
+        let (entries, here) = (self.kept(), standing(folder));
+        let is_meant = |kept: &&Kept| match id {
+            Some(id) => kept.id.starts_with(id),
+            None => is_here(&here, &kept.folder),
+        };
+        let mut found = entries.iter().filter(is_meant);
         let kept = match (found.next_back(), found.next_back()) {
             (Some(kept), None) => kept,
             (Some(kept), Some(_)) if id.is_none_or(|id| id == kept.id) => kept,
             (Some(_), Some(_)) => {
                 return Err(HostError::Rewind("several entries begin like this; name more of it".to_owned()));
+            }
+            (None, _) if id.is_none() && !entries.is_empty() => {
+                return Err(HostError::Rewind(
+                    "nothing is kept of this folder; `lathe quarantine list` shows what is kept of others, and an id names it"
+                        .to_owned(),
+                ));
             }
             (None, _) => {
                 return Err(HostError::Rewind(

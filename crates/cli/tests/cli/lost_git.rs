@@ -220,7 +220,8 @@ fn the_file_of_a_work_tree_and_the_modules_of_a_repository_come_back() {
     let shell = place.lathe().in_dir(&other).args(["shell", "-c", "bash clean.sh"]);
     shell.run().expect_code(0);
     assert!(!other.join(".git").exists());
-    place.lathe().env("LATHE_HOME", shell.home()).args(["quarantine", "restore"]).run().expect_code(0);
+    let restore = place.lathe().in_dir(&other).env("LATHE_HOME", shell.home());
+    restore.args(["quarantine", "restore"]).run().expect_code(0);
     assert!(status(&other).0 && before.0);
 
     // A repository with a module, the data of which is in `.git/modules`.

@@ -24,6 +24,7 @@ mod layers;
 mod limits;
 mod lost;
 mod lost_git;
+mod lost_parts;
 mod page;
 mod plan;
 mod policy;
