@@ -133,6 +133,9 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
             let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
             let input = input.filter(|_| name != "git").map(|redirect| redirect.word.show());
             let input: Vec<Inner> = input.flat_map(|text| lines(&text)).collect();
+            let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
+            let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
+            let input: Vec<Inner> = whole.map(|word| Inner::Text(word.to_owned())).chain(input).collect();
             words().flat_map(lines).chain(written).chain(ran).chain(input).collect()
         }
         None => Vec::new(),

@@ -37,9 +37,9 @@ const SPOKEN: [&str; 22] = [
 pub(crate) fn inner(command: &Command) -> Vec<Inner> {
     let Some(name) = command.program_name() else { return Vec::new() };
     let is_rm =
-        |word: &Word| word.literal().is_some_and(|text| base_name(text) == "rm" || begins(text).is_some());
+        |word: &Word| word.literal().is_some_and(|text| deletes(base_name(text)) || begins(text).is_some());
     let lends = is_container(name) && mentions(command);
-    if !lends && !command.words.iter().skip(1).any(is_rm) {
+    if !lends && !command.words.iter().any(is_rm) {
         return Vec::new();
     }
     if SPOKEN.contains(&name) || name.starts_with("field:") || programs::reads(&command.words) {
@@ -49,20 +49,49 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
         return mounted(command);
     }
     let mut inner = Vec::new();
-    for (index, word) in command.words.iter().enumerate().skip(1) {
+    for (index, word) in command.words.iter().enumerate() {
         let Some(text) = word.literal() else { continue };
-        let option =
-            command.words.get(index + 1).and_then(Word::literal).is_some_and(|next| next.starts_with('-'));
-        if base_name(text) == "rm" && option {
-            inner.push(Inner::Words(command.words.get(index..).unwrap_or(&[]).to_vec()));
-        } else if let Some(text) = begins(text) {
-            inner.push(Inner::Text(text.to_owned()));
+        let rest = || command.words.get(index..).unwrap_or(&[]);
+        let next = command.words.get(index + 1).and_then(Word::literal).unwrap_or("");
+        match base_name(text) {
+            "rimraf" | "del-cli" => {
+                let paths = rest().iter().skip(1).cloned();
+                inner.push(Inner::Words(["rm", "-rf"].into_iter().map(Word::text).chain(paths).collect()));
+            }
+            _ if index == 0 => {}
+            "rm" if is_recursive(rest()) => inner.push(Inner::Words(rest().to_vec())),
+            "find" if rest().iter().any(|word| matches!(word.literal(), Some("-delete" | "-exec"))) => {
+                inner.push(Inner::Words(rest().to_vec()));
+            }
+            name if is_language(name) && next.starts_with('-') && next.ends_with(['c', 'e']) => {
+                inner.push(Inner::Words(rest().to_vec()));
+            }
+            _ => inner.extend(begins(text).map(|text| Inner::Text(text.to_owned()))),
         }
         if inner.len() >= 8 {
             break;
         }
     }
     inner
+}
+
+/// Names of programs that delete, or run what does.
+fn deletes(name: &str) -> bool {
+    matches!(name, "rm" | "find" | "rimraf" | "del-cli") || is_language(name)
+}
+
+/// Whether an option of a deletion is for folders; `cargo test rm -- x` is none.
+fn is_recursive(words: &[Word]) -> bool {
+    let mut options = words
+        .iter()
+        .skip(1)
+        .map_while(Word::literal)
+        .take_while(|word| word.starts_with('-') && *word != "--");
+    options.any(|word| word.contains(['r', 'R']))
+}
+
+fn is_language(name: &str) -> bool {
+    matches!(name, "sh" | "bash" | "zsh" | "dash" | "python" | "python3" | "perl" | "ruby" | "node")
 }
 
 /// A text that begins with a deletion.

@@ -10,6 +10,10 @@ pub fn prints(text: &str) -> Vec<Word> {
     // The first is the outer one; what stands in its own substitutions follows.
     let command = match script.commands.as_slice() {
         [command] => command,
+        // `cd x && pwd`
+        [into, pwd] if into.program_name() == Some("cd") && pwd.program_name() == Some("pwd") => {
+            return into.words.iter().skip(1).take(1).cloned().collect();
+        }
         [command, rest @ ..] if rest.len() < 4 && command.words.iter().any(inner) => command,
         _ => return Vec::new(),
     };
@@ -19,6 +23,7 @@ pub fn prints(text: &str) -> Vec<Word> {
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     match command.program_name() {
         Some("echo") => operands().skip_while(options).cloned().collect(),
+        Some("printf") if operands().any(inner) => operands().skip(1).cloned().collect(),
         Some("printf") => printed(command).map(Word::text).into_iter().collect(),
         Some("pwd") => here(),
         Some("cat") => printed(command)
@@ -86,7 +91,7 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             }
             // What is left over goes through the format again; only that it is there matters here.
             words.for_each(|word| text.push_str(&format!("\n{word}")));
-            Some(text.replace("\\n", "\n").replace("\\0", "\n"))
+            Some(text.replace("\\n", "\n").replace("\\t", "\t").replace("\\0", "\n"))
         }
         "cat" if command.words.len() == 1 => {
             let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
@@ -175,7 +180,10 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
 
 /// What variables may hold after a text was read into them: all of it, or any word.
 pub(crate) fn read_into(names: &[String], text: &Word) -> Vec<(String, Word)> {
-    let parts = text.literal().unwrap_or("").split_whitespace().take(32).map(Word::text);
+    // Whatever IFS is.
+    let parted = |c: char| c.is_whitespace() || ":,;|=".contains(c);
+    let parts = text.literal().unwrap_or("").split(parted).filter(|part| !part.is_empty());
+    let parts = parts.take(32).map(Word::text);
     let values: Vec<Word> = std::iter::once(text.clone()).chain(parts).collect();
     names.iter().take(16).flat_map(|name| values.iter().map(|value| (name.clone(), value.clone()))).collect()
 }

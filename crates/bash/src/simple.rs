@@ -404,8 +404,8 @@ impl<'t> Walk<'t, '_> {
                     let assignment = self.assignment(child.node, &around);
                     command.words.push(Word::text(self.source(child.node)));
                     // `declare -n x=y`: it is the other variable.
-                    let refers = command.words.iter().skip(1).filter_map(Word::literal);
-                    let refers = { refers }.any(|word| word.starts_with('-') && word.contains('n'));
+                    let mut words = command.words.iter().skip(1).filter_map(Word::literal);
+                    let refers = words.any(|word| word.starts_with('-') && word.contains('n'));
                     let other = assignment.value.as_ref().and_then(Word::literal).filter(|_| refers);
                     let other =
                         other.map(|name| Word::of(Piece::Variable { name: name.into(), quoted: true }));

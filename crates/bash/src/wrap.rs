@@ -157,13 +157,18 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
             if entry.dash_c {
                 inner.extend(option_c(text, value).map(|text| Inner::Text(text.to_owned())));
             }
-            if splits && (text == "-S" || text == "--split-string") {
+            // Harmless letters may stand before it: `env -vS text`.
+            let letters = text.strip_prefix('-').filter(|rest| splits && !rest.starts_with('-'));
+            let text_of = letters.and_then(|letters| letters.split_once('S')).map(|(_, rest)| rest);
+            if text_of == Some("") || (splits && text == "--split-string") {
                 cut = value.unwrap_or("").to_owned();
                 at += 2;
+                inner.push(Inner::Text(cut.clone()));
                 continue;
             }
-            if splits && let Some(glued) = glued {
+            if let Some(glued) = text_of.or(glued).filter(|_| splits) {
                 cut = glued.to_owned();
+                inner.push(Inner::Text(cut.clone()));
             }
             // `-uroot` carries its value, `-u root` takes the next word; so does the last of several letters.
             at += 1 + usize::from(takes_value(entry, text));
@@ -359,7 +364,32 @@ pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Vec<Word>
         Inner::Words(words) => Some(words),
         Inner::Text(_) => None,
     })?;
-    Some(with_words(words, sent))
+    // `xargs -I {} sh -c 'x {}'`: what comes takes the place of the mark.
+    let after = |option: &str| {
+        let at = command.words.iter().position(|word| word.literal() == Some(option))?;
+        command.words.get(at + 1)?.literal()
+    };
+    let mark = after("-I").or_else(|| after("--replace")).unwrap_or("{}");
+    if mark.is_empty() || !words.iter().any(|word| word.literal().is_some_and(|word| word.contains(mark))) {
+        return Some(with_words(words, sent));
+    }
+    let all = sent.iter().take(64).cloned().collect::<Vec<_>>();
+    let fill = |word: Word| match word.literal() {
+        Some(text) if text == mark => all.iter().map(|word| Word::text(word.as_str())).collect(),
+        Some(text) if text.contains(mark) => vec![Word::text(text.replace(mark, &all.join(" ")))],
+        _ => vec![word],
+    };
+    let mut filled: Vec<Word> = words.into_iter().flat_map(fill).collect();
+    // The whole of it may be one text.
+    if let Some(text) = filled.first().and_then(Word::literal).filter(|text| text.contains(' ')) {
+        let cut: Vec<Word> = text.split_whitespace().map(Word::text).collect();
+        filled.splice(..1, cut);
+    }
+    let whole = sent.iter().any(|word| is_whole(word));
+    if whole && filled.first().and_then(Word::literal).map(base_name) == Some("rm") {
+        filled.push(Word::text("-r"));
+    }
+    Some(filled)
 }
 
 /// A command with more words. Where these are all the files of a folder, file by file, all of it goes.

@@ -187,11 +187,21 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
         }
         "shred" | "wipefs" | "truncate" | "blkdiscard" | "mkswap" | "badblocks" | "mke2fs" | "newfs"
         | "sgdisk" | "parted" | "cryptsetup" | "sfdisk" | "fdisk" | "cfdisk" | "gdisk" | "pvcreate"
-        | "vgcreate" | "pvremove" | "mdadm" | "zpool" => {
+        | "vgcreate" | "pvremove" | "mdadm" | "zpool" | "sg_format" | "sg_sanitize" => {
             operands.iter().find(|target| is_block_device(target))?;
             deny("guard.disk", "it destroys a disk")
         }
         _ if name == "mkfs" || name.starts_with("mkfs.") || name.starts_with("newfs_") => {
+            operands.iter().find(|target| is_block_device(target))?;
+            deny("guard.disk", "it destroys a disk")
+        }
+        "nvme" | "hdparm"
+            if words.iter().any(|word| {
+                matches!(*word, "format" | "sanitize")
+                    || word.starts_with("--security")
+                    || word.starts_with("--write")
+            }) =>
+        {
             operands.iter().find(|target| is_block_device(target))?;
             deny("guard.disk", "it destroys a disk")
         }
@@ -229,12 +239,16 @@ fn unset(command: &Command, values: &Values<'_>) -> bool {
     }
     let known = ["HOME", "PWD", "OLDPWD", "TMPDIR", "USER", "LOGNAME", "IFS", "@", "*", "$", "!", "#", "?"];
     command.words.iter().skip(1).any(|word| {
-        let Some((Piece::Variable { name, .. }, rest)) = word.pieces.split_first() else { return false };
+        let empty = |piece: &&Piece| match piece {
+            Piece::Variable { name, .. } => {
+                !known.contains(&&**name) && !values.assigned.contains_key(&**name)
+            }
+            _ => false,
+        };
+        let count = word.pieces.iter().take_while(empty).count();
+        let rest = word.pieces.get(count..).unwrap_or(&[]);
         let rest = shown(&[Word { pieces: lathe_bash::Pieces::Many(rest.to_vec()) }]).concat();
-        !known.contains(&&**name)
-            && !values.assigned.contains_key(&**name)
-            && rest.starts_with('/')
-            && parts(&rest).iter().all(|part| is_all(part))
+        count > 0 && rest.starts_with('/') && parts(&rest).iter().all(|part| is_all(part))
     })
 }
 
@@ -267,6 +281,10 @@ fn cleaned(
         let mut folders: Vec<String> = worktrees(words).into_iter().map(str::to_owned).collect();
         let named = values.assigned.get("GIT_WORK_TREE").into_iter().flatten();
         folders.extend(named.flat_map(|word| values.spell(word)));
+        // The line goes there first, and nowhere else.
+        if let ([_, there], true) = (from, folders.is_empty()) {
+            folders.push(there.clone());
+        }
         let lost = |folder: &String| {
             let whole = matches!(place(folder, from), Some(Place::Root | Place::System | Place::Home));
             whole || gate.is_some_and(|gate| gate.resolve(folder, from).iter().any(|path| gate.holds(path)))
@@ -330,7 +348,7 @@ pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
     let starts = words.iter().skip(options).take_while(|word| !expression(word)).copied().collect();
     let remove = |word: &&str| {
         let name = word.rsplit('/').next().unwrap_or(word);
-        matches!(name, "rm" | "shred" | "unlink" | "srm" | "rmdir" | "mv")
+        matches!(name, "rm" | "shred" | "unlink" | "srm" | "rmdir" | "mv" | "truncate")
             || word.split([' ', ';', '&', '|']).any(|part| part == "rm" || part.ends_with("/rm"))
     };
     let executes = words.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir"));
