@@ -91,7 +91,11 @@ pub(crate) fn targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
         "sed" if in_place(words) => (&[], files_of_sed(words)),
         "perl" | "ruby" | "yq" | "gawk" if in_place(words) => (&[], given),
         "patch" => (&["-o", "--output", "-d", "--directory"], given),
-        "sort" | "shuf" | "tree" | "xmllint" | "git" | "gcc" | "cc" | "g++" | "c++" | "clang" | "clang++"
+        // Its long options may be shortened.
+        "git" => {
+            (&["-o", "--output", "--outpu", "--outp", "--out", "--ou", "--output-directory"], Vec::new())
+        }
+        "sort" | "shuf" | "tree" | "xmllint" | "gcc" | "cc" | "g++" | "c++" | "clang" | "clang++"
         | "rustc" | "go" | "ld" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "curl" => (
             &[
