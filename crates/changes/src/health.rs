@@ -56,6 +56,9 @@ pub(crate) fn broken(path: &Path, copy: &Path) -> Option<String> {
     {
         return Some("has lost its configuration".to_owned());
     }
+    if let Some(part) = odd_part(path, copy) {
+        return Some(format!("has lost {part}"));
+    }
     if is_other(path, copy) {
         return Some(OTHER.to_owned());
     }
@@ -81,7 +84,8 @@ pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
     if vanished(&theirs, &ours).is_empty() {
         return false;
     }
-    let named: Vec<String> = names(copy).into_iter().map(|(_, oid)| oid).take(MOST_NAMES).collect();
+    let named = names(copy).into_iter().map(|(_, oid)| oid).filter(|oid| is_oid(oid));
+    let named: Vec<String> = named.take(MOST_NAMES).collect();
     !named.is_empty() && missing(&Git::of(path), &named).len() == named.len()
 }
 
@@ -101,11 +105,12 @@ fn names(folder: &Path) -> Vec<(String, String)> {
             let rel = format!("{rel}/{name}");
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(rel);
-            } else if !name.ends_with(".lock")
-                && let Ok(text) = fs::read(folder.join(&rel))
-                && !text.starts_with(b"ref:")
-            {
-                found.push((rel, String::from_utf8_lossy(&text).trim().to_owned()));
+            } else if !name.ends_with(".lock") {
+                // What is no text, or no file, is damaged.
+                let text = small(&folder.join(&rel)).unwrap_or_default();
+                if !text.starts_with("ref:") {
+                    found.push((rel, text.trim().to_owned()));
+                }
             }
         }
     }
@@ -122,6 +127,19 @@ fn is_oid(text: &str) -> bool {
     text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Files that git reads before it does anything.
+const READ: [&str; 4] = ["index", "config", "HEAD", "packed-refs"];
+
+/// One of them that is no file any more. Git would wait for a pipe, so this is looked at first.
+fn odd_part(path: &Path, copy: &Path) -> Option<&'static str> {
+    let is_odd = |part: &&str| {
+        let Ok(now) = path.join(part).symlink_metadata() else { return false };
+        let was_file = copy.join(part).symlink_metadata().is_ok_and(|was| was.is_file());
+        !now.is_file() && (was_file || !now.is_symlink())
+    };
+    READ.into_iter().find(is_odd)
+}
+
 /// What git could read before and cannot now.
 fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     let changed = |part: &&str| !is_same(&copy.join(part), &path.join(part));
@@ -130,8 +148,8 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
         return Some("has lost index".to_owned());
     }
     let readable = |folder: &Path| Git::of(folder).run(GitConfig::Bare, &["ls-files", "-z"], None).is_some();
-    let parts = ["index", "config", "HEAD", "packed-refs"].into_iter().filter(|part| is_there(path, part));
-    if parts.filter(changed).count() > 0 && !readable(path) && readable(copy) {
+    let mut parts = READ.into_iter().filter(|part| is_there(path, part));
+    if parts.any(|part| changed(&part)) && !readable(path) && readable(copy) {
         return Some("cannot be read by git any more".to_owned());
     }
     let was: HashSet<(String, String)> = names(copy).into_iter().collect();
