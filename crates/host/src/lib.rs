@@ -41,6 +41,7 @@ mod toolrun;
 mod trajectory;
 mod travel;
 mod trust;
+mod typed;
 mod watching;
 
 pub use aside::ReviewPlan;
@@ -74,6 +75,7 @@ pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::TrajectoryFile;
 pub use travel::{Difference, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
+pub use typed::drop_typed;
 pub use watching::{Happened, Watching};
 
 pub use lathe_agent::{Divergence, Lakeview, Verified};

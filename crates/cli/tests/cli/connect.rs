@@ -131,13 +131,12 @@ struct Typing {
 
 impl Typing {
     fn start(client: &Lathe) -> Self {
-        let mut child = client
-            .command()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        Self::of(client.command())
+    }
+
+    fn of(mut command: Command) -> Self {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = piped.spawn().unwrap();
         let (keys, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shown = Arc::clone(&seen);
@@ -346,4 +345,44 @@ fn a_lost_connection_comes_back_by_its_cursor_and_nothing_is_printed_twice() {
     assert_eq!(done, 20, "{}", ran.stdout);
     assert_eq!(ran.stdout.lines().last(), Some("It is seen."));
     drop(server.running);
+}
+
+#[test]
+fn what_was_begun_for_one_question_is_no_answer_to_the_next() {
+    for at_terminal in [false, true] {
+        let repo = TempRepo::new(&[("a.txt", "one\n")]);
+        let mut answers = asking();
+        answers.insert(1, json!([call("b2", "bash", json!({ "command": "touch second" }))]));
+        let server = serve(&repo, &answers);
+        let mut client = if at_terminal {
+            let binary = PathBuf::from(env!("CARGO_BIN_EXE_lathe"));
+            let line = format!("'{}' connect '{}' 'Make it.'", binary.display(), server.url);
+            let mut shell = Command::new("script");
+            shell.args(["-qefc", &line, "/dev/null"]).current_dir(repo.path());
+            shell.env("LATHE_HOME", repo.join("home")).env("TERM", "xterm").env("LANG", "C.UTF-8");
+            Typing::of(shell)
+        } else {
+            Typing::start(&connect(&server.url).arg("Make it."))
+        };
+        client.see("touch made");
+        client.keys.write_all(b"y").unwrap();
+        // The key has to be on its way before somebody else answers.
+        std::thread::sleep(Duration::from_millis(500));
+        let listed = connect(&server.url).run().expect_code(0).stdout;
+        let id = listed.split_whitespace().next().unwrap();
+        let other = connect(&server.url).args(["--session", id]).stdin("y\n").spawn();
+        eventually(WITHIN, "the other answer", || repo.exists("made"));
+        client.see("touch second");
+        std::thread::sleep(Duration::from_millis(300));
+        client.keys.write_all(b"\n").unwrap();
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!repo.exists("second"), "at a terminal: {at_terminal}: {}", client.text());
+        client.keys.write_all(b"y\n").unwrap();
+        eventually(WITHIN, "the answer", || repo.exists("second"));
+        client.see("It is made.");
+        other.kill(Signal::Terminate);
+        other.wait();
+        client.end();
+        drop(server.running);
+    }
 }
