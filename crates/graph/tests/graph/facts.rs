@@ -208,7 +208,7 @@ fn what_is_only_called_operator_is_no_operator() {
 }
 
 #[test]
-fn issue_9_operators_conversions_and_indexers_are_definitions() {
+fn operators_conversions_and_indexers_are_definitions() {
     let told = |path: &str, source: &str| {
         let read = facts(path, source);
         read.defs.iter().map(|def| format!("{} {}", def.kind.name(), read.path_of(def))).collect::<Vec<_>>()
@@ -251,7 +251,7 @@ fn issue_9_operators_conversions_and_indexers_are_definitions() {
 }
 
 #[test]
-fn issue_9_flow_is_read_and_statements_are_no_methods() {
+fn flow_is_read_and_statements_are_no_methods() {
     let body = "class A extends B<Props> {\n  run(a: ?string, cb: (x: number) => void): Array<?X> {\n    if (a) { go(); }\n    for (const x of a) { go(); }\n    switch (a) { case 1: go() }\n    try { } catch (e) { go() }\n    return a;\n  }\n}\nfunction g(x: ?A): void { if (x) { x.run(); } }\n";
     let told = |source: &str| {
         let read = facts("a.js", source);

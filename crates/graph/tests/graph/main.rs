@@ -8,6 +8,7 @@ mod fresh;
 mod index;
 mod questions;
 mod resolving;
+mod unbound;
 
 use std::path::Path;
 
