@@ -11,7 +11,7 @@ fn is_full() -> bool {
     std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 
-/// Steps of ten calls each: some 33 events a step.
+/// Steps of ten calls each: 32 events a step.
 fn busy(steps: usize) -> String {
     let calls = |step: usize| -> Value {
         (0..10).map(|n| call(&format!("s{step}c{n}"), "think", json!({ "thought": "x" }))).collect()
@@ -95,7 +95,7 @@ async fn restless(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_come_and_go_lose_nothing_and_get_nothing_twice() {
-    let (clients, steps, patience) = if is_full() { (100, 30_500, 60_000) } else { (20, 640, 2_000) };
+    let (clients, steps, patience) = if is_full() { (100, 31_300, 60_000) } else { (20, 640, 2_000) };
     let server = Server::start(busy(steps), Mode::FullAuto).await;
     let (status, started) = server.post("/agent/interactive/start", json!({})).await;
     assert_eq!(status, 200, "{started}");
