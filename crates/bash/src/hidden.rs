@@ -106,7 +106,8 @@ fn is_container(name: &str) -> bool {
 }
 
 fn mentions(command: &Command) -> bool {
-    command.words.iter().filter_map(Word::literal).any(|text| text.contains("rm -"))
+    let deletes = |text: &str| text.contains("rm -") || text.contains("-delete") || text == "rm";
+    command.words.iter().filter_map(Word::literal).any(deletes)
 }
 
 /// What a container deletes of the folders that are lent to it, by their names outside.
@@ -138,7 +139,7 @@ fn mounted(command: &Command) -> Vec<Inner> {
     }
     let words = shown
         .iter()
-        .position(|word| base_name(word) == "rm")
+        .position(|word| matches!(base_name(word), "rm" | "find"))
         .map(|at| shown.get(at..).unwrap_or(&[]).join(" "));
     let texts = shown.iter().filter(|word| word.contains(' ')).flat_map(|word| foreign::lines(word));
     let texts = texts.filter_map(|inner| match inner {
@@ -147,17 +148,17 @@ fn mounted(command: &Command) -> Vec<Inner> {
     });
     let lines: Vec<String> = words.into_iter().chain(texts).take(8).collect();
     let outside = |line: &str, (outside, inside): &(String, String)| {
-        let inside = inside.trim_end_matches('/');
+        let (inside, find) = (inside.trim_end_matches('/'), line.starts_with("find "));
         let word = |word: &str| match word.strip_prefix(inside) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => {
                 Some(format!("{}{rest}", if outside == "/" && !rest.is_empty() { "" } else { outside }))
             }
             // Everything in the container, and so what is lent to it.
             _ if matches!(word, "/" | "/*") => Some(outside.clone()),
-            _ => word.starts_with('-').then(|| word.to_owned()),
+            _ => (word.starts_with('-') || find).then(|| word.to_owned()),
         };
         let words: Vec<String> = line.split(' ').skip(1).filter_map(word).collect();
-        Inner::Text(format!("rm {}", words.join(" ")))
+        Inner::Text(format!("{} {}", if find { "find" } else { "rm" }, words.join(" ")))
     };
     lines.iter().flat_map(|line| lent.iter().take(8).map(move |lent| outside(line, lent))).collect()
 }

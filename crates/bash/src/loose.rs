@@ -2,13 +2,15 @@
 //!
 //! Used for denials only: it may see a command where there is none, and must not be believed when it sees none.
 
-use crate::script::{Piece, Word};
+use crate::script::{Command, Piece, Redirect, RedirectKind, Word};
 use crate::words;
 
-/// The commands that a text seems to hold.
-pub(crate) fn commands(text: &str) -> Vec<Vec<Word>> {
+/// The commands that a text seems to hold. What follows a `>` is written, and may be a word of the command too; what
+/// follows `<<<` is read.
+pub(crate) fn commands(text: &str) -> Vec<Command> {
     let text = text.replace("\\\n", "");
-    let (mut commands, mut command) = (Vec::new(), Vec::new());
+    let (mut commands, mut command) = (Vec::new(), Command::default());
+    let mut turned = String::new();
     let (mut begin, mut quote, mut escaped): (Option<usize>, Option<char>, bool) = (None, None, false);
     for (at, c) in text.char_indices() {
         if escaped {
@@ -25,9 +27,12 @@ pub(crate) fn commands(text: &str) -> Vec<Vec<Word>> {
             }
             (None, '\'' | '"') => quote = Some(c),
             (None, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>' | '`') => {
-                take(&text, &mut begin, at, &mut command);
-                if !matches!(c, ' ' | '\t' | '<' | '>') && !command.is_empty() {
+                take(&text, &mut begin, at, &mut command, &mut turned);
+                if matches!(c, '<' | '>') {
+                    turned.push(c);
+                } else if !matches!(c, ' ' | '\t') {
                     commands.push(std::mem::take(&mut command));
+                    turned.clear();
                 }
                 continue;
             }
@@ -35,19 +40,30 @@ pub(crate) fn commands(text: &str) -> Vec<Vec<Word>> {
         }
         begin = begin.or(Some(at));
     }
-    take(&text, &mut begin, text.len(), &mut command);
+    take(&text, &mut begin, text.len(), &mut command, &mut turned);
     commands.push(command);
-    commands.retain(|command| !command.is_empty());
+    commands.retain(|command| !command.words.is_empty() || !command.redirects.is_empty());
     commands
 }
 
-fn take(text: &str, begin: &mut Option<usize>, end: usize, command: &mut Vec<Word>) {
+fn take(text: &str, begin: &mut Option<usize>, end: usize, command: &mut Command, turned: &mut String) {
     let Some(begin) = begin.take() else { return };
     let raw = text.get(begin..end).unwrap_or("");
-    match words::words(raw, 0, raw.len(), &plain_names(raw)) {
+    let found = match words::words(raw, 0, raw.len(), &plain_names(raw)) {
         // A brace or a keyword in front of a command is no part of it.
-        Ok(words) => command.extend(words.into_iter().filter(|word| !command_begins(word))),
-        Err(_) => command.push(Word::of(Piece::Substitution(None))),
+        Ok(words) => words.into_iter().filter(|word| !command_begins(word)).collect(),
+        Err(_) => vec![Word::of(Piece::Substitution(None))],
+    };
+    let kind = match std::mem::take(turned).as_str() {
+        "<<<" => Some(RedirectKind::Text),
+        turned if turned.contains('>') => Some(RedirectKind::Write),
+        _ => None,
+    };
+    if let Some((kind, word)) = kind.zip(found.first()) {
+        command.redirects.push(Redirect { kind, word: word.clone() });
+    }
+    if kind != Some(RedirectKind::Text) {
+        command.words.extend(found);
     }
 }
 

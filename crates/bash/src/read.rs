@@ -150,11 +150,8 @@ impl Reader {
         walk.all(root, around);
         if walk.doubtful {
             // What the grammar could not make sense of may still be a command that is denied.
-            for words in loose::commands(text) {
-                self.add(
-                    Command { words, ..Command::default() },
-                    &Around { broken: true, ..outside.clone() },
-                );
+            for command in loose::commands(text) {
+                self.add(command, &Around { broken: true, ..outside.clone() });
             }
         }
     }
@@ -251,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// `while read x; do …; done <<< y`: what a group is given, its `read` may read.
+    /// `while read x; do …; done <<< y`: what a group or a function is given, its `read` may read.
     fn bind_groups(&mut self) {
         let is_read = |command: &&Command| command.program_name().is_some_and(wrap::reads_lines);
         let names: Vec<String> =
@@ -259,7 +256,9 @@ impl Reader {
         if names.is_empty() {
             return;
         }
-        let groups = self.script.commands.iter().filter(|command| command.words.is_empty());
+        let is_group =
+            |command: &&Command| command.program().is_none_or(|name| self.functions.contains_key(name));
+        let groups = self.script.commands.iter().filter(is_group);
         let texts = groups.flat_map(|command| &command.redirects);
         let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).take(16);
         let bound: Vec<(String, Word)> =

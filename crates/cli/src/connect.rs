@@ -330,6 +330,9 @@ impl Client {
                 self.show_question();
             }
             Changed::Elsewhere => {
+                if self.at_terminal {
+                    lines.forget();
+                }
                 term::out(&format!("\n{}\n", Say::AnsweredElsewhere.text(self.language)));
                 self.show_question();
             }

@@ -259,6 +259,7 @@ fn extras(settings: &Settings) -> Extras {
         check_seconds: settings.run.check_seconds,
         secret_variables: settings.secrets.variables.clone(),
         secret_files: settings.secrets.files.clone(),
+        keys: settings.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
         passed_variables: settings.secrets.pass.clone(),
         discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
             discovery_command,

@@ -402,6 +402,17 @@ pub struct ProviderSection {
 }
 
 impl Settings {
+    /// Every key and other secret there is, also of models that are not used, each with a name.
+    pub fn keys(&self) -> Vec<(String, &Secret)> {
+        let models = self.models.iter().map(|(name, model)| (name.as_str(), &model.api_key));
+        let providers = self.providers.iter().map(|(name, provider)| (name.as_str(), &provider.api_key));
+        let keys = models.chain(providers).chain([("model", &self.model.api_key)]);
+        let keys = keys.filter_map(|(name, key)| Some((format!("{name}_API_KEY"), key.as_ref()?)));
+        let servers = self.mcp_servers.values().flat_map(|server| server.env.iter().chain(&server.headers));
+        let servers = servers.map(|(name, value)| (name.clone(), value));
+        keys.chain(servers).map(|(name, key)| (name.to_uppercase(), key)).collect()
+    }
+
     /// What the chosen provider is: `openai` for a `[providers.work]` that says so, else its name.
     pub fn provider_kind(&self) -> Option<&str> {
         let name = self.model.provider.as_deref()?;

@@ -49,18 +49,24 @@ impl Source {
 
     /// A part of the index; what is not as it was written is as good as lost.
     pub fn section(&self, id: i64) -> Box<[u8]> {
-        let db = self.db();
-        let found =
-            db.prepare_cached("SELECT value, checksum FROM derived WHERE id = ?1").and_then(|mut query| {
-                query.query_row([id], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?)))
-            });
-        match found {
+        match self.read_section(id) {
             Ok((bytes, sum)) if checksum(&bytes) == sum => bytes.into(),
             _ => {
                 self.lost.store(true, Ordering::Relaxed);
                 Box::default()
             }
         }
+    }
+
+    fn read_section(&self, id: i64) -> Result<(Vec<u8>, i64), rusqlite::Error> {
+        let db = self.db();
+        let sum =
+            db.prepare_cached("SELECT checksum FROM derived WHERE id = ?1")?.query_row([id], |row| row.get(0))?;
+        // Straight from the file: a query would put it together in memory of its own first.
+        let blob = db.blob_open("main", "derived", "value", id, true)?;
+        let mut bytes = vec![0; blob.len()];
+        blob.read_at_exact(&mut bytes, 0)?;
+        Ok((bytes, sum))
     }
 }
 

@@ -34,6 +34,9 @@ const COMMON: usize = 3;
 /// A map seldom has room for more definitions than this.
 const FIRST: usize = 1024;
 
+/// A line of the map has at least so many tokens.
+const LEAST: usize = 2;
+
 /// Less than this part of what was given is not passed on.
 const LITTLE: f32 = 1e-4;
 
@@ -406,15 +409,15 @@ impl Query<'_> {
             if snapshot.brief(symbol).kind == Kind::Impl {
                 continue;
             }
-            let mut cost = tokens(&line_of(symbol));
             let known = files.iter().position(|(file, _)| *file == symbol.file);
-            if known.is_none() {
-                cost += tokens(snapshot.path(symbol.file)) + 1;
-            }
             // No file takes more than a sixth of the map.
             if known.is_some_and(|known| files[known].1.len() >= (wish.budget / 120).max(3)) {
                 continue;
             }
+            let path = known.map_or_else(|| tokens(snapshot.path(symbol.file)) + 1, |_| 0);
+            // What has no room anyway is not read.
+            let room = used + path + LEAST <= wish.budget;
+            let cost = path + if room { tokens(&line_of(symbol)) } else { LEAST };
             if used + cost > wish.budget {
                 if used + 40 > wish.budget {
                     full = true;

@@ -30,6 +30,8 @@ pub struct Extras {
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
     pub secret_files: Vec<PathBuf>,
+    /// Keys of the configuration, whichever file they stand in, each with its name.
+    pub keys: Vec<(String, String)>,
     /// Variables that programs get although they are secrets.
     pub passed_variables: Vec<String>,
     /// How steps are summed up.
@@ -70,12 +72,13 @@ impl Extras {
         Checks::new(vec![rule], Duration::ZERO).err()
     }
 
-    /// The secrets that the user named and those of the configuration, each with its name. A file that cannot be read is an error: what is in it would not
-    /// be hidden.
+    /// The secrets that the user named and those of the configuration, each with its name. A file that cannot be read is
+    /// an error: what is in it would not be hidden.
     pub(crate) fn secrets(&self, home: &Path) -> Result<Vec<(String, String)>, HostError> {
         let set = |name: &String| Some((name.clone(), std::env::var(name).ok()?));
         let mut secrets: Vec<(String, String)> = self.secret_variables.iter().filter_map(set).collect();
         secrets.extend(crate::secrets::configured(home));
+        secrets.extend(self.keys.iter().cloned());
         for file in &self.secret_files {
             let path = home.join(file);
             let text = std::fs::read_to_string(&path)

@@ -17,6 +17,7 @@ use lathe_journal::{Journal, Reader};
 use lathe_protocol::{
     CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, Place, RunNo, SessionId,
 };
+use lathe_tools::recorded;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -128,8 +129,7 @@ impl Host {
         }
         let applied = restore::apply(&plan, &review.blobs, &review.root).map_err(wrong)?;
         let by = CallId::new("review");
-        let mut done: Vec<Change> =
-            applied.changes.into_iter().map(|change| change.into_change(by.clone())).collect();
+        let (mut done, screen) = (applied.changes, self.screen());
         let mut reviewed = Vec::new();
         for (path, hunks) in meant {
             if applied.left.iter().any(|left| left.wanted.path == path) {
@@ -138,7 +138,7 @@ impl Host {
             // Folders that had to be made for a file go with it.
             let (own, rest) = done.into_iter().partition(|change| path.starts_with(&change.path));
             done = rest;
-            reviewed.push((review.word(&path, hunks, false), own));
+            reviewed.push((review.word(&path, hunks, false), recorded(own, &by, &screen)));
         }
         if reviewed.is_empty() {
             return Err(HostError::Review(

@@ -15,6 +15,7 @@ use lathe_protocol::{
     SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
+use lathe_tools::recorded;
 use serde::Serialize;
 
 use crate::error::HostError;
@@ -187,7 +188,7 @@ impl Host {
             }
         }
         let by = CallId::new("rewind");
-        Ok(Some(applied.changes.into_iter().map(|change| change.into_change(by.clone())).collect()))
+        Ok(Some(recorded(applied.changes, &by, &self.screen())))
     }
 
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {

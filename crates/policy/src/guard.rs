@@ -216,6 +216,9 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
                 .find(|target| is_block_device(target))?;
             deny("guard.disk", "it destroys a disk")
         }
+        "flashrom" if words.iter().any(|word| matches!(*word, "-w" | "-E" | "--write" | "--erase")) => {
+            deny("guard.disk", "it writes over the firmware")
+        }
         "kill" => {
             words.iter().skip(1).find(|word| **word == "-1")?;
             deny("guard.kill-all", "it ends every process")
@@ -337,6 +340,8 @@ pub(crate) fn recursive(words: &[&str]) -> bool {
 pub(crate) struct FindParts<'a> {
     pub(crate) starts: Vec<&'a str>,
     pub(crate) deletes: bool,
+    /// Whether it has each file written over or its mode changed.
+    spoils: bool,
     /// Whether a test keeps it from taking everything.
     pub(crate) narrow: bool,
 }
@@ -352,8 +357,14 @@ pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
             || word.split([' ', ';', '&', '|']).any(|part| part == "rm" || part.ends_with("/rm"))
     };
     let executes = words.iter().position(|word| matches!(*word, "-exec" | "-execdir" | "-ok" | "-okdir"));
-    let deletes = words.contains(&"-delete")
-        || executes.is_some_and(|at| words.get(at..).unwrap_or(&[]).iter().any(remove));
+    let executed = executes.and_then(|at| words.get(at..)).unwrap_or(&[]);
+    let deletes = words.contains(&"-delete") || executed.iter().any(remove);
+    let spoil = |word: &&str| {
+        let name = word.rsplit('/').next().unwrap_or(word);
+        matches!(name, "cp" | "dd" | "tee" | "ln" | "install" | "chmod" | "chown" | "chattr")
+            || (matches!(name, "sed" | "perl") && executed.iter().any(|word| word.starts_with("-i")))
+    };
+    let spoils = executed.get(1).is_some_and(spoil);
     let narrow = words.windows(2).any(|pair| {
         let named = ["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-lname"];
         (named.contains(&pair[0]) && !is_all(pair[1]))
@@ -362,7 +373,7 @@ pub(crate) fn find_parts<'a>(words: &[&'a str]) -> FindParts<'a> {
             || pair[0].ends_with("time")
             || pair[0].ends_with("min")
     }) || words.contains(&"-empty");
-    FindParts { starts, deletes, narrow }
+    FindParts { starts, deletes, spoils, narrow }
 }
 
 fn find(words: &[&str], from: &[String]) -> Option<Decision> {
@@ -379,9 +390,14 @@ fn find(words: &[&str], from: &[String]) -> Option<Decision> {
         Place::Root | Place::Home => true,
         Place::System | Place::Here | Place::Git => !found.narrow,
     });
-    (found.deletes && lost).then(|| {
-        decision(Verdict::Deny, "guard.destroy", "it deletes what it finds in the system or a home folder")
-    })
+    let whole = || places.iter().any(|place| matches!(place, Place::Root | Place::Home));
+    if found.deletes && lost {
+        return deny("guard.destroy", "it deletes what it finds in the system or a home folder");
+    }
+    if found.spoils && !found.narrow && whole() {
+        return deny("guard.destroy", "it changes every file it finds in the system or a home folder");
+    }
+    None
 }
 
 /// The folder that a wrapper goes to before it runs something: `env -C / x`.

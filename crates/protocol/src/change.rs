@@ -22,13 +22,19 @@ pub struct Change {
     /// The mode before, where it was another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_before: Option<u32>,
-    /// The bytes of a path that is not UTF-8, in hex.
+    /// The bytes of a path that is not UTF-8, or that holds a secret, in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_path: Option<String>,
     pub by: CallId,
 }
 
 impl Change {
+    /// With another path for people and the model.
+    pub fn shown_as(self, path: String) -> Self {
+        let hex = || self.path.bytes().map(|byte| format!("{byte:02x}")).collect();
+        Self { raw_path: Some(self.raw_path.unwrap_or_else(hex)), path, ..self }
+    }
+
     /// Whether a folder came, went or changed its mode, and nothing else.
     pub fn is_folder(&self) -> bool {
         const TYPE: u32 = 0o170_000;

@@ -1,9 +1,14 @@
 //! From what a run came to, to the one result that is written down.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lathe_blobs::BlobError;
-use lathe_protocol::{Attachment, CallFinished, CallId, Digest, Raw, ToolError, ToolErrorKind, Truncation};
+use lathe_changes::TreeChange;
+use lathe_protocol::{
+    Attachment, CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation,
+};
+use lathe_redact::Redactor;
 use serde_json::Value;
 
 use crate::bash::shares;
@@ -57,7 +62,7 @@ pub(crate) async fn finish(
         attach(services, &mut finished, attached).await;
     }
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
-    finished.changes = changes.into_iter().map(|change| change.into_change(by.clone())).collect();
+    finished.changes = recorded(changes, &by, redactor);
     finished.text += &syntax::told(services, &files).await;
     for words in &broken {
         finished.text += &format!("\n[{}]", redactor.text(words));
@@ -70,6 +75,18 @@ pub(crate) async fn finish(
         not_recorded(&mut finished, &error);
     }
     finished
+}
+
+/// Changes as the journal has them. A secret in a path is there for the way back only.
+pub fn recorded(changes: Vec<TreeChange>, by: &CallId, redactor: &Redactor) -> Vec<Change> {
+    let record = |change: TreeChange| {
+        let change = change.into_change(by.clone());
+        match redactor.text(&change.path) {
+            Cow::Owned(clean) => change.shown_as(clean),
+            Cow::Borrowed(_) => change,
+        }
+    };
+    changes.into_iter().map(record).collect()
 }
 
 /// The summary goes into the journal, so it is cleaned as the text is: string by string, because escapes of JSON would

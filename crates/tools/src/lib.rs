@@ -56,6 +56,7 @@ mod write;
 pub use bash::{PersonLine, run_line};
 pub use check::{CheckRule, Checks};
 pub use commands::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
+pub use finish::recorded;
 pub use git_runs::git_runs;
 pub use online::{DocumentAnswer, DocumentAsk, Documents};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};

@@ -2,11 +2,13 @@
 //! really have on the disk; then whatever the tracker of the workspace cannot bring back is kept in the quarantine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, TreeChange};
 use lathe_policy::{Gate, Losses, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
+use crate::finish::recorded;
 use crate::tool::RunContext;
 
 /// Where things are kept, and for which session.
@@ -105,13 +107,14 @@ pub(crate) async fn after(
         call: context.call.as_str().to_owned(),
     });
     let (keeping, call) = (secured.keeping, context.call.clone());
+    let redactor = Arc::clone(&context.services.redactor);
     if keeping.is_none() && broken.is_empty() {
         return None;
     }
     let finish = move || {
         let mut keeping = keeping.or_else(|| keeper.quarantine.begin().ok())?;
         keeping.keep_repositories(&broken);
-        let changes = changes.into_iter().map(|change| change.into_change(call.clone())).collect();
+        let changes = recorded(changes, &call, &redactor);
         keeping.finish(note, changes).ok().flatten()
     };
     tokio::task::spawn_blocking(finish).await.ok().flatten()

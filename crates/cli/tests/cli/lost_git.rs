@@ -67,7 +67,7 @@ impl Place {
     }
 
     /// All that git knows: commits, names, index, what is not committed, settings.
-    fn known(&self) -> Vec<String> {
+    pub(crate) fn known(&self) -> Vec<String> {
         [
             &["log", "--all", "--format=%H %s"][..],
             &["ls-files", "-s"],

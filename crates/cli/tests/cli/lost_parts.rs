@@ -49,19 +49,8 @@ impl Taken {
 
     /// All that git knows, and what lies in `.git` for people.
     fn known(&self) -> Vec<String> {
-        let mut known: Vec<String> = [
-            &["log", "--all", "--format=%H %s"][..],
-            &["ls-files", "-s"],
-            &["status", "--porcelain", "--ignored"],
-            &["stash", "list", "--format=%H %gs"],
-            &["reflog", "--format=%H %gs"],
-            &["config", "--local", "--list"],
-            &["symbolic-ref", "HEAD"],
-            &["for-each-ref"],
-        ]
-        .into_iter()
-        .map(|words| self.place.git(words))
-        .collect();
+        let mut known = self.place.known();
+        known.push(self.place.git(&["for-each-ref"]));
         for name in ["hooks/pre-push", "info/exclude", "description", "logs/HEAD", "logs/refs/heads/main"] {
             known.push(std::fs::read_to_string(self.place.repo().join(".git").join(name)).unwrap());
         }

@@ -221,14 +221,15 @@ fn what_a_line_changes_is_shown_without_its_secrets() {
         let shown = again(words);
         assert!(shown.contains("«secret:SOME_TOKEN»") && !shown.contains(HIDDEN), "{words:?}: {shown}");
     }
+    // Nor does the journal have it, of a file's name either; blobs are the files themselves.
+    assert_eq!(holds(&run.home().join("sessions"), HIDDEN), Vec::<String>::new());
     // What was undone is the truth.
     assert_eq!(repo.read("leak.txt"), format!("A1={HIDDEN}\n"));
     assert_eq!(repo.read(&name), "x\n");
 }
 
-#[test]
-fn every_key_of_the_configuration_is_a_secret_also_of_a_recorded_session() {
-    let repo = TempRepo::new(&[("leak.txt", &format!("{HIDDEN}\n"))]);
+/// A recorded model that says a secret and has a line print it.
+fn leaking(repo: &TempRepo) -> std::path::PathBuf {
     let cassette = repo.path().join("answers.cassette");
     let arguments = json!({ "command": "cat leak.txt" });
     let said = json!({ "answer": { "blocks": [
@@ -241,6 +242,13 @@ fn every_key_of_the_configuration_is_a_secret_also_of_a_recorded_session() {
     let lines = [json!({ "cassette": 1, "toolset": "lathe" }), said, end];
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     std::fs::write(&cassette, text).unwrap();
+    cassette
+}
+
+#[test]
+fn every_key_of_the_configuration_is_a_secret_also_of_a_recorded_session() {
+    let repo = TempRepo::new(&[("leak.txt", &format!("{HIDDEN}\n"))]);
+    let cassette = leaking(&repo);
     let run = lathe().in_dir(repo.path());
     let run = run.args(["run", "go", "--output", "stream-json", "--replay"]).arg(&cassette);
     std::fs::create_dir_all(run.home()).unwrap();
@@ -259,4 +267,22 @@ fn every_key_of_the_configuration_is_a_secret_also_of_a_recorded_session() {
         .run();
     assert!(tool.stdout.contains("«secret:OTHER_API_KEY»"), "{}{}", tool.stdout, tool.stderr);
     assert!(!tool.stdout.contains(HIDDEN), "{}", tool.stdout);
+}
+
+#[test]
+fn keys_of_other_files_are_secrets_too() {
+    let repo = TempRepo::new(&[("leak.txt", &format!("{HIDDEN}\n"))]);
+    let cassette = leaking(&repo);
+    let ours = format!("[providers.other]\napi_key = \"{HIDDEN}\"\n");
+    let traes = format!(
+        "agents:\n  trae_agent:\n    model: m\n    max_steps: 5\n    tools: [bash]\nmodels:\n  m:\n    model_provider: p\n    model: x\nmodel_providers:\n  p:\n    provider: openai\n    api_key: k\n  other:\n    provider: openai\n    api_key: {HIDDEN}\n"
+    );
+    for (name, text) in [("mine.toml", ours), ("trae_config.yaml", traes)] {
+        let file = repo.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let run = lathe().in_dir(repo.path()).args(["run", "go", "--output", "stream-json", "--config-file"]);
+        let ran = run.arg(&file).arg("--replay").arg(&cassette).run();
+        assert!(ran.stdout.contains("the key is «secret:OTHER_API_KEY»"), "{name}: {}{}", ran.stdout, ran.stderr);
+        assert!(!ran.stdout.contains(HIDDEN), "{name}: {}", ran.stdout);
+    }
 }

@@ -427,12 +427,18 @@ impl Index {
     /// The names in lower case, one per line, in their order.
     pub fn folded(&self) -> &Folded {
         self.folded.get_or_init(|| {
-            let (mut all, mut starts) = (String::new(), Vec::with_capacity(self.names() as usize));
-            for id in 0..self.names() {
+            let text = std::str::from_utf8(self.part(NAME_TEXT)).unwrap_or_default();
+            let (ends, plain) = (self.part(NAME_ENDS).chunks_exact(4), text.is_ascii());
+            let mut all = String::with_capacity(text.len() + ends.len());
+            let (mut starts, mut from) = (Vec::with_capacity(ends.len()), 0);
+            for end in ends.map(|end| word(end, 0).unwrap_or(0) as usize) {
                 starts.push(all.len() as u32);
-                crate::text::push_lower(&mut all, self.name(id));
+                let name = text.get(from..end).unwrap_or_default();
+                if plain { all.push_str(name) } else { crate::text::push_lower(&mut all, name) }
                 all.push('\n');
+                from = end;
             }
+            all.make_ascii_lowercase();
             (all, starts)
         })
     }

@@ -334,7 +334,7 @@ impl Sending {
         // Listening begins before anything is read, so nothing falls between.
         let hub = live.hub.listen();
         let mut shown = match is_new {
-            true => live.hub.reach(self.app.host.last_seq(&self.id).unwrap_or_default()).await,
+            true => live.hub.reach(self.written().await).await,
             false => Seq::default(),
         };
         match live.hub.recent(self.cursor) {
@@ -389,6 +389,13 @@ impl Sending {
             }
         }
         Ok(Then::GoOn)
+    }
+
+    /// The last event that the journal has.
+    async fn written(&self) -> Seq {
+        let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
+        let last = tokio::task::spawn_blocking(move || host.last_seq(&id).ok()).await;
+        last.ok().flatten().unwrap_or_default()
     }
 
     async fn tell_status(&self, sink: &mut Sink, shown: Option<Seq>) -> Result<(), Goodbye> {

@@ -23,6 +23,7 @@ use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
 
 use crate::face::Adapted;
+use crate::finish::recorded;
 use crate::outcome::Outcome;
 use crate::preview::Preview;
 use crate::problem::Problem;
@@ -495,8 +496,7 @@ impl Running {
         }
         let context = &self.line.context;
         let clean = |text: &str| context.services.redactor.text(text).into_owned();
-        let call = context.call.clone();
-        let changes = self.left.changes.into_iter().map(|change| change.into_change(call.clone())).collect();
+        let changes = recorded(self.left.changes, &context.call, &context.services.redactor);
         let argv = std::iter::once(self.name.as_str()).chain(self.words.iter().map(String::as_str));
         let ran = CommandRan {
             argv: argv.map(|word| clean(shortened(word))).collect(),
@@ -510,7 +510,7 @@ impl Running {
             memory: self.left.memory,
             summary: self.left.summary.as_deref().filter(|_| code == 0).map(clean),
         };
-        context.ledger.record(&call, ran).await;
+        context.ledger.record(&context.call, ran).await;
         code
     }
 }
