@@ -60,8 +60,9 @@ impl Source {
 
     fn read_section(&self, id: i64) -> Result<(Vec<u8>, i64), rusqlite::Error> {
         let db = self.db();
-        let sum =
-            db.prepare_cached("SELECT checksum FROM derived WHERE id = ?1")?.query_row([id], |row| row.get(0))?;
+        let sum = db
+            .prepare_cached("SELECT checksum FROM derived WHERE id = ?1")?
+            .query_row([id], |row| row.get(0))?;
         // Straight from the file: a query would put it together in memory of its own first.
         let blob = db.blob_open("main", "derived", "value", id, true)?;
         let mut bytes = vec![0; blob.len()];

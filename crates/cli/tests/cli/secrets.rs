@@ -280,9 +280,15 @@ fn keys_of_other_files_are_secrets_too() {
     for (name, text) in [("mine.toml", ours), ("trae_config.yaml", traes)] {
         let file = repo.path().join(name);
         std::fs::write(&file, text).unwrap();
-        let run = lathe().in_dir(repo.path()).args(["run", "go", "--output", "stream-json", "--config-file"]);
+        let words = ["run", "go", "--toolset", "lathe", "--output", "stream-json", "--config-file"];
+        let run = lathe().in_dir(repo.path()).args(words);
         let ran = run.arg(&file).arg("--replay").arg(&cassette).run();
-        assert!(ran.stdout.contains("the key is «secret:OTHER_API_KEY»"), "{name}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stdout.contains("the key is «secret:OTHER_API_KEY»"),
+            "{name}: {}{}",
+            ran.stdout,
+            ran.stderr
+        );
         assert!(!ran.stdout.contains(HIDDEN), "{name}: {}", ran.stdout);
     }
 }

@@ -434,7 +434,11 @@ impl Index {
             for end in ends.map(|end| word(end, 0).unwrap_or(0) as usize) {
                 starts.push(all.len() as u32);
                 let name = text.get(from..end).unwrap_or_default();
-                if plain { all.push_str(name) } else { crate::text::push_lower(&mut all, name) }
+                if plain {
+                    all.push_str(name)
+                } else {
+                    crate::text::push_lower(&mut all, name)
+                }
                 all.push('\n');
                 from = end;
             }
