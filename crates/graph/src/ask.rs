@@ -40,6 +40,18 @@ pub fn ask(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Re
 }
 
 fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> Result<Asked, GraphError> {
+    if !QUESTIONS.contains(&question) {
+        let known = QUESTIONS.join(", ");
+        return Err(GraphError::Question(format!("there is no question `{question}`; there are {known}")));
+    }
+    if target.trim().is_empty() && !matches!(question, "map" | "impact") {
+        let wants = match question {
+            "outline" => "a file",
+            "imports" => "a file or a name",
+            _ => "a name",
+        };
+        return Err(GraphError::Question(format!("`{question}` wants {wants}: `{question} WHAT`")));
+    }
     let (snapshot, refreshed) = graph.present()?;
     let walk_ms = refreshed.walk.as_secs_f64() * 1000.0;
     let query = Query::new(&snapshot);
@@ -64,7 +76,7 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
         "outline" => query.outline_hits(of),
         "impact" if is_diff => query.impact_hits(target, REACH),
         "impact" => query.impact_named(of, REACH),
-        "map" => {
+        _ => {
             let words = of.split_whitespace().map(str::to_owned).collect();
             let (mut text, files) = query.map(&MapWish { budget, words, in_view: Vec::new() });
             for note in &notes {
@@ -74,10 +86,6 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
                 json: json!({ "map": text, "files": files, "notes": notes, "walk_ms": walk_ms }),
                 text,
             });
-        }
-        other => {
-            let known = QUESTIONS.join(", ");
-            return Err(GraphError::Question(format!("there is no question `{other}`; there are {known}")));
         }
     };
     let mut answer = within(graph, &query, found, budget);

@@ -35,6 +35,19 @@ fn graphs(home: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
+#[test]
+fn a_question_that_cannot_be_asked_says_what_it_wants() {
+    let repo = shop();
+    for (words, said) in [
+        (&["find"][..], "`find` wants a name: `find WHAT`"),
+        (&["outline", " "], "`outline` wants a file: `outline WHAT`"),
+        (&["where", "x"], "there is no question `where`; there are find, def, "),
+    ] {
+        let ran = lathe().in_dir(repo.path()).args(["graph", "query"]).args(words).run().expect_code(2);
+        assert!(ran.stderr.contains(said), "{words:?}: {}", ran.stderr);
+    }
+}
+
 /// Line 1.
 #[test]
 fn all_eleven_questions_are_answered_alike_by_command_tool_and_shell() {
