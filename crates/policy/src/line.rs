@@ -246,15 +246,13 @@ fn called(command: &Command, effects: &mut Effects) -> Command {
     command
 }
 
-/// Subcommands of git that read nothing a driver or a filter could change.
-const GIT_PLAIN: [&str; 18] = [
+/// Subcommands of git that run no program of a repository's, whatever its configuration says. Those that sort or format may
+/// check signatures, by a setting alone (`tag.sort`, `pretty.x`), and a reflog has diffs.
+const GIT_PLAIN: [&str; 12] = [
     "rev-parse",
-    "rev-list",
-    "branch",
     "remote",
     "config",
     "version",
-    "for-each-ref",
     "show-ref",
     "merge-base",
     "name-rev",
@@ -262,9 +260,6 @@ const GIT_PLAIN: [&str; 18] = [
     "ls-tree",
     "check-ignore",
     "worktree",
-    "reflog",
-    "tag",
-    "shortlog",
     "--version",
 ];
 

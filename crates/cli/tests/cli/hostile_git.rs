@@ -19,7 +19,7 @@ const TRICKS: [(&str, &str, &str); 7] = [
     ("core.hooksPath", "hooks", ""),
 ];
 
-const LINES: [&str; 9] = [
+const LINES: [&str; 10] = [
     "git status",
     "git status --short | head -5",
     "git diff",
@@ -29,6 +29,7 @@ const LINES: [&str; 9] = [
     "git blame a.txt",
     "git stash show -p",
     "git ls-files -m",
+    "git reflog -p",
 ];
 
 /// Writes the index whatever it is told, and so runs a hook: asked about.
@@ -83,6 +84,24 @@ fn nothing_that_a_repository_names_is_run_by_an_allowed_line_of_git() {
             let harmless = setting.starts_with("core.");
             assert!((allowed >= LINES.len()) == harmless, "{setting} by {toolset}: {decided:#?}");
         }
+    }
+}
+
+/// A setting alone makes what sorts or formats check signatures.
+#[test]
+fn a_program_for_signatures_is_not_run_by_what_lists() {
+    for (setting, value, line) in [
+        ("tag.sort", "signature:grade", "git tag"),
+        ("branch.sort", "signature:grade", "git branch -a"),
+        ("pretty.p", "%G?", "git rev-list --pretty=p HEAD"),
+        ("pretty.p", "%G?", "git shortlog --format=p HEAD"),
+        ("pretty.p", "%G?", "git reflog --pretty=p"),
+    ] {
+        let repo = hostile("gpg.program", "%", "");
+        repo.git(&["config", setting, value]);
+        let decided = bodies(&lines(&repo, &[line]), "call_decided");
+        assert!(!repo.exists("fell"), "{line}");
+        assert_ne!(decided[0]["decision"]["verdict"], "allow", "{line}: {decided:#?}");
     }
 }
 
