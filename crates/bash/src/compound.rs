@@ -32,7 +32,7 @@ impl<'t> Walk<'t, '_> {
         // Small letters are nobody's environment, with few exceptions; PATH, IFS or GIT_PAGER in a loop is a trick.
         let plain =
             name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        if !plain || name.ends_with("_proxy") {
+        if !plain || name.ends_with("_proxy") || name.starts_with("npm_") {
             self.reader.floor(FloorRule::State, format!("the loop assigns {name}"));
         }
     }

@@ -153,6 +153,11 @@ impl Reader {
             for command in loose::commands(text) {
                 self.add(command, &Around { broken: true, ..outside.clone() });
             }
+            // Lines that are continued, as bash joins them.
+            if text.contains("\\\n") {
+                let (text, around) = (text.replace("\\\n", ""), Around { broken: true, ..outside });
+                self.queue.push(Job { text, around, lines: true });
+            }
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
         // In a format it makes git run gpg to check signatures; help is shown by another program.
         "git" => {
             let sorts = text.starts_with("--sort") && text.contains("signature");
-            text == "--help" || text.contains("%G") || text.contains("%(signature") || sorts || text.starts_with("signature")
+            text == "--help" || checks_signatures(text) || text.contains("%(signature") || sorts || text.starts_with("signature")
                 // It runs git in the submodule.
                 || (text.starts_with("--s") && text.ends_with("=diff"))
         }
@@ -52,6 +52,14 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
         _ => false,
     };
     runs.then_some(Other::Runs)
+}
+
+/// Whether a format asks who signed; a sign between the two says what becomes of an empty one.
+fn checks_signatures(text: &str) -> bool {
+    text.match_indices('%').any(|(at, _)| {
+        let rest = text.get(at + 1..).unwrap_or("");
+        rest.strip_prefix(['-', '+', ' ']).unwrap_or(rest).starts_with('G')
+    })
 }
 
 /// Every command of git that shows differences or commits takes `--output`, in the documentation or not.

@@ -198,9 +198,8 @@ impl<'a> Scan<'a> {
             Some('\\') => {
                 self.next();
                 match self.peek() {
-                    Some('\n') => {
-                        self.next();
-                    }
+                    // Bash joins the lines before it looks for expansions: `"$\` and `(x)"` in the next is one.
+                    Some('\n') => return Err("a line is continued inside quotes"),
                     Some(c) if matches!(c, '$' | '`' | '\\') || (c == '"' && quotes) => {
                         self.next();
                         self.word.push_char(c);

@@ -61,9 +61,13 @@ fn harden_git(env: &mut Vec<(OsString, OsString)>) {
         found.1.to_str()?.parse::<usize>().ok()
     };
     let mut at = count(env).unwrap_or(0);
-    for (key, value) in
-        [("core.fsmonitor", "false"), ("core.pager", "cat"), ("safe.bareRepository", "explicit")]
-    {
+    for (key, value) in [
+        ("core.fsmonitor", "false"),
+        ("core.pager", "cat"),
+        ("safe.bareRepository", "explicit"),
+        // Otherwise a diff writes the index, and so runs a hook.
+        ("diff.autoRefreshIndex", "false"),
+    ] {
         env.push((format!("GIT_CONFIG_KEY_{at}").into(), key.into()));
         env.push((format!("GIT_CONFIG_VALUE_{at}").into(), value.into()));
         at += 1;

@@ -160,8 +160,9 @@ fn named(text: &str) -> Option<String> {
             ("diff", "external" | "command" | "textconv") => true,
             ("filter", "clean" | "smudge" | "process") => true,
             ("gpg", "program") | ("log", "showsignature") => true,
-            ("format", "pretty") => value.contains("%G"),
-            ("pretty", _) => value.contains("%G"),
+            ("format", "pretty") | ("pretty", _) => {
+                ["%G", "%-G", "%+G", "% G"].iter().any(|asks| value.contains(asks))
+            }
             // An object that is missing would be fetched, and what fetches is a program.
             ("remote", "promisor" | "partialclonefilter" | "uploadpack" | "vcs") => true,
             ("extensions", "partialclone") => true,
