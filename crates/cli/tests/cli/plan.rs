@@ -10,16 +10,23 @@ use serde_json::{Value, json};
 
 use crate::{bodies, lathe};
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 9] = [
     ("a.txt", "one\n"),
     ("b.txt", "two\n"),
     ("sub/c.txt", "three\n"),
     ("data.json", "{\"x\": 1}\n"),
     ("s.sh", "touch made\n"),
+    (
+        "Cargo.toml",
+        "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\npath = \"x.rs\"\n",
+    ),
+    ("x.rs", ""),
+    ("package.json", "{}\n"),
+    (".npmrc", "cache=./cache\nlogs-dir=./logs\n"),
 ];
 
 /// Lines that would make or change something, each by another way to hide it.
-const LINES: [&str; 52] = [
+const LINES: [&str; 60] = [
     "xxd ./[ab].txt",
     "xxd a.txt b.txt",
     "xxd -r a.txt made",
@@ -72,6 +79,15 @@ const LINES: [&str; 52] = [
     "PAGER='touch made' git -p log",
     "GIT_EXTERNAL_DIFF='touch made' git diff --ext-diff HEAD",
     "printf 'touch made' | sh",
+    "echo \"$\\\n(touch made)\"",
+    "cat <<EF\nx\nE\\\nF\ntouch made\nEF",
+    // Git looks at files anew that have another time, and cargo and npm write what they found out.
+    "git diff",
+    "git diff --stat",
+    "git --no-pager diff --quiet",
+    "cargo metadata --format-version 1",
+    "cargo tree",
+    "npm ls",
 ];
 
 /// Commands of the agent in a line: alone (which needs no bash), in a pipe, in a loop, behind another.
@@ -107,6 +123,13 @@ fn tree(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
 fn repo() -> TempRepo {
     let repo = TempRepo::with_git(&FILES);
     repo.write("a.txt", "one\nnot committed\n");
+    // Another time, and a hook that tells when the index is written.
+    repo.write("b.txt", "two\n");
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().write(true).open(repo.join("b.txt")).unwrap().set_modified(soon).unwrap();
+    let hook = ".git/hooks/post-index-change";
+    repo.write(hook, "#!/bin/sh\ntouch made\n");
+    std::fs::set_permissions(repo.join(hook), std::fs::Permissions::from_mode(0o755)).unwrap();
     std::fs::set_permissions(repo.join("s.sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
     repo
 }
