@@ -67,7 +67,7 @@ const FOUL: [&str; 22] = [
 ];
 
 /// Ways to put a command into a script such that it can run; `@` is its place, `%` a fine command.
-const AROUND: [&str; 48] = [
+const AROUND: [&str; 51] = [
     "% # c\n\n@",
     "{ % # c\n@; }",
     "(% # c\n@)",
@@ -116,12 +116,15 @@ const AROUND: [&str; 48] = [
     "% |& @",
     "@ 2>&1",
     "echo ${x:-$(@)}",
+    "echo \"$\\\n(@)\"",
+    "cat <<E\n$\\\n(@)\nE",
+    "cat <<EF\nx\nE\\\nF\n@\nEF",
 ];
 
-const LETTERS: [&str; 48] = [
+const LETTERS: [&str; 49] = [
     "a", "b", " ", " ", "\n", "\t", ";", "&", "|", "(", ")", "{", "}", "[", "]", "<", ">", "$", "`", "'",
     "\"", "\\", "#", "!", "*", "?", "~", "=", "-", "/", ",", ".", "1", "2", "if", "then", "fi", "do", "done",
-    "$(", "${", "<<", "E", "&&", "||", ";;", "\u{200b}", "é",
+    "$(", "${", "<<", "E", "&&", "||", ";;", "\u{200b}", "é", "\\\n",
 ];
 
 fn planted(dice: &mut Dice) -> String {
@@ -209,7 +212,7 @@ fn fine_scripts_are_mostly_allowed() {
         let script = shape.replace('%', dice.pick(&FINE)).replace('@', dice.pick(&FINE));
         allowed += usize::from(decide(&rules, &gate, &script) == Verdict::Allow);
     }
-    // What is left are `${x:-…}`, arithmetic, substitutions in tests, and a word that a continued line ends.
+    // What is left are `${x:-…}`, arithmetic, substitutions in tests, and lines that are continued inside something.
     assert!(allowed > 1_700, "{allowed} of 2,000");
 }
 
@@ -225,12 +228,13 @@ fn bent(dice: &mut Dice) -> String {
 }
 
 /// Signs and words as bash knows them; what the grammar takes for another is found by putting one where another stands.
-const TOKENS: [&str; 62] = [
+const TOKENS: [&str; 63] = [
     "ls",
     "cat x",
     "echo",
     "a",
     "'b c'",
+    "\\\n",
     "\"$x\"",
     "$x",
     "$(ls)",
