@@ -37,7 +37,7 @@ const WRITES: &str = "git describe --always --dirty";
 
 /// A repository with a trick in it. Whoever falls for it leaves the file `fell`.
 fn hostile(setting: &str, value: &str, attributes: &str) -> TempRepo {
-    let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
+    let repo = TempRepo::with_git(&[("a.txt", "one\n"), ("same.txt", "same\n")]);
     repo.write("a.txt", "two\n");
     repo.commit("second");
     repo.write("a.txt", "stashed\n");
@@ -51,6 +51,9 @@ fn hostile(setting: &str, value: &str, attributes: &str) -> TempRepo {
     repo.write("a.txt", "changed\n");
     repo.git(&["config", setting, &value.replace('%', &repo.join("evil.sh").display().to_string())]);
     let _ = std::fs::remove_file(repo.join("fell"));
+    // Another time and the same content: git would like to write that down.
+    let soon = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    std::fs::File::options().write(true).open(repo.join("same.txt")).unwrap().set_modified(soon).unwrap();
     repo
 }
 
