@@ -75,7 +75,7 @@ impl<'t> Walk<'t, '_> {
                 self.stack.push((child, around.clone()));
             } else if sort == "esac" {
                 // `ls esac` is a command with a word to bash, and the end of the case to the grammar.
-                let before = self.text.get(..child.start_byte()).unwrap_or("").trim_end_matches([' ', '\t']);
+                let before = unblanked(self.text.get(..child.start_byte()).unwrap_or(""));
                 let ended = before.ends_with(['\n', ';', '&'])
                     || items.map_or(before.ends_with("in"), |item| self.is_empty_item(item.node));
                 if !ended {
@@ -129,6 +129,12 @@ impl<'t> Walk<'t, '_> {
                 .floor(FloorRule::Dynamic, "an expansion in a test that is more than a plain variable");
         }
     }
+}
+
+/// Without the blanks at its end; a line that is continued is one.
+fn unblanked(text: &str) -> &str {
+    let bare = text.trim_end_matches([' ', '\t']);
+    bare.strip_suffix("\\\n").map_or(bare, unblanked)
 }
 
 /// Tests as everybody writes them: one word, an operator before it or between two, joined by `&&` and `||`.
