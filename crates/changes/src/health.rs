@@ -2,8 +2,7 @@
 //!
 //! A commit, a rebase, a `gc` change a repository and leave it whole. What counts as loss: a part is gone without which git
 //! knows no repository, the branch that is checked out leads nowhere, git can no longer read it, an object is missing that
-//! something needs, or it is another repository altogether. What git itself never takes away (hooks, notes of what names
-//! were) is loss too, but of that part alone.
+//! something needs, or it is another repository altogether. Of other parts see `parts`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -93,7 +92,7 @@ pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
 const MOST_NAMES: usize = 1000;
 
 /// The names that lead to an object themselves, each with the object. A name that is damaged leads to what is in it.
-fn names(folder: &Path) -> Vec<(String, String)> {
+pub(crate) fn names(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     if let Some(head) = small(&folder.join("HEAD")).filter(|head| is_oid(head.trim())) {
         found.push(("HEAD".to_owned(), head.trim().to_owned()));
@@ -116,8 +115,10 @@ fn names(folder: &Path) -> Vec<(String, String)> {
     }
     let packed = fs::read(folder.join("packed-refs")).unwrap_or_default();
     for line in String::from_utf8_lossy(&packed).lines() {
-        if let Some((oid, name)) = line.split_once(' ').filter(|(oid, _)| is_oid(oid)) {
-            found.push((name.to_owned(), oid.to_owned()));
+        match line.split_once(' ').filter(|(oid, _)| is_oid(oid)) {
+            Some((oid, name)) => found.push((name.to_owned(), oid.to_owned())),
+            None if line.starts_with(['#', '^']) => {}
+            None => found.push(("packed-refs".to_owned(), line.to_owned())),
         }
     }
     found
@@ -162,46 +163,15 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     (!missing(&Git::of(path), &named).is_empty()).then(|| "has a name that leads to no object".to_owned())
 }
 
-/// Files that are gone though git itself takes none of them away: from the repository on.
-pub(crate) fn lost_parts(path: &Path, copy: &Path) -> Vec<String> {
-    let gone = |rel: &str| {
-        copy.join(rel).symlink_metadata().is_ok_and(|found| !found.is_dir())
-            && path.join(rel).symlink_metadata().is_err()
-    };
-    let mut lost: Vec<String> = ["description", "logs/HEAD"].into_iter().map(str::to_owned).collect();
-    for folder in ["hooks", "info"] {
-        for entry in fs::read_dir(copy.join(folder)).into_iter().flatten().flatten() {
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            // Git makes these two for servers that cannot list, and may make them no more.
-            if !name.ends_with(".sample") && !matches!(name.as_str(), "refs" | "packs") {
-                lost.push(format!("{folder}/{name}"));
-            }
-        }
-    }
-    // Git takes a name and the notes about it together.
-    for (name, _) in names(copy).into_iter().filter(|(name, _)| name.starts_with("refs/")) {
-        let log = format!("logs/{name}");
-        let (has_name, has_log) = (leads(path, &name), path.join(&log).symlink_metadata().is_ok());
-        match (has_name, has_log) {
-            (true, false) => lost.push(log),
-            (false, true) => lost.push(name),
-            (true, true) | (false, false) => {}
-        }
-    }
-    lost.retain(|rel| gone(rel));
-    lost.sort();
-    lost.dedup();
-    lost
-}
-
-/// Whether HEAD names the branch it did, which led to a commit and does not now.
+/// Whether HEAD leads nowhere, and the branch that it led to is gone. A new branch beside the old one is one without commits
+/// yet, which is meant.
 fn lost_branch(path: &Path, copy: &Path) -> bool {
     let branch = |folder: &Path| {
         let head = small(&folder.join("HEAD"))?;
         Some(head.strip_prefix("ref:")?.trim().to_owned())
     };
     let (Some(was), Some(now)) = (branch(copy), branch(path)) else { return false };
-    was == now && leads(copy, &was) && !leads(path, &now)
+    leads(copy, &was) && !leads(path, &now) && (was == now || !leads(path, &was))
 }
 
 fn leads(folder: &Path, name: &str) -> bool {
@@ -279,6 +249,12 @@ fn has_new_pack(theirs: &Path, ours: &Path) -> bool {
         let has_index = || entry.path().with_extension("idx").is_file();
         is_pack && has_index() && ours.join(entry.file_name()).symlink_metadata().is_err()
     })
+}
+
+/// Whether one of these objects is not in a repository.
+pub(crate) fn lacks(path: &Path, oids: impl Iterator<Item = String>) -> bool {
+    let oids: Vec<String> = oids.filter(|oid| is_oid(oid)).take(MOST_NAMES).collect();
+    !missing(&Git::of(path), &oids).is_empty()
 }
 
 /// Those that a repository does not have.

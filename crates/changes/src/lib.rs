@@ -26,6 +26,7 @@ mod git;
 mod health;
 mod manifest;
 mod pack;
+mod parts;
 mod quarantine;
 mod refs;
 mod repository;

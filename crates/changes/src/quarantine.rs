@@ -17,6 +17,7 @@ use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
 use crate::health;
+use crate::parts;
 use crate::refs::{self, KeptRef, Names};
 use crate::repository::{self, Broken, Repositories};
 use crate::restore::{self, Step};
@@ -294,7 +295,7 @@ impl Keeping {
                 (repository::left(&one.copy, &one.path), fs::rename(&one.copy, &to))
             } else {
                 // The rest is as it should be, and stays as it is.
-                (BTreeMap::new(), repository::take_parts(&one.copy, &one.parts, &to))
+                (repository::left_parts(&one.path, &one.parts), parts::take(&one.copy, &one.parts, &to))
             };
             if one.path.to_str().is_some() && taken.is_ok() {
                 let (path, why) = (one.path.clone(), one.why.clone());

@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lathe_protocol::Digest;
 
 use crate::health;
+use crate::parts;
 use crate::quarantine::{NotKept, PutBack, move_back, remove_tree};
 
 /// Entries of one repository that are looked at, and bytes that are copied of it.
@@ -66,7 +67,7 @@ pub struct Broken {
     pub copy: PathBuf,
     /// What is wrong with it, for people.
     pub why: String,
-    /// The files that are gone, where nothing else is wrong.
+    /// What is gone or spoiled, where nothing else is wrong.
     pub(crate) parts: Vec<String>,
 }
 
@@ -114,12 +115,15 @@ impl Repositories {
             if !copy.is_dir() || !path.is_dir() {
                 return None;
             }
-            let parts = health::lost_parts(&path, &copy);
+            let mut parts = parts::lost(&path, &copy);
             let why = match parts.as_slice() {
                 [] => return None,
                 [one] => format!("has lost {one}"),
                 [one, rest @ ..] => format!("has lost {one} and {} more", rest.len()),
             };
+            if parts::lead_nowhere(&path, &copy, &parts) {
+                parts.clear();
+            }
             Some(Broken { path, copy, why, parts })
         };
         self.copies.iter().filter_map(look).collect()
@@ -182,14 +186,10 @@ pub(crate) fn left(copy: &Path, path: &Path) -> BTreeMap<String, String> {
     left
 }
 
-/// Moves only these files of a copy to a folder of their own.
-pub(crate) fn take_parts(copy: &Path, parts: &[String], to: &Path) -> io::Result<()> {
-    for part in parts {
-        let to = to.join(part);
-        fs::create_dir_all(to.parent().unwrap_or(&to))?;
-        fs::rename(copy.join(part), to)?;
-    }
-    Ok(())
+/// What a line left in the place of these parts.
+pub(crate) fn left_parts(path: &Path, parts: &[String]) -> BTreeMap<String, String> {
+    let look = |part: &String| Some((part.clone(), mark(&path.join(part).symlink_metadata().ok()?)));
+    parts.iter().filter_map(look).collect()
 }
 
 fn mark(found: &fs::Metadata) -> String {

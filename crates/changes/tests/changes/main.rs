@@ -3,6 +3,7 @@
 
 mod git;
 mod kinds;
+mod parts;
 mod property;
 mod repository;
 mod restoring;

@@ -8,12 +8,12 @@ use std::process::Command;
 use lathe_blobs::Blobs;
 use lathe_changes::{Note, Quarantine, Repositories};
 
-struct Place {
-    folder: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         fs::create_dir(place.root()).unwrap();
         place.git(&["init", "-q", "-b", "main"]);
@@ -24,34 +24,34 @@ impl Place {
         place
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
-    fn git(&self, words: &[&str]) -> String {
+    pub(crate) fn git(&self, words: &[&str]) -> String {
         let ran = Command::new("git").args(words).current_dir(self.root()).output().unwrap();
         assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap()
     }
 
-    fn commit(&self, text: &str) {
+    pub(crate) fn commit(&self, text: &str) {
         fs::write(self.root().join("a.txt"), text).unwrap();
         self.git(&["add", "-A"]);
         self.git(&["commit", "-qm", text]);
     }
 
-    fn quarantine(&self) -> Quarantine {
+    pub(crate) fn quarantine(&self) -> Quarantine {
         Quarantine::new(self.folder.path().join("quarantine"))
     }
 
     /// The copy of `.git`, of which there is one.
-    fn copy(&self) -> PathBuf {
+    pub(crate) fn copy(&self) -> PathBuf {
         let folder = self.folder.path().join("quarantine/.repositories");
         let mut all = fs::read_dir(folder).unwrap();
         all.next().unwrap().unwrap().path().join("copy")
     }
 
-    fn secure(&self, copies: &mut Repositories) {
+    pub(crate) fn secure(&self, copies: &mut Repositories) {
         copies.secure(&self.root(), &[self.root().join(".git")]);
         assert_eq!(copies.not_kept(), []);
     }

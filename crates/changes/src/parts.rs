@@ -1,0 +1,207 @@
+//! Parts of a repository that are gone or spoiled while the rest of it is whole. They come back alone, and what the line did
+//! beside stays.
+//!
+//! Only what git itself never takes away counts: it drops a name together with its notes, a work tree together with its
+//! entry, a remote together with its names, and never `packed-refs`. Names that are gone with their notes are a deleted
+//! branch or a dropped stash.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::health::{self, names};
+use crate::repository::small;
+
+/// The file of names that git packed.
+const PACKED: &str = "packed-refs";
+
+/// What is lost, each by its path in the repository.
+pub(crate) fn lost(path: &Path, copy: &Path) -> Vec<String> {
+    let is_gone = |rel: &str| is_there(copy, rel) && !is_there(path, rel);
+    let mut lost: Vec<String> = ["description", "logs/HEAD"].into_iter().map(str::to_owned).collect();
+    for folder in ["hooks", "info"] {
+        for name in entries(&copy.join(folder)) {
+            // Git makes these two for servers that cannot list, and may make them no more.
+            if !name.ends_with(".sample") && !matches!(name.as_str(), "refs" | "packs") {
+                lost.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    lost.extend(work_trees(path, copy));
+    lost.retain(|rel| is_gone(rel));
+    lost.extend(lost_config(path, copy).then(|| "config".to_owned()));
+    let has_lost_packed = lost_packed(path, copy);
+    lost.extend(has_lost_packed.then(|| PACKED.to_owned()));
+    lost.extend(lost_names(path, copy, has_lost_packed, false));
+    // The line was not only git's. Then nobody can tell by what else is gone whether git took it.
+    if !lost.is_empty() {
+        lost.extend(lost_names(path, copy, has_lost_packed, true));
+        lost.extend(entries(copy).into_iter().filter(|name| is_gone(name) && !passes(name)));
+    }
+    lost.sort();
+    lost.dedup();
+    // What lies in a folder that comes back comes with it.
+    let all: HashSet<PathBuf> = lost.iter().map(PathBuf::from).collect();
+    lost.retain(|rel| !Path::new(rel).ancestors().skip(1).any(|above| all.contains(above)));
+    lost
+}
+
+/// What git takes away when a piece of work is done.
+fn passes(name: &str) -> bool {
+    let starts = ["MERGE_", "BISECT_", "NOTES_MERGE_", "rebase-"];
+    let others = ["AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "sequencer"];
+    starts.iter().any(|start| name.starts_with(start))
+        || others.contains(&name)
+        || matches!(name, PACKED | "worktrees" | "shallow" | "gc.log")
+}
+
+/// Whether names that would come back lead to nothing any more: their objects must come back with them.
+pub(crate) fn lead_nowhere(path: &Path, copy: &Path, lost: &[String]) -> bool {
+    let is_lost = |name: &str| lost.iter().any(|part| part == name);
+    if !lost.iter().any(|part| part == PACKED || part.starts_with("refs/")) {
+        return false;
+    }
+    let has_lost_packed = is_lost(PACKED);
+    let back = names(copy).into_iter().filter(|(name, _)| has_lost_packed || is_lost(name));
+    health::lacks(path, back.map(|(_, oid)| oid))
+}
+
+/// Moves only these parts of a copy to a folder of their own.
+pub(crate) fn take(copy: &Path, parts: &[String], to: &Path) -> io::Result<()> {
+    let names = names(copy);
+    for part in parts {
+        let to = to.join(part);
+        fs::create_dir_all(to.parent().unwrap_or(&to))?;
+        // A single name that was packed comes back as a file of its own: the others may be newer where they are packed.
+        let packed = names.iter().find(|(name, _)| name == part).filter(|_| !is_there(copy, part));
+        match packed {
+            Some((_, oid)) => fs::write(to, format!("{oid}\n"))?,
+            None => fs::rename(copy.join(part), to)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_there(folder: &Path, rel: &str) -> bool {
+    folder.join(rel).symlink_metadata().is_ok()
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let found = fs::read_dir(folder).into_iter().flatten().flatten();
+    found.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Git never takes it away, also without a name in it, and begins it with a line about it.
+fn lost_packed(path: &Path, copy: &Path) -> bool {
+    let begins = |text: &[u8]| text.starts_with(b"#");
+    let Ok(was) = fs::read(copy.join(PACKED)) else { return false };
+    let had_names = was.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !begins(line));
+    let is_spoiled = match fs::read(path.join(PACKED)) {
+        Ok(now) => begins(&was) && !begins(&now),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    had_names && is_spoiled && !is_there(path, "reftable")
+}
+
+/// Names without the notes about them, and notes without the name; with `both`, also what is gone together.
+fn lost_names(path: &Path, copy: &Path, has_lost_packed: bool, both: bool) -> Vec<String> {
+    let now: HashSet<String> = names(path).into_iter().map(|(name, _)| name).collect();
+    let is_theirs = |name: &str| name.starts_with("refs/") && !name.starts_with("refs/lathe/");
+    let mut lost = Vec::new();
+    for (name, _) in names(copy).into_iter().filter(|(name, _)| is_theirs(name)) {
+        let log = format!("logs/{name}");
+        let has_name = now.contains(&name) || is_there(path, &name);
+        let has_log = path.join(&log).is_file();
+        let comes_back = has_log || both;
+        if (has_name || both) && copy.join(&log).is_file() && !is_there(path, &log) {
+            lost.push(log);
+        }
+        if !has_name && comes_back && (!has_lost_packed || is_there(copy, &name)) {
+            lost.push(name);
+        }
+    }
+    lost
+}
+
+/// Entries of work trees which are still there and lead to them, and what git needs in each.
+fn work_trees(path: &Path, copy: &Path) -> Vec<String> {
+    let mut wanted = Vec::new();
+    for name in entries(&copy.join("worktrees")) {
+        let entry = format!("worktrees/{name}");
+        let Some(dot) = small(&copy.join(&entry).join("gitdir")) else { continue };
+        // It may be told from the entry on, which need not be there.
+        let dot = plain(&path.join(&entry).join(dot.trim_end()));
+        let leads_here = |text: String| {
+            text.strip_prefix("gitdir:").is_some_and(|target| Path::new(target.trim()).ends_with(&entry))
+        };
+        if !small(&dot).is_some_and(leads_here) {
+            continue;
+        }
+        if is_there(path, &entry) {
+            let needed = ["HEAD", "commondir", "gitdir", "index", "logs/HEAD"];
+            wanted.extend(needed.map(|part| format!("{entry}/{part}")));
+        } else {
+            wanted.push(entry);
+        }
+    }
+    wanted
+}
+
+/// A path without `..`, by its words alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Whether every section but `core` has gone, and not by git: that takes one section at a time, a remote with its names, and
+/// leaves the rest as it is.
+fn lost_config(path: &Path, copy: &Path) -> bool {
+    let read = |folder: &Path| small(&folder.join("config")).map(|text| sections(&text));
+    let (Some(was), Some(now)) = (read(copy), read(path)) else { return false };
+    let of = |all: &[Section], is_core: bool| -> Vec<Section> {
+        all.iter().filter(|one| (one.kind == "core") == is_core).cloned().collect()
+    };
+    let others = of(&was, false);
+    if others.is_empty() || !of(&now, false).is_empty() {
+        return false;
+    }
+    let names = names(path);
+    let has_names = |remote: &str| {
+        let folder = format!("refs/remotes/{remote}/");
+        names.iter().any(|(name, _)| name.starts_with(&folder))
+    };
+    let has_left_names = others.iter().any(|one| one.kind == "remote" && has_names(&one.about));
+    // Those go together with something else, several at once.
+    let goes_along = |one: &&Section| matches!(one.kind.as_str(), "remote" | "branch" | "submodule");
+    let alone = others.iter().filter(|one| !goes_along(one)).count();
+    of(&was, true) != of(&now, true) || has_left_names || alone > 1
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Section {
+    kind: String,
+    /// What is in quotes: the name of a remote or a branch.
+    about: String,
+    lines: Vec<String>,
+}
+
+fn sections(text: &str) -> Vec<Section> {
+    let mut found: Vec<Section> = Vec::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(head) = line.strip_prefix('[') {
+            let kind = head.split([' ', '\t', ']', '"', '.']).next().unwrap_or_default().to_ascii_lowercase();
+            let about = head.split('"').nth(1).unwrap_or_default().to_owned();
+            found.push(Section { kind, about, lines: Vec::new() });
+        } else if let Some(section) = found.last_mut() {
+            section.lines.push(line.to_owned());
+        }
+    }
+    found
+}

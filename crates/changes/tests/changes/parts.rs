@@ -1,0 +1,305 @@
+//! Parts of `.git` that a line takes away or spoils: what git itself does is no loss, everything else comes back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lathe_blobs::Blobs;
+use lathe_changes::{Broken, Note, Repositories};
+
+use crate::repository::Place;
+
+/// A line, by its name in a failure.
+type Line = (&'static str, fn(&Place));
+
+impl Place {
+    /// With a side branch, a tag, a remote, a stash, another work tree and traces of work.
+    fn full() -> Self {
+        let place = Self::new();
+        place.commit("two");
+        place.git(&["branch", "side", "HEAD~1"]);
+        place.git(&["tag", "old", "HEAD~1"]);
+        place.git(&["tag", "-a", "-m", "x", "noted"]);
+        place.git(&["config", "remote.origin.url", "https://example.org/x"]);
+        place.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        fs::write(place.root().join("a.txt"), "stashed").unwrap();
+        place.git(&["stash", "-q"]);
+        place.git(&["worktree", "add", "-q", "-b", "tree", "../tree"]);
+        place.git(&["reset", "-q", "--hard", "HEAD"]);
+        assert!(place.dot("ORIG_HEAD").is_file());
+        place
+    }
+
+    fn packed() -> Self {
+        let place = Self::full();
+        place.git(&["pack-refs", "--all"]);
+        place
+    }
+
+    fn dot(&self, rel: &str) -> PathBuf {
+        self.root().join(".git").join(rel)
+    }
+
+    fn write(&self, rel: &str, text: &str) {
+        fs::write(self.dot(rel), text).unwrap();
+    }
+
+    /// Out of the way, where the test may look at it.
+    fn take(&self, rel: &str) {
+        let away = self.folder.path().join("away");
+        fs::create_dir_all(&away).unwrap();
+        let count = fs::read_dir(&away).unwrap().count();
+        fs::rename(self.dot(rel), away.join(count.to_string())).unwrap();
+    }
+
+    fn keep_and_restore(&self, broken: &[Broken]) {
+        let mut keeping = self.quarantine().begin().unwrap();
+        keeping.keep_repositories(broken);
+        let note = Note { line: "x".into(), folder: self.root(), session: None, call: "c".into() };
+        let kept = keeping.finish(note, Vec::new()).unwrap().unwrap();
+        let blobs = Blobs::open(self.folder.path().join("blobs")).unwrap();
+        let back = self.quarantine().restore(&kept, &blobs).unwrap();
+        assert_eq!(back.left, [], "{broken:?}");
+    }
+
+    /// What git knows, and every file beside objects.
+    fn known(&self) -> (String, BTreeMap<PathBuf, Vec<u8>>) {
+        let mut files = BTreeMap::new();
+        add(&self.root().join(".git"), &mut files);
+        let told = [
+            &["for-each-ref"][..],
+            &["stash", "list", "--format=%H %gs"],
+            &["worktree", "list", "--porcelain"],
+            &["log", "--all", "--format=%H"],
+            &["-C", "../tree", "status", "--porcelain", "--branch"],
+        ];
+        (told.into_iter().map(|words| self.git(words)).collect(), files)
+    }
+
+    fn after(&self, line: fn(&Self)) -> Vec<Broken> {
+        let mut copies: Repositories = self.quarantine().repositories();
+        self.secure(&mut copies);
+        line(self);
+        copies.broken()
+    }
+}
+
+fn add(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("objects") {
+            add(&path, found);
+        } else if path.is_file() {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_is_taken_away_or_spoiled_comes_back() {
+    let lines: [Line; 17] = [
+        ("packed-refs taken", |place| place.take("packed-refs")),
+        ("packed-refs emptied", |place| place.write("packed-refs", "")),
+        ("packed-refs garbage", |place| place.write("packed-refs", "garbage\n")),
+        ("packed-refs damaged", |place| {
+            let text = fs::read_to_string(place.dot("packed-refs")).unwrap();
+            place.write("packed-refs", &text.replacen("\n", "\ngarbage\n", 2));
+        }),
+        ("packed-refs and objects", |place| {
+            let head = place.git(&["rev-parse", "HEAD"]);
+            place.take("packed-refs");
+            place.take("logs");
+            place.write("refs/heads/main", &head);
+            place.write("worktrees/tree/HEAD", &head);
+            place.git(&["gc", "-q", "--prune=now"]);
+        }),
+        ("HEAD to nowhere, its branch gone", |place| {
+            place.git(&["update-ref", "-d", "refs/heads/main"]);
+            place.write("HEAD", "ref: refs/heads/nowhere\n");
+        }),
+        ("worktrees", |place| place.take("worktrees")),
+        ("an entry of worktrees", |place| place.take("worktrees/tree")),
+        ("HEAD of a work tree", |place| place.take("worktrees/tree/HEAD")),
+        ("gitdir of a work tree", |place| place.take("worktrees/tree/gitdir")),
+        ("index of a work tree", |place| place.take("worktrees/tree/index")),
+        ("config of another", |place| place.write("config", "[core]\n\tbare = false\n")),
+        ("config without the rest", |place| {
+            let text = fs::read_to_string(place.dot("config")).unwrap();
+            let at = text.find("[user]").unwrap();
+            place.write("config", &text[..at]);
+        }),
+        ("config of comments", |place| place.write("config", "# mine\n")),
+        ("HEAD and traces of work", |place| {
+            for name in ["HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "rebase-merge", "lfs", "mine"] {
+                place.take(name);
+            }
+        }),
+        ("everything but two", |place| {
+            for entry in fs::read_dir(place.root().join(".git")).unwrap() {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                if !matches!(name.as_str(), "objects" | "config") {
+                    place.take(&name);
+                }
+            }
+        }),
+        ("logs and traces of work", |place| {
+            for name in ["logs", "ORIG_HEAD", "lfs", "mine"] {
+                place.take(name);
+            }
+        }),
+    ];
+
+    for (name, line) in lines {
+        let place = Place::packed();
+        for folder in ["rebase-merge", "lfs/objects", "mine"] {
+            fs::create_dir_all(place.dot(folder)).unwrap();
+        }
+        for file in ["MERGE_HEAD", "MERGE_MSG", "rebase-merge/done", "lfs/objects/a", "mine/own.txt"] {
+            place.write(file, &place.git(&["rev-parse", "HEAD"]));
+        }
+        let known = place.known();
+        let broken = place.after(line);
+        assert_eq!(broken.len(), 1, "{name}: {broken:#?}");
+        place.keep_and_restore(&broken);
+        let now = place.known();
+        assert_eq!(now.0, known.0, "{name}: {broken:?}");
+        for (path, text) in known.1 {
+            assert_eq!(now.1.get(&path), Some(&text), "{name}: {} {broken:?}", path.display());
+        }
+        place.git(&["fsck", "--full", "--no-dangling", "--no-progress"]);
+    }
+}
+
+#[test]
+fn a_packed_name_comes_back_alone_and_newer_ones_stay() {
+    let place = Place::packed();
+    let side = place.git(&["rev-parse", "side"]);
+    let broken = place.after(|place| {
+        place.commit("three");
+        place.git(&["pack-refs", "--all"]);
+        let text = fs::read_to_string(place.dot("packed-refs")).unwrap();
+        let rest: Vec<&str> = text.lines().filter(|line| !line.ends_with("/side")).collect();
+        place.write("packed-refs", &(rest.join("\n") + "\n"));
+    });
+    let newer = place.git(&["rev-parse", "HEAD"]);
+    assert_eq!(broken.len(), 1);
+    assert_eq!(broken[0].why, "has lost refs/heads/side");
+    place.keep_and_restore(&broken);
+    assert_eq!(place.git(&["rev-parse", "side"]), side);
+    assert_eq!(place.git(&["rev-parse", "main"]), newer);
+    place.git(&["fsck", "--full", "--no-dangling", "--no-progress"]);
+}
+
+#[test]
+fn the_data_of_a_module_comes_back() {
+    for taken in ["modules", "modules/module"] {
+        let (place, other) = (Place::full(), Place::new());
+        let from = other.root().display().to_string();
+        place.git(&["-c", "protocol.file.allow=always", "submodule", "add", "-q", &from, "module"]);
+        place.git(&["commit", "-qm", "with a module"]);
+        let known = place.known();
+        let mut copies = place.quarantine().repositories();
+        place.secure(&mut copies);
+        place.take(taken);
+        place.keep_and_restore(&copies.broken());
+        assert_eq!(place.known(), known, "{taken}");
+        place.git(&["-C", "module", "status"]);
+    }
+}
+
+#[test]
+fn what_git_does_is_no_loss() {
+    let lines: [(&str, &[&[&str]]); 24] = [
+        ("pack-refs", &[&["pack-refs", "--all"]]),
+        ("gc", &[&["gc", "-q", "--prune=now"]]),
+        ("repack", &[&["repack", "-qad"]]),
+        ("worktree remove", &[&["worktree", "remove", "../tree"]]),
+        ("worktree move", &[&["worktree", "move", "../tree", "../moved"]]),
+        ("worktree prune", &[&["worktree", "prune"]]),
+        ("another worktree", &[&["worktree", "remove", "../tree"], &["worktree", "add", "-q", "../tree"]]),
+        ("branch -D", &[&["branch", "-D", "side"]]),
+        ("branch -D, packed", &[&["branch", "-D", "side"], &["pack-refs", "--all"]]),
+        (
+            "a folder of branches",
+            &[
+                &["branch", "-D", "side"],
+                &["branch", "side/a"],
+                &["branch", "-D", "side/a"],
+                &["pack-refs", "--all"],
+            ],
+        ),
+        ("branch -m", &[&["branch", "-m", "main", "trunk"]]),
+        ("tag -d", &[&["tag", "-d", "old", "noted"]]),
+        (
+            "every name",
+            &[
+                &["worktree", "remove", "../tree"],
+                &["stash", "clear"],
+                &["branch", "-D", "side", "tree"],
+                &["tag", "-d", "old", "noted"],
+                &["remote", "remove", "origin"],
+                &["pack-refs", "--all"],
+            ],
+        ),
+        ("stash drop", &[&["stash", "drop", "-q"]]),
+        ("stash clear", &[&["stash", "clear"]]),
+        ("remote remove", &[&["remote", "remove", "origin"]]),
+        ("remove-section", &[&["config", "--remove-section", "user"]]),
+        ("orphan", &[&["checkout", "-q", "--orphan", "fresh"]]),
+        (
+            "history erased",
+            &[
+                &["checkout", "-q", "--orphan", "fresh"],
+                &["commit", "-qm", "only"],
+                &["branch", "-D", "main"],
+                &["branch", "-m", "main"],
+            ],
+        ),
+        ("detached", &[&["checkout", "-q", "--detach"]]),
+        ("rebase", &[&["commit", "-q", "--allow-empty", "-m", "x"], &["rebase", "-q", "HEAD~1"]]),
+        ("reset", &[&["reset", "-q", "--hard", "HEAD~1"]]),
+        ("merge", &[&["merge", "-q", "--no-ff", "-m", "x", "side"]]),
+        ("reflog", &[&["reflog", "expire", "--expire=now", "--all"], &["gc", "-q", "--prune=now"]]),
+    ];
+    for place in [Place::full, Place::packed] {
+        for (name, line) in lines {
+            let place = place();
+            let mut copies = place.quarantine().repositories();
+            place.secure(&mut copies);
+            for words in line {
+                place.git(words);
+            }
+            assert_eq!(copies.broken(), [], "{name}");
+        }
+    }
+}
+
+#[test]
+fn settings_that_git_takes_out_are_no_loss() {
+    // As a clone has it: all that is beside `core` belongs to the remote, or to modules.
+    let place = Place::new();
+    for name in ["user", "gc"] {
+        place.git(&["config", "--remove-section", name]);
+    }
+    for (name, value) in [
+        ("remote.origin.url", "https://example.org/x"),
+        ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+        ("branch.main.remote", "origin"),
+        ("branch.main.merge", "refs/heads/main"),
+    ] {
+        place.git(&["config", name, value]);
+    }
+    place.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+    let lost = place.after(|place| drop(place.git(&["remote", "remove", "origin"])));
+    assert_eq!(lost, []);
+    assert!(!fs::read_to_string(place.dot("config")).unwrap().contains("remote"));
+    // Two modules that are no longer wanted.
+    for name in ["submodule.a.url", "submodule.b.url"] {
+        place.git(&["config", name, "https://example.org/x"]);
+    }
+    let lost = place.after(|place| {
+        place.git(&["config", "--remove-section", "submodule.a"]);
+        place.git(&["config", "--remove-section", "submodule.b"]);
+    });
+    assert_eq!(lost, []);
+}
