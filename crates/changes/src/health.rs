@@ -22,7 +22,7 @@ pub(crate) fn is_repository(folder: &Path) -> bool {
     small(&folder.join("HEAD")).is_some_and(|head| is_head(&head)) && is_dir("objects") && is_dir("refs")
 }
 
-fn is_head(text: &str) -> bool {
+pub(crate) fn is_head(text: &str) -> bool {
     let text = text.trim_end();
     let is_name = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_name(text) || text.strip_prefix("ref:").is_some_and(|name| name.trim().starts_with("refs/"))
@@ -92,7 +92,12 @@ pub(crate) fn is_other(path: &Path, copy: &Path) -> bool {
 const MOST_NAMES: usize = 1000;
 
 /// The names that lead to an object themselves, each with the object. A name that is damaged leads to what is in it.
-pub(crate) fn names(folder: &Path) -> Vec<(String, String)> {
+fn names(folder: &Path) -> Vec<(String, String)> {
+    all_names(folder).into_iter().filter(|(_, text)| !text.starts_with("ref:")).collect()
+}
+
+/// With those that lead to another name.
+pub(crate) fn all_names(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     if let Some(head) = small(&folder.join("HEAD")).filter(|head| is_oid(head.trim())) {
         found.push(("HEAD".to_owned(), head.trim().to_owned()));
@@ -107,9 +112,7 @@ pub(crate) fn names(folder: &Path) -> Vec<(String, String)> {
             } else if !name.ends_with(".lock") {
                 // What is no text, or no file, is damaged.
                 let text = small(&folder.join(&rel)).unwrap_or_default();
-                if !text.starts_with("ref:") {
-                    found.push((rel, text.trim().to_owned()));
-                }
+                found.push((rel, text.trim().to_owned()));
             }
         }
     }
@@ -124,7 +127,7 @@ pub(crate) fn names(folder: &Path) -> Vec<(String, String)> {
     found
 }
 
-fn is_oid(text: &str) -> bool {
+pub(crate) fn is_oid(text: &str) -> bool {
     text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 

@@ -10,16 +10,23 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::health::{self, names};
+use lathe_workspace::GitConfig;
+
+use crate::git::Git;
+use crate::health::{all_names as names, is_head, is_oid, lacks};
 use crate::repository::small;
 
 /// The file of names that git packed.
 const PACKED: &str = "packed-refs";
 
+/// Commits whose parents were left out, and where else objects are.
+const SHALLOW: &str = "shallow";
+const ALTERNATES: &str = "objects/info/alternates";
+
 /// What is lost, each by its path in the repository.
 pub(crate) fn lost(path: &Path, copy: &Path) -> Vec<String> {
     let is_gone = |rel: &str| is_there(copy, rel) && !is_there(path, rel);
-    let mut lost: Vec<String> = ["description", "logs/HEAD"].into_iter().map(str::to_owned).collect();
+    let mut lost: Vec<String> = ["description", "config.worktree", "logs/HEAD"].map(str::to_owned).into();
     for folder in ["hooks", "info"] {
         for name in entries(&copy.join(folder)) {
             // Git makes these two for servers that cannot list, and may make them no more.
@@ -28,14 +35,17 @@ pub(crate) fn lost(path: &Path, copy: &Path) -> Vec<String> {
             }
         }
     }
-    lost.extend(work_trees(path, copy));
     lost.retain(|rel| is_gone(rel));
+    lost.extend(work_trees(path, copy));
     lost.extend(lost_config(path, copy).then(|| "config".to_owned()));
+    lost.extend(lost_shallow(path, copy).then(|| SHALLOW.to_owned()));
+    lost.extend((is_gone(ALTERNATES) && lacks(path, oids(copy))).then(|| ALTERNATES.to_owned()));
     let has_lost_packed = lost_packed(path, copy);
     lost.extend(has_lost_packed.then(|| PACKED.to_owned()));
     lost.extend(lost_names(path, copy, has_lost_packed, false));
-    // The line was not only git's. Then nobody can tell by what else is gone whether git took it.
-    if !lost.is_empty() {
+    // The line was not only git's. Then nobody can tell of what else is gone whether git took it. Git leaves these folders
+    // without a name in them.
+    if !lost.is_empty() || ["refs/heads", "refs/tags", "refs/remotes"].into_iter().any(is_gone) {
         lost.extend(lost_names(path, copy, has_lost_packed, true));
         lost.extend(entries(copy).into_iter().filter(|name| is_gone(name) && !passes(name)));
     }
@@ -53,7 +63,7 @@ fn passes(name: &str) -> bool {
     let others = ["AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "sequencer"];
     starts.iter().any(|start| name.starts_with(start))
         || others.contains(&name)
-        || matches!(name, PACKED | "worktrees" | "shallow" | "gc.log")
+        || matches!(name, PACKED | SHALLOW | "worktrees" | "gc.log")
 }
 
 /// Whether names that would come back lead to nothing any more: their objects must come back with them.
@@ -64,7 +74,7 @@ pub(crate) fn lead_nowhere(path: &Path, copy: &Path, lost: &[String]) -> bool {
     }
     let has_lost_packed = is_lost(PACKED);
     let back = names(copy).into_iter().filter(|(name, _)| has_lost_packed || is_lost(name));
-    health::lacks(path, back.map(|(_, oid)| oid))
+    lacks(path, back.map(|(_, oid)| oid))
 }
 
 /// Moves only these parts of a copy to a folder of their own.
@@ -104,6 +114,29 @@ fn lost_packed(path: &Path, copy: &Path) -> bool {
     had_names && is_spoiled && !is_there(path, "reftable")
 }
 
+fn oids(folder: &Path) -> impl Iterator<Item = String> {
+    names(folder).into_iter().map(|(_, oid)| oid)
+}
+
+/// Whether commits are no longer said to be without parents which are still not there.
+fn lost_shallow(path: &Path, copy: &Path) -> bool {
+    let read = |folder: &Path| small(&folder.join(SHALLOW)).unwrap_or_default();
+    let (was, now) = (read(copy), read(path));
+    let gone: Vec<&str> = was.lines().filter(|oid| is_oid(oid) && !now.contains(oid)).take(100).collect();
+    if gone.is_empty() {
+        return false;
+    }
+    let told = |oid: &str| {
+        let commit = Git::of(path).run(GitConfig::Bare, &["cat-file", "commit", oid], None);
+        String::from_utf8_lossy(&commit.unwrap_or_default()).into_owned()
+    };
+    let parents = |text: String| -> Vec<String> {
+        let heads = text.lines().take_while(|line| !line.is_empty());
+        heads.filter_map(|line| line.strip_prefix("parent ")).map(str::to_owned).collect()
+    };
+    lacks(path, gone.into_iter().flat_map(|oid| parents(told(oid))))
+}
+
 /// Names without the notes about them, and notes without the name; with `both`, also what is gone together.
 fn lost_names(path: &Path, copy: &Path, has_lost_packed: bool, both: bool) -> Vec<String> {
     let now: HashSet<String> = names(path).into_iter().map(|(name, _)| name).collect();
@@ -124,9 +157,9 @@ fn lost_names(path: &Path, copy: &Path, has_lost_packed: bool, both: bool) -> Ve
     lost
 }
 
-/// Entries of work trees which are still there and lead to them, and what git needs in each.
+/// Entries of work trees which are still there and lead to them, or what git needs in each.
 fn work_trees(path: &Path, copy: &Path) -> Vec<String> {
-    let mut wanted = Vec::new();
+    let mut lost = Vec::new();
     for name in entries(&copy.join("worktrees")) {
         let entry = format!("worktrees/{name}");
         let Some(dot) = small(&copy.join(&entry).join("gitdir")) else { continue };
@@ -138,14 +171,19 @@ fn work_trees(path: &Path, copy: &Path) -> Vec<String> {
         if !small(&dot).is_some_and(leads_here) {
             continue;
         }
-        if is_there(path, &entry) {
-            let needed = ["HEAD", "commondir", "gitdir", "index", "logs/HEAD"];
-            wanted.extend(needed.map(|part| format!("{entry}/{part}")));
-        } else {
-            wanted.push(entry);
+        if !is_there(path, &entry) {
+            lost.push(entry);
+            continue;
+        }
+        for part in ["HEAD", "commondir", "gitdir", "index", "logs/HEAD"] {
+            let rel = format!("{entry}/{part}");
+            let is_spoiled = part == "HEAD" && !small(&path.join(&rel)).is_some_and(|text| is_head(&text));
+            if is_there(copy, &rel) && (is_spoiled || !is_there(path, &rel)) {
+                lost.push(rel);
+            }
         }
     }
-    wanted
+    lost
 }
 
 /// A path without `..`, by its words alone.

@@ -22,6 +22,7 @@ impl Place {
         place.git(&["tag", "-a", "-m", "x", "noted"]);
         place.git(&["config", "remote.origin.url", "https://example.org/x"]);
         place.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
+        place.git(&["symbolic-ref", "-m", "x", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
         fs::write(place.root().join("a.txt"), "stashed").unwrap();
         place.git(&["stash", "-q"]);
         place.git(&["worktree", "add", "-q", "-b", "tree", "../tree"]);
@@ -97,7 +98,7 @@ fn add(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
 
 #[test]
 fn what_is_taken_away_or_spoiled_comes_back() {
-    let lines: [Line; 17] = [
+    let lines: [Line; 18] = [
         ("packed-refs taken", |place| place.take("packed-refs")),
         ("packed-refs emptied", |place| place.write("packed-refs", "")),
         ("packed-refs garbage", |place| place.write("packed-refs", "garbage\n")),
@@ -120,6 +121,7 @@ fn what_is_taken_away_or_spoiled_comes_back() {
         ("worktrees", |place| place.take("worktrees")),
         ("an entry of worktrees", |place| place.take("worktrees/tree")),
         ("HEAD of a work tree", |place| place.take("worktrees/tree/HEAD")),
+        ("HEAD of a work tree spoiled", |place| place.write("worktrees/tree/HEAD", "x\n")),
         ("gitdir of a work tree", |place| place.take("worktrees/tree/gitdir")),
         ("index of a work tree", |place| place.take("worktrees/tree/index")),
         ("config of another", |place| place.write("config", "[core]\n\tbare = false\n")),
@@ -191,6 +193,59 @@ fn a_packed_name_comes_back_alone_and_newer_ones_stay() {
 }
 
 #[test]
+fn folders_of_names_that_are_not_packed_come_back() {
+    for taken in ["refs/tags", "refs/remotes", "refs/remotes/origin"] {
+        let place = Place::full();
+        let log = fs::read(place.dot("logs/refs/heads/main")).unwrap();
+        for name in ["main", "HEAD"] {
+            fs::create_dir_all(place.dot("logs/refs/remotes/origin")).unwrap();
+            fs::write(place.dot("logs/refs/remotes/origin").join(name), &log).unwrap();
+        }
+        let known = place.known();
+        let mut copies = place.quarantine().repositories();
+        place.secure(&mut copies);
+        place.take(taken);
+        let broken = copies.broken();
+        assert_eq!(broken.len(), 1, "{taken}");
+        place.keep_and_restore(&broken);
+        assert_eq!(place.known(), known, "{taken}");
+    }
+}
+
+#[test]
+fn what_says_where_history_ends_and_where_objects_are_comes_back() {
+    for (words, file) in [(["--depth", "1"], "shallow"), (["--shared", "-q"], "objects/info/alternates")] {
+        let (origin, place) = (Place::full(), Place::new());
+        let from = format!("file://{}", origin.root().display());
+        let from = if file == "shallow" { from } else { origin.root().display().to_string() };
+        place.git(&["clone", "-q", words[0], words[1], "--no-tags", &from, "../clone"]);
+        let clone = place.folder.path().join("clone");
+        let git = |words: &[&str]| place.git(&[&["-C", "../clone"], words].concat());
+        let log = git(&["log", "--format=%H"]);
+        let mut copies = place.quarantine().repositories();
+        let mut lost = |line: &dyn Fn()| {
+            copies.secure(&clone, &[clone.join(".git")]);
+            line();
+            copies.broken()
+        };
+        let broken = lost(&|| place.take(&format!("../../clone/.git/{file}")));
+        assert_eq!(broken.len(), 1, "{file}");
+        place.keep_and_restore(&broken);
+        assert_eq!(git(&["log", "--format=%H"]), log, "{file}");
+        // Git's own way to do without.
+        let whole = lost(&|| {
+            if file == "shallow" {
+                git(&["fetch", "-q", "--unshallow"]);
+            } else {
+                git(&["repack", "-qad"]);
+                place.take(&format!("../../clone/.git/{file}"));
+            }
+        });
+        assert_eq!(whole, [], "{file}");
+    }
+}
+
+#[test]
 fn the_data_of_a_module_comes_back() {
     for taken in ["modules", "modules/module"] {
         let (place, other) = (Place::full(), Place::new());
@@ -209,7 +264,16 @@ fn the_data_of_a_module_comes_back() {
 
 #[test]
 fn what_git_does_is_no_loss() {
-    let lines: [(&str, &[&[&str]]); 24] = [
+    no_loss(Place::full);
+}
+
+#[test]
+fn what_git_does_to_packed_names_is_no_loss() {
+    no_loss(Place::packed);
+}
+
+fn no_loss(place: fn() -> Place) {
+    let lines: [(&str, &[&[&str]]); 25] = [
         ("pack-refs", &[&["pack-refs", "--all"]]),
         ("gc", &[&["gc", "-q", "--prune=now"]]),
         ("repack", &[&["repack", "-qad"]]),
@@ -244,6 +308,7 @@ fn what_git_does_is_no_loss() {
         ("stash drop", &[&["stash", "drop", "-q"]]),
         ("stash clear", &[&["stash", "clear"]]),
         ("remote remove", &[&["remote", "remove", "origin"]]),
+        ("remote set-head", &[&["remote", "set-head", "-d", "origin"]]),
         ("remove-section", &[&["config", "--remove-section", "user"]]),
         ("orphan", &[&["checkout", "-q", "--orphan", "fresh"]]),
         (
@@ -261,16 +326,14 @@ fn what_git_does_is_no_loss() {
         ("merge", &[&["merge", "-q", "--no-ff", "-m", "x", "side"]]),
         ("reflog", &[&["reflog", "expire", "--expire=now", "--all"], &["gc", "-q", "--prune=now"]]),
     ];
-    for place in [Place::full, Place::packed] {
-        for (name, line) in lines {
-            let place = place();
-            let mut copies = place.quarantine().repositories();
-            place.secure(&mut copies);
-            for words in line {
-                place.git(words);
-            }
-            assert_eq!(copies.broken(), [], "{name}");
+    for (name, line) in lines {
+        let place = place();
+        let mut copies = place.quarantine().repositories();
+        place.secure(&mut copies);
+        for words in line {
+            place.git(words);
         }
+        assert_eq!(copies.broken(), [], "{name}");
     }
 }
 
