@@ -31,9 +31,11 @@ impl Place {
         place
     }
 
+    /// All but the branch that is checked out, which went on.
     fn packed() -> Self {
         let place = Self::full();
         place.git(&["pack-refs", "--all"]);
+        place.commit("three");
         place
     }
 
@@ -177,7 +179,7 @@ fn a_packed_name_comes_back_alone_and_newer_ones_stay() {
     let place = Place::packed();
     let side = place.git(&["rev-parse", "side"]);
     let broken = place.after(|place| {
-        place.commit("three");
+        place.commit("four");
         place.git(&["pack-refs", "--all"]);
         let text = fs::read_to_string(place.dot("packed-refs")).unwrap();
         let rest: Vec<&str> = text.lines().filter(|line| !line.ends_with("/side")).collect();

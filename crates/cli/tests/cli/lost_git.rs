@@ -180,6 +180,7 @@ fn what_git_does_by_itself_is_no_loss_and_undo_leaves_commits() {
         "git checkout -q side && git checkout -q main",
         "git gc -q --prune=now",
         "git repack -qad",
+        "git pack-refs --all",
         "git commit -q --allow-empty -m fourth && git rebase -q HEAD~1",
         "git checkout -q -b other && git branch -q -D side",
         "git prune --expire=now",

@@ -40,6 +40,11 @@ impl Taken {
         place.write("marker.txt", "of the test\n");
         place.write("take.py", TAKE_PY);
         place.write(".git/hooks/pre-push", "#!/bin/sh\n");
+        place.git(&["worktree", "add", "-q", "--detach", "../tree"]);
+        // Tags alone are packed so.
+        place.git(&["tag", "old"]);
+        place.git(&["pack-refs"]);
+        place.git(&["tag", "new"]);
         Self { place, away: tempfile::tempdir().unwrap() }
     }
 
@@ -51,6 +56,7 @@ impl Taken {
     fn known(&self) -> Vec<String> {
         let mut known = self.place.known();
         known.push(self.place.git(&["for-each-ref"]));
+        known.push(self.place.git(&["worktree", "list", "--porcelain"]));
         for name in ["hooks/pre-push", "info/exclude", "description", "logs/HEAD", "logs/refs/heads/main"] {
             known.push(std::fs::read_to_string(self.place.repo().join(".git").join(name)).unwrap());
         }
@@ -89,6 +95,12 @@ fn what_a_line_leaves_in_the_place_of_git_s_own_is_its_doing() {
         (".git/index", "garbage"),
         (".git/index", "-"),
         (".git/config", "[[["),
+        (".git/config", "[core]"),
+        (".git/packed-refs", "-"),
+        (".git/packed-refs", "garbage"),
+        (".git/worktrees", "-"),
+        (".git/worktrees/tree/HEAD", "-"),
+        (".git/refs/tags", "-"),
         (".git/HEAD", "garbage"),
         (".git/refs/heads/side", "garbage"),
         (".git/refs/heads/side", "0123456789012345678901234567890123456789"),
