@@ -340,6 +340,23 @@ fn no_loss(place: fn() -> Place) {
 }
 
 #[test]
+fn what_git_deleted_is_in_the_copy_until_the_next_line() {
+    let place = Place::full();
+    let names = [place.git(&["rev-parse", "side"]), place.git(&["rev-parse", "stash"])];
+    let lost = place.after(|place| {
+        place.git(&["branch", "-D", "side"]);
+        place.git(&["stash", "clear"]);
+        place.git(&["gc", "-q", "--prune=now"]);
+    });
+    assert_eq!(lost, []);
+    let copy = place.copy().display().to_string();
+    place.git(&["fetch", "-q", &copy, "refs/heads/side:refs/heads/side"]);
+    place.git(&["fetch", "-q", &copy, "refs/stash"]);
+    place.git(&["stash", "store", "FETCH_HEAD"]);
+    assert_eq!([place.git(&["rev-parse", "side"]), place.git(&["rev-parse", "stash"])], names);
+}
+
+#[test]
 fn settings_that_git_takes_out_are_no_loss() {
     // As a clone has it: all that is beside `core` belongs to the remote, or to modules.
     let place = Place::new();
