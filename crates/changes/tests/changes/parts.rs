@@ -385,3 +385,29 @@ fn settings_that_git_takes_out_are_no_loss() {
     });
     assert_eq!(lost, []);
 }
+
+#[test]
+fn the_entry_of_the_work_tree_that_is_worked_in_comes_back() {
+    let place = Place::packed();
+    let tree = place.folder.path().join("tree");
+    let known = place.known();
+    let mut copies = place.quarantine().repositories();
+    copies.secure(&tree, &[tree.join(".git")]);
+    place.take("worktrees/tree");
+    let broken = copies.broken();
+    assert_eq!(broken.len(), 2, "{broken:#?}");
+    place.keep_and_restore(&broken);
+    assert_eq!(place.known(), known);
+}
+
+#[test]
+fn an_entry_that_tells_its_work_tree_from_itself_on_comes_back() {
+    let place = Place::packed();
+    place.write("worktrees/tree/gitdir", "../../../../tree/.git\n");
+    fs::write(place.folder.path().join("tree/.git"), "gitdir: ../work/.git/worktrees/tree\n").unwrap();
+    let broken = place.after(|place| place.take("worktrees"));
+    let why: Vec<&str> = broken.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(why, ["has lost worktrees/tree"]);
+    place.keep_and_restore(&broken);
+    assert!(place.dot("worktrees/tree/HEAD").is_file());
+}
