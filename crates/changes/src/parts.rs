@@ -28,6 +28,9 @@ pub(crate) fn lost(path: &Path, copy: &Path) -> Vec<String> {
     let is_gone = |rel: &str| is_there(copy, rel) && !is_there(path, rel);
     let mut lost: Vec<String> = ["description", "config.worktree", "logs/HEAD"].map(str::to_owned).into();
     for folder in ["hooks", "info"] {
+        if copy.join(folder).is_symlink() {
+            lost.push(folder.to_owned());
+        }
         for name in entries(&copy.join(folder)) {
             // Git makes these two for servers that cannot list, and may make them no more.
             if !name.ends_with(".sample") && !matches!(name.as_str(), "refs" | "packs") {
@@ -49,6 +52,7 @@ pub(crate) fn lost(path: &Path, copy: &Path) -> Vec<String> {
         lost.extend(lost_names(path, copy, has_lost_packed, true));
         lost.extend(entries(copy).into_iter().filter(|name| is_gone(name) && !passes(name)));
     }
+    lost.retain(|rel| is_inside(copy, rel));
     lost.sort();
     lost.dedup();
     // What lies in a folder that comes back comes with it.
@@ -95,6 +99,13 @@ pub(crate) fn take(copy: &Path, parts: &[String], to: &Path) -> io::Result<()> {
 
 fn is_there(folder: &Path, rel: &str) -> bool {
     folder.join(rel).symlink_metadata().is_ok()
+}
+
+/// Whether a path stays in a folder: a repository may name anything in its files, and its folders may be links.
+fn is_inside(folder: &Path, rel: &str) -> bool {
+    let rel = Path::new(rel);
+    rel.components().all(|part| matches!(part, Component::Normal(_)))
+        && rel.ancestors().skip(1).all(|above| !folder.join(above).is_symlink())
 }
 
 fn entries(folder: &Path) -> Vec<String> {

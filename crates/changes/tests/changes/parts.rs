@@ -411,3 +411,28 @@ fn an_entry_that_tells_its_work_tree_from_itself_on_comes_back() {
     place.keep_and_restore(&broken);
     assert!(place.dot("worktrees/tree/HEAD").is_file());
 }
+
+#[test]
+fn nothing_is_taken_from_or_put_outside_of_the_repository() {
+    // A folder of hooks that is shared, and a name that leads out of the folder of names.
+    let place = Place::packed();
+    let shared = place.folder.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    fs::write(shared.join("pre-push"), "#!/bin/sh\n").unwrap();
+    place.take("hooks");
+    std::os::unix::fs::symlink(&shared, place.dot("hooks")).unwrap();
+    let text = fs::read_to_string(place.dot("packed-refs")).unwrap();
+    place.write("packed-refs", &text.replace("refs/tags/old", "refs/../../../../evil"));
+    let broken = place.after(|place| {
+        place.take("hooks");
+        let text = fs::read_to_string(place.dot("packed-refs")).unwrap();
+        let rest: Vec<&str> = text.lines().filter(|line| !line.ends_with("evil")).collect();
+        place.write("packed-refs", &(rest.join("\n") + "\n"));
+    });
+    let why: Vec<&str> = broken.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(why, ["has lost hooks"]);
+    place.keep_and_restore(&broken);
+    assert_eq!(fs::read_link(place.dot("hooks")).unwrap(), shared);
+    assert!(shared.join("pre-push").is_file());
+    assert!(!place.folder.path().join("evil").exists());
+}
