@@ -1,24 +1,79 @@
 //! The forms in which a value may be written.
 
-/// The value itself, then what base64 makes of it at each of the three places it can have among other bytes, in both
-/// alphabets, then what URLs make of it.
+use crate::{SHORTEST, escapes};
+
+/// What base64 or hex makes of a value must be longer to count.
+const SHORTEST_FORM: usize = 8;
+
+/// A line of a value counts alone if it is this long.
+const LINE: usize = 20;
+
+/// Of longer values, only the forms that are not much longer still.
+const LONG: usize = 512;
+
+/// The value itself and all else it is known by. Some may be there twice.
 pub(crate) fn of(value: &str) -> Vec<String> {
-    let mut forms = vec![value.to_owned()];
-    for before in 0..3 {
-        let standard = inside_base64(value.as_bytes(), before);
-        forms.push(standard.replace('+', "-").replace('/', "_"));
-        forms.push(standard);
+    let whole = value.trim_end_matches(['\r', '\n']);
+    let whole = if whole.len() < SHORTEST { value } else { whole };
+    if !whole.contains('\n') {
+        return spelled(whole);
     }
-    for (space, upper) in [("%20", true), ("%20", false), ("+", true)] {
-        forms.push(percent(value, space, upper));
+    let plain = whole.replace("\r\n", "\n");
+    let mut forms = spelled(&plain);
+    forms.extend(spelled(&plain.replace('\n', "\r\n")));
+    // What frames a key is no secret, and a line of words or of settings is like those of others.
+    let is_alone = |line: &&str| {
+        line.len() >= LINE && !line.starts_with("-----") && line.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    forms.extend(plain.lines().map(str::trim).filter(is_alone).map(str::to_owned));
+    forms
+}
+
+/// Not all forms differ from the value: it depends on what is in it.
+fn spelled(value: &str) -> Vec<String> {
+    let mut forms = base64(value);
+    if value.len() <= LONG {
+        forms.extend([true, false].map(|upper| hex(value, "%", upper)));
     }
-    forms.extend([true, false].map(|upper| all_percent(value, upper)));
-    let mut seen = std::collections::HashSet::new();
-    forms.retain(|form| seen.insert(form.clone()));
+    forms.extend(
+        [true, false]
+            .map(|upper| hex(value, "", upper))
+            .into_iter()
+            .filter(|hex| hex.len() >= 2 * SHORTEST_FORM),
+    );
+    forms.extend(
+        [("%20", true), ("%20", false), ("+", true)].map(|(space, upper)| percent(value, space, upper)),
+    );
+    forms.extend(escapes::json(value));
+    forms.extend(escapes::html(value));
+    forms.extend(escapes::shell(value));
+    forms.push(value.to_owned());
+    forms.sort();
+    forms.dedup();
     forms
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// What base64 makes of a value at each of the three places it can have among other bytes, in both alphabets, then what
+/// JSON, URLs and base64 itself make of that.
+fn base64(value: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    for before in 0..3 {
+        let standard = inside_base64(value.as_bytes(), before);
+        let for_urls = standard.replace('+', "-").replace('/', "_");
+        if value.len() <= LONG {
+            forms.extend((0..3).map(|before| inside_base64(standard.as_bytes(), before)));
+            forms.extend((0..3).map(|before| inside_base64(for_urls.as_bytes(), before)));
+        }
+        forms.push(standard.replace('/', "\\/"));
+        forms.push(standard.replace('/', "%2F").replace('+', "%2B"));
+        forms.push(standard.replace('/', "%2f").replace('+', "%2b"));
+        forms.extend([standard, for_urls]);
+    }
+    forms.retain(|form| form.len() >= SHORTEST_FORM);
+    forms
+}
 
 /// The characters of base64 that depend on the value alone, when `before` bytes stand in front of it.
 fn inside_base64(value: &[u8], before: usize) -> String {
@@ -37,8 +92,8 @@ fn inside_base64(value: &[u8], before: usize) -> String {
 }
 
 /// Every byte, also those that need it not.
-fn all_percent(value: &str, upper: bool) -> String {
-    let byte = |byte: u8| if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") };
+fn hex(value: &str, mark: &str, upper: bool) -> String {
+    let byte = |byte: u8| if upper { format!("{mark}{byte:02X}") } else { format!("{mark}{byte:02x}") };
     value.bytes().map(byte).collect()
 }
 

@@ -2,30 +2,53 @@
 //!
 //! Whatever is journalled, shown or sent to a model has passed here first, so a journal holds what the model saw and a
 //! replay is exact. A placeholder is `«secret:NAME»`. Only values that are known are replaced here; guessing by shape
-//! belongs to screens and logs. A value is also known by the clothes it usually travels in: base64, also in the middle of
-//! something longer, and percent-encoding.
+//! belongs to screens and logs. A value is also known by the clothes it usually travels in (base64, also in the middle of
+//! something longer, hex, and what URLs, JSON, HTML and shells make of it), and where something stands in it that is not
+//! seen.
 
+mod escapes;
 mod forms;
 mod names;
+mod shadow;
 mod shape;
+mod stream;
 
 pub use names::{is_secret_name, secrets_in};
 pub use shape::shape;
+pub use stream::Stream;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::shadow::{Reading, Shadow};
 
 /// Values shorter than this would be found inside ordinary words.
 const SHORTEST: usize = 6;
 
-/// What base64 or a URL makes of a value must be longer to count.
-const SHORTEST_FORM: usize = 8;
-
 pub struct Redactor {
     finder: Option<AhoCorasick>,
+    /// What is looked for, in order, each once.
+    forms: Vec<String>,
+    /// What stands where each was.
     placeholders: Vec<String>,
-    values: Vec<String>,
+    longest: usize,
+}
+
+/// A secret in a text.
+struct Found {
+    range: Range<usize>,
+    form: usize,
+}
+
+struct Looked {
+    /// In order, none over another.
+    found: Vec<Found>,
+    /// Where the last bytes begin that may be the beginning of a secret.
+    begun: usize,
+    /// What is seen of these.
+    rest: Vec<u8>,
 }
 
 impl Redactor {
@@ -33,83 +56,122 @@ impl Redactor {
     pub fn new(secrets: impl IntoIterator<Item = (String, String)>) -> Self {
         let long = |(_, value): &(String, String)| value.len() >= SHORTEST;
         let dressed = |(name, value): (String, String)| {
-            let forms = forms::of(&value).into_iter();
-            let forms = forms.filter(move |form| *form == value || form.len() >= SHORTEST_FORM);
-            forms.map(move |form| (name.clone(), form))
+            let placeholder = format!("«secret:{name}»");
+            forms::of(&value).into_iter().map(move |form| (form, placeholder.clone()))
         };
-        let secrets: Vec<(String, String)> = secrets.into_iter().filter(long).flat_map(dressed).collect();
-        let finder = if secrets.is_empty() {
-            None
-        } else {
-            let values = secrets.iter().map(|(_, value)| value.as_str());
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values).ok()
+        let mut forms: Vec<(String, String)> = secrets.into_iter().filter(long).flat_map(dressed).collect();
+        // The first name of a value stays.
+        forms.sort_by(|(one, _), (other, _)| one.cmp(other));
+        forms.dedup_by(|(next, _), (first, _)| next == first);
+        let (forms, placeholders): (Vec<String>, Vec<String>) = forms.into_iter().unzip();
+        let build = || AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms).ok();
+        let finder = if forms.is_empty() { None } else { build() };
+        let longest = forms.iter().map(String::len).max().unwrap_or(0);
+        Self { finder, forms, placeholders, longest }
+    }
+
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(clean) => Cow::Owned(String::from_utf8_lossy(&clean).into_owned()),
+        }
+    }
+
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let found = self.look(bytes, false).found;
+        if found.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        Cow::Owned(self.replaced(bytes, 0..bytes.len(), &found))
+    }
+
+    /// For text that comes in pieces: see [`Stream`].
+    pub fn stream(&self) -> Stream<'_> {
+        Stream::new(self)
+    }
+
+    /// What is in a text, and with `open`, what may begin at its end.
+    fn look(&self, bytes: &[u8], open: bool) -> Looked {
+        let mut looked = Looked { found: Vec::new(), begun: bytes.len(), rest: Vec::new() };
+        let Some(finder) = &self.finder else { return looked };
+        let as_found = |found: aho_corasick::Match| (found.range(), found.pattern().as_usize());
+        let plain = finder.find_iter(bytes).map(as_found);
+        looked.found.extend(plain.map(|(range, form)| Found { range, form }));
+        if open {
+            looked.begun = self.begun(bytes);
+            looked.rest = bytes.get(looked.begun..).unwrap_or_default().to_vec();
+        }
+        let mut read = |reading: Reading| {
+            let found = &mut looked.found;
+            let shadow = Shadow::cast(bytes, reading, self.longest, |shadow| {
+                let seen = finder.find_iter(shadow.seen()).map(as_found);
+                found.extend(seen.map(|(seen, form)| Found { range: shadow.range(seen), form }));
+            })?;
+            let begun = if open { self.begun(shadow.seen()) } else { shadow.seen().len() };
+            if begun < shadow.seen().len() {
+                let place = shadow.range(begun..begun + 1).start;
+                if place < looked.begun {
+                    looked.begun = place;
+                    looked.rest = shadow.seen().get(begun..).unwrap_or_default().to_vec();
+                }
+            }
+            Some((shadow.has_escapes, shadow.has_backspaces))
         };
-        let (placeholders, values) =
-            secrets.into_iter().map(|(name, value)| (format!("«secret:{name}»"), value)).unzip();
-        Self { finder, placeholders, values }
+        if let Some((has_escapes, has_backspaces)) = read(Reading::Dropped) {
+            let more = [(has_escapes, Reading::ByLine), (has_backspaces, Reading::Erasing)];
+            more.into_iter().filter(|(wanted, _)| *wanted).for_each(|(_, reading)| {
+                read(reading);
+            });
+            looked.found = merged(looked.found);
+        }
+        looked
     }
 
     /// Where the last bytes begin that may be the beginning of a secret.
     fn begun(&self, bytes: &[u8]) -> usize {
         let begins = |at: &usize| {
-            let end = &bytes[*at..];
-            self.values.iter().any(|value| end.len() < value.len() && value.as_bytes().starts_with(end))
+            let end = bytes.get(*at..).unwrap_or_default();
+            let first = self.forms.partition_point(|form| form.as_bytes() < end);
+            // The first of these two may be the end itself.
+            let mut near = self.forms.iter().skip(first).take(2);
+            near.any(|form| end.len() < form.len() && form.as_bytes().starts_with(end))
         };
-        let longest = self.values.iter().map(String::len).max().unwrap_or(0);
-        (bytes.len().saturating_sub(longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
+        (bytes.len().saturating_sub(self.longest)..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 
-    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match &self.finder {
-            Some(finder) if finder.is_match(text) => Cow::Owned(finder.replace_all(text, &self.placeholders)),
-            Some(_) | None => Cow::Borrowed(text),
-        }
-    }
-
-    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        match &self.finder {
-            Some(finder) if finder.is_match(bytes) => {
-                Cow::Owned(finder.replace_all_bytes(bytes, &self.placeholders))
+    /// A part of a text that ends in no secret.
+    fn replaced(&self, bytes: &[u8], part: Range<usize>, found: &[Found]) -> Vec<u8> {
+        let mut out = Vec::with_capacity(part.len());
+        let mut from = part.start;
+        for Found { range, form } in found.iter().filter(|found| found.range.end <= part.end) {
+            if range.end <= from {
+                continue;
             }
-            Some(_) | None => Cow::Borrowed(bytes),
+            out.extend_from_slice(bytes.get(from..range.start).unwrap_or_default());
+            out.extend_from_slice(self.placeholders.get(*form).map_or(b"", |text| text.as_bytes()));
+            from = range.end;
         }
-    }
-
-    /// For text that comes in pieces: see [`Stream`].
-    pub fn stream(&self) -> Stream<'_> {
-        Stream { redactor: self, held: Vec::new() }
+        out.extend_from_slice(bytes.get(from..part.end).unwrap_or_default());
+        out
     }
 }
 
-/// Holds back the end of what came so far only if it may be the beginning of a secret: everything else is given out at once.
-pub struct Stream<'a> {
-    redactor: &'a Redactor,
-    held: Vec<u8>,
-}
-
-impl Stream<'_> {
-    /// What may be shown now.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
-        let Some(finder) = &self.redactor.finder else {
-            return bytes.to_vec();
-        };
-        self.held.extend_from_slice(bytes);
-        let mut cut = self.redactor.begun(&self.held);
-        // A secret is not cut in two by what may be the beginning of another.
-        if let Some(over) =
-            finder.find_iter(&self.held).find(|found| found.start() < cut && cut < found.end())
-        {
-            cut = over.start();
+/// Those over each other become one, with the name of the longest.
+fn merged(mut all: Vec<Found>) -> Vec<Found> {
+    all.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
+    let mut merged: Vec<Found> = Vec::with_capacity(all.len());
+    for found in all {
+        match merged.last_mut() {
+            Some(last) if found.range.start < last.range.end => {
+                if found.range.len() > last.range.len() {
+                    last.form = found.form;
+                }
+                last.range.end = last.range.end.max(found.range.end);
+            }
+            Some(_) | None => merged.push(found),
         }
-        let rest = self.held.split_off(cut);
-        let out = std::mem::replace(&mut self.held, rest);
-        self.redactor.bytes(&out).into_owned()
     }
-
-    /// The rest, when nothing more comes.
-    pub fn finish(self) -> Vec<u8> {
-        self.redactor.bytes(&self.held).into_owned()
-    }
+    merged
 }
 
 #[cfg(test)]

@@ -1,0 +1,241 @@
+//! What a text shows, where it holds more than is seen.
+//!
+//! A secret with a colour in its middle is whole on a screen, because screens drop what is no letter; one in wrapped base64
+//! is whole for whoever joins the lines. So a text is read once more without these stretches, and what is found is replaced
+//! where it stands, with them. Only their surroundings are read again: what lies in one piece was found before.
+
+use std::ops::Range;
+
+/// A line of this many characters of base64 goes on in the next.
+const WRAPPED: usize = 20;
+
+/// As much is read at once, however thickly a text is sown with controls.
+const BLOCK: usize = 1 << 20;
+
+/// How controls are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// As our own screens drop them: a sequence goes on until it ends.
+    Dropped,
+    /// As a terminal does, and who drops them line by line: a sequence that does not end before the next control is none.
+    ByLine,
+    /// A backspace takes the character before it away.
+    Erasing,
+}
+
+/// The pieces of a text that are seen, side by side.
+pub(crate) struct Shadow<'a> {
+    raw: &'a [u8],
+    reading: Reading,
+    /// No secret is longer.
+    longest: usize,
+    seen: Vec<u8>,
+    /// Where each piece begins: in `seen`, and in `raw`.
+    pieces: Vec<(usize, usize)>,
+    pub(crate) has_escapes: bool,
+    pub(crate) has_backspaces: bool,
+}
+
+impl<'a> Shadow<'a> {
+    /// Hands what is seen to `look`, part by part. None if all of the text is seen.
+    pub(crate) fn cast(
+        raw: &'a [u8],
+        reading: Reading,
+        longest: usize,
+        mut look: impl FnMut(&Self),
+    ) -> Option<Self> {
+        let (mut at, end) = next_unseen(raw, 0, reading)?;
+        let (seen, pieces) = (Vec::new(), Vec::new());
+        let mut shadow =
+            Self { raw, reading, longest, seen, pieces, has_escapes: false, has_backspaces: false };
+        let (mut from, mut next) = (0, Some((at, end)));
+        while let Some((begin, end)) = next {
+            at = begin;
+            shadow.keep(from..at, &mut look);
+            shadow.pass(at);
+            from = end;
+            next = next_unseen(raw, from, reading);
+        }
+        shadow.keep(from..raw.len(), &mut look);
+        look(&shadow);
+        Some(shadow)
+    }
+
+    pub(crate) fn seen(&self) -> &[u8] {
+        &self.seen
+    }
+
+    /// Where a byte that is seen stands in the text.
+    fn place(&self, at: usize) -> usize {
+        let piece = self.pieces.partition_point(|(seen, _)| *seen <= at).saturating_sub(1);
+        self.pieces.get(piece).map_or(at, |(seen, raw)| raw + (at - seen))
+    }
+
+    /// Where something that is seen stands in the text.
+    pub(crate) fn range(&self, seen: Range<usize>) -> Range<usize> {
+        self.place(seen.start)..self.place(seen.end.saturating_sub(1)) + 1
+    }
+
+    fn pass(&mut self, at: usize) {
+        match self.raw.get(at) {
+            Some(0x08) => {
+                self.has_backspaces = true;
+                if self.reading == Reading::Erasing {
+                    self.erase();
+                }
+            }
+            Some(0x1b | 0xc2) => self.has_escapes = true,
+            _ => {}
+        }
+    }
+
+    /// Takes the last character away, if there is one in the line.
+    fn erase(&mut self) {
+        let mut at = self.seen.len().saturating_sub(1);
+        while at > 0 && self.seen.get(at).is_some_and(|byte| byte & 0xc0 == 0x80) {
+            at -= 1;
+        }
+        if self.seen.get(at) != Some(&b'\n') {
+            self.seen.truncate(at);
+            while self.pieces.pop_if(|(seen, _)| *seen >= at).is_some() {}
+        }
+    }
+
+    fn keep(&mut self, piece: Range<usize>, look: &mut impl FnMut(&Self)) {
+        if piece.len() > 2 * self.longest {
+            self.push(piece.start..piece.start + self.longest);
+            look(self);
+            self.forget(0);
+            self.push(piece.end - self.longest..piece.end);
+        } else {
+            self.push(piece);
+        }
+        if self.seen.len() > BLOCK + self.longest {
+            look(self);
+            self.forget(self.longest);
+        }
+    }
+
+    fn push(&mut self, piece: Range<usize>) {
+        if !piece.is_empty() {
+            self.pieces.push((self.seen.len(), piece.start));
+            self.seen.extend_from_slice(self.raw.get(piece).unwrap_or_default());
+        }
+    }
+
+    /// All but the last `kept` bytes.
+    fn forget(&mut self, kept: usize) {
+        let gone = self.seen.len() - kept;
+        let first = (gone < self.seen.len()).then(|| (0, self.place(gone)));
+        let rest = self.pieces.iter().filter(|(seen, _)| *seen > gone).map(|(seen, raw)| (seen - gone, *raw));
+        self.pieces = first.into_iter().chain(rest).collect();
+        self.seen.drain(..gone);
+    }
+}
+
+/// The next stretch that is not seen.
+fn next_unseen(raw: &[u8], from: usize, reading: Reading) -> Option<(usize, usize)> {
+    let mut at = from;
+    loop {
+        at += raw.get(at..)?.iter().position(|byte| may_be_unseen(*byte))?;
+        if let Some(end) = unseen(raw, at, reading) {
+            return Some((at, end.min(raw.len())));
+        }
+        at += 1;
+    }
+}
+
+/// Controls, and the first bytes of characters that are not seen.
+fn may_be_unseen(byte: u8) -> bool {
+    byte < 0x20 && byte != b'\t' || matches!(byte, 0x7f | 0xc2 | 0xcc | 0xd8 | 0xe1 | 0xe2 | 0xef | 0xf3)
+}
+
+/// The end of the stretch that begins here.
+fn unseen(raw: &[u8], at: usize, reading: Reading) -> Option<usize> {
+    match *raw.get(at)? {
+        b'\n' => wraps(raw, at, at + 1).then_some(at + 1),
+        b'\r' if raw.get(at + 1) == Some(&b'\n') => wraps(raw, at, at + 2).then_some(at + 2),
+        b'\t' => None,
+        0x1b => Some(escape(raw, at + 1, reading)),
+        0..0x20 | 0x7f => Some(at + 1),
+        _ => {
+            let c = character(raw, at)?;
+            let end = at + c.len_utf8();
+            match c {
+                '\u{9b}' if reading == Reading::ByLine => Some(csi(raw, end, reading)),
+                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' if reading == Reading::ByLine => {
+                    Some(text_of(raw, end, reading))
+                }
+                c => (c.is_control() || is_hidden(c)).then_some(end),
+            }
+        }
+    }
+}
+
+fn character(raw: &[u8], at: usize) -> Option<char> {
+    let width = match raw.get(at)? {
+        0..0x80 => 1,
+        0xc0..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        _ => 4,
+    };
+    std::str::from_utf8(raw.get(at..at + width)?).ok()?.chars().next()
+}
+
+/// Characters without a width.
+fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a break between two lines is only that of base64. The last line of what came so far may go on.
+fn wraps(raw: &[u8], end: usize, next: usize) -> bool {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+    let before = end.checked_sub(WRAPPED).and_then(|begin| raw.get(begin..end));
+    before.is_some_and(|line| line.iter().rev().all(is_base64)) && raw.get(next).is_none_or(is_base64)
+}
+
+/// The end of a sequence whose ESC stands before `at`.
+fn escape(raw: &[u8], at: usize, reading: Reading) -> usize {
+    match raw.get(at) {
+        Some(b'[') => csi(raw, at + 1, reading),
+        Some(b']' | b'P' | b'^' | b'_' | b'X') => text_of(raw, at + 1, reading),
+        // As `ESC ( B`, which programs print to end a colour.
+        Some(0x20..0x30) if reading == Reading::ByLine => at + 2,
+        Some(_) => at + character(raw, at).map_or(1, char::len_utf8),
+        None => at,
+    }
+}
+
+/// Up to the final letter.
+fn csi(raw: &[u8], at: usize, reading: Reading) -> usize {
+    let rest = raw.get(at..).unwrap_or_default();
+    let is_final = |byte: &u8| (0x40..0x7f).contains(byte);
+    if reading != Reading::ByLine {
+        return at + rest.iter().position(is_final).map_or(rest.len(), |end| end + 1);
+    }
+    let end = rest.iter().position(|byte| !(0x20..0x40).contains(byte)).unwrap_or(rest.len());
+    if rest.get(end).is_some_and(is_final) { at + end + 1 } else { at }
+}
+
+/// OSC and its like: up to BEL or ST.
+fn text_of(raw: &[u8], at: usize, reading: Reading) -> usize {
+    let rest = raw.get(at..).unwrap_or_default();
+    let end_at = |place: usize| match (rest.get(place), rest.get(place + 1)) {
+        (Some(0x07), _) => Some(place + 1),
+        (Some(0x1b), Some(b'\\')) | (Some(0xc2), Some(0x9c)) => Some(place + 2),
+        _ => None,
+    };
+    if reading != Reading::ByLine {
+        // Our screens know no other ST than that with ESC.
+        let is_end = |place: &usize| rest.get(*place) != Some(&0xc2) && end_at(*place).is_some();
+        return at + (0..rest.len()).find(is_end).and_then(end_at).unwrap_or(rest.len());
+    }
+    let is_control = |place: &usize| match rest.get(*place) {
+        Some(0xc2) => rest.get(place + 1).is_some_and(|next| (0x80..0xa0).contains(next)),
+        byte => byte.is_some_and(|byte| *byte < 0x20),
+    };
+    at + (0..rest.len()).find(is_control).and_then(end_at).unwrap_or(0)
+}

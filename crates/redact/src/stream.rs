@@ -1,0 +1,71 @@
+//! Text that comes in pieces.
+
+use crate::Redactor;
+
+/// The line before a break tells whether it is that of base64, so its end is remembered.
+const CONTEXT: usize = 24;
+
+/// More than this is held only of a secret that is stretched by what is not seen.
+const MOST: usize = 1 << 16;
+
+/// Holds back the end of what came so far only if it may be the beginning of a secret: everything else is given out at once.
+pub struct Stream<'a> {
+    redactor: &'a Redactor,
+    held: Vec<u8>,
+    /// This much of the beginning of `held` was given out before.
+    given: usize,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(redactor: &'a Redactor) -> Self {
+        Self { redactor, held: Vec::new(), given: 0 }
+    }
+
+    /// What may be shown now.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if self.redactor.finder.is_none() {
+            return bytes.to_vec();
+        }
+        self.held.extend_from_slice(bytes);
+        let whole = self.held.len() - unfinished(&self.held);
+        let looked = self.redactor.look(self.held.get(..whole).unwrap_or_default(), true);
+        let mut cut = looked.begun.max(self.given);
+        // A secret is not cut in two by what may be the beginning of another.
+        if let Some(over) = looked.found.iter().find(|found| found.range.start < cut && cut < found.range.end)
+        {
+            cut = over.range.start.max(self.given);
+        }
+        let out = self.redactor.replaced(&self.held, self.given..cut, &looked.found);
+        if self.held.len() - cut > MOST && cut == looked.begun {
+            // What is not seen is let go, what is seen stays.
+            let end = self.held.split_off(whole);
+            self.held.truncate(cut);
+            self.held.extend(looked.rest);
+            self.held.extend(end);
+        }
+        let context = cut.min(CONTEXT);
+        self.held.drain(..cut - context);
+        self.given = context;
+        out
+    }
+
+    /// The rest, when nothing more comes.
+    pub fn finish(self) -> Vec<u8> {
+        if self.redactor.finder.is_none() {
+            return Vec::new();
+        }
+        let found = self.redactor.look(&self.held, false).found;
+        self.redactor.replaced(&self.held, self.given..self.held.len(), &found)
+    }
+}
+
+/// Bytes at the end that are the beginning of a character: it may be one that is not seen.
+fn unfinished(bytes: &[u8]) -> usize {
+    let end = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
+    let first = end.iter().rposition(|byte| *byte >= 0xc0);
+    let begun = first.and_then(|first| end.get(first..)).unwrap_or_default();
+    match std::str::from_utf8(begun) {
+        Err(error) if error.error_len().is_none() => begun.len(),
+        Ok(_) | Err(_) => 0,
+    }
+}
