@@ -44,15 +44,14 @@ impl<'a> Shadow<'a> {
         longest: usize,
         mut look: impl FnMut(&Self),
     ) -> Option<Self> {
-        let (mut at, end) = next_unseen(raw, 0, reading)?;
+        let first = next_unseen(raw, 0, reading)?;
         let (seen, pieces) = (Vec::new(), Vec::new());
         let mut shadow =
             Self { raw, reading, longest, seen, pieces, has_escapes: false, has_backspaces: false };
-        let (mut from, mut next) = (0, Some((at, end)));
-        while let Some((begin, end)) = next {
-            at = begin;
-            shadow.keep(from..at, &mut look);
-            shadow.pass(at);
+        let (mut from, mut next) = (0, Some(first));
+        while let Some(Range { start, end }) = next {
+            shadow.keep(from..start, &mut look);
+            shadow.pass(start);
             from = end;
             next = next_unseen(raw, from, reading);
         }
@@ -134,12 +133,12 @@ impl<'a> Shadow<'a> {
 }
 
 /// The next stretch that is not seen.
-fn next_unseen(raw: &[u8], from: usize, reading: Reading) -> Option<(usize, usize)> {
+fn next_unseen(raw: &[u8], from: usize, reading: Reading) -> Option<Range<usize>> {
     let mut at = from;
     loop {
         at += raw.get(at..)?.iter().position(|byte| may_be_unseen(*byte))?;
         if let Some(end) = unseen(raw, at, reading) {
-            return Some((at, end.min(raw.len())));
+            return Some(at..end.min(raw.len()));
         }
         at += 1;
     }

@@ -36,17 +36,24 @@ impl<'a> Stream<'a> {
             cut = over.range.start.max(self.given);
         }
         let out = self.redactor.replaced(&self.held, self.given..cut, &looked.found);
-        if self.held.len() - cut > MOST && cut == looked.begun {
-            // What is not seen is let go, what is seen stays.
-            let end = self.held.split_off(whole);
-            self.held.truncate(cut);
-            self.held.extend(looked.rest);
-            self.held.extend(end);
+        if whole - cut > MOST {
+            self.shorten(cut, whole);
         }
         let context = cut.min(CONTEXT);
         self.held.drain(..cut - context);
         self.given = context;
         out
+    }
+
+    /// Lets go what is not seen of what is held from `cut` on, but for a sequence that may go on.
+    fn shorten(&mut self, cut: usize, whole: usize) {
+        let near = whole.saturating_sub(CONTEXT);
+        let last = self.held.get(near..whole).and_then(|end| end.iter().rposition(|byte| *byte == 0x1b));
+        let end = last.map_or(whole, |last| near + last);
+        let looked = self.redactor.look(self.held.get(..end).unwrap_or_default(), true);
+        if looked.begun == cut {
+            self.held.splice(cut..end, looked.rest);
+        }
     }
 
     /// The rest, when nothing more comes.

@@ -32,6 +32,30 @@ async fn output_is_cleaned_also_where_a_secret_comes_in_pieces() {
 }
 
 #[tokio::test]
+async fn output_is_cleaned_also_where_a_secret_is_written_otherwise() {
+    let (begin, end) = SECRET.split_at(9);
+    let mut bench = bench(Toolset::Lathe);
+    for (command, expected) in [
+        (
+            format!("printf 'a {begin}\\033[1m'; sleep 0.2; printf '{end}\\033[0m.\\n'"),
+            "a «secret:KEY»\u{1b}[0m.\n",
+        ),
+        (format!("printf 'a {begin}\\033]0;t\\007{end}.\\n'"), "a «secret:KEY».\n"),
+        (format!("printf 'a {begin}\\r{end}.\\n'"), "a «secret:KEY».\n"),
+        (format!("printf {SECRET} | base64 | base64"), "«secret:KEY»"),
+        (format!("printf {SECRET} | od -An -v -tx1 | tr -d ' \\n'"), "«secret:KEY»"),
+    ] {
+        let text = bench.told("bash", json!({ "command": command })).await;
+        assert!(text.contains(expected.trim_end()) && !text.contains(end), "{command}: {text}");
+        let shown = bench.shown(OutputStream::Stdout);
+        assert!(shown.contains(expected) && !shown.contains(end), "{command}: {shown}");
+    }
+    let command = format!("{{ head -c 50 /dev/zero; printf {SECRET}; head -c 50 /dev/zero; }} | base64");
+    let text = bench.told("bash", json!({ "command": command })).await;
+    assert!(text.contains("A«secret:KEY»"), "{text}");
+}
+
+#[tokio::test]
 async fn a_secret_where_the_output_is_cut_leaks_no_half() {
     let mut bench = bench(Toolset::Lathe);
     for place in [14_985, 14_995, 15_000] {
