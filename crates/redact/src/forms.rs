@@ -65,6 +65,11 @@ fn base64(value: &str) -> Vec<String> {
         if value.len() <= LONG {
             forms.extend((0..3).map(|before| inside_base64(standard.as_bytes(), before)));
             forms.extend((0..3).map(|before| inside_base64(for_urls.as_bytes(), before)));
+            // `base64 | base64` has line breaks in the inner one.
+            let lines: Vec<&[u8]> = standard.as_bytes().chunks(76).collect();
+            if before == 0 && lines.len() > 1 {
+                forms.extend((0..3).map(|before| inside_base64(&lines.join(&b'\n'), before)));
+            }
         }
         forms.push(standard.replace('/', "\\/"));
         forms.push(standard.replace('/', "%2F").replace('+', "%2B"));

@@ -149,6 +149,11 @@ impl Redactor {
             }
             out.extend_from_slice(bytes.get(from..range.start).unwrap_or_default());
             out.extend_from_slice(self.placeholders.get(*form).map_or(b"", |text| text.as_bytes()));
+            // Line breaks that are no part of the secret stay, so that lines keep their numbers.
+            let breaks = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+            let whole = bytes.get(from.max(range.start)..range.end).map_or(0, breaks);
+            let own = self.forms.get(*form).map_or(0, |form| breaks(form.as_bytes()));
+            out.extend(std::iter::repeat_n(b'\n', whole.saturating_sub(own)));
             from = range.end;
         }
         out.extend_from_slice(bytes.get(from..part.end).unwrap_or_default());
