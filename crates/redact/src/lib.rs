@@ -115,13 +115,13 @@ impl Redactor {
                     looked.rest = shadow.seen().get(begun..).unwrap_or_default().to_vec();
                 }
             }
-            Some((shadow.has_escapes, shadow.has_backspaces))
+            Some(shadow.is_ambiguous)
         };
-        if let Some((has_escapes, has_backspaces)) = read(Reading::Dropped) {
-            let more = [(has_escapes, Reading::ByLine), (has_backspaces, Reading::Erasing)];
-            more.into_iter().filter(|(wanted, _)| *wanted).for_each(|(_, reading)| {
-                read(reading);
-            });
+        if let Some(is_ambiguous) = read(Reading::Dropped) {
+            if is_ambiguous {
+                read(Reading::ByLine);
+                read(Reading::Terminal);
+            }
             looked.found = merged(looked.found);
         }
         looked

@@ -17,10 +17,11 @@ const BLOCK: usize = 1 << 20;
 pub(crate) enum Reading {
     /// As our own screens drop them: a sequence goes on until it ends.
     Dropped,
-    /// As a terminal does, and who drops them line by line: a sequence that does not end before the next control is none.
+    /// The same line by line.
     ByLine,
-    /// A backspace takes the character before it away.
-    Erasing,
+    /// As a terminal does: it knows more sequences, but one that does not end before the next control is none, and a
+    /// backspace takes the character before it away.
+    Terminal,
 }
 
 /// The pieces of a text that are seen, side by side.
@@ -32,8 +33,8 @@ pub(crate) struct Shadow<'a> {
     seen: Vec<u8>,
     /// Where each piece begins: in `seen`, and in `raw`.
     pieces: Vec<(usize, usize)>,
-    pub(crate) has_escapes: bool,
-    pub(crate) has_backspaces: bool,
+    /// Another reading may come to something else.
+    pub(crate) is_ambiguous: bool,
 }
 
 impl<'a> Shadow<'a> {
@@ -46,8 +47,7 @@ impl<'a> Shadow<'a> {
     ) -> Option<Self> {
         let first = next_unseen(raw, 0, reading)?;
         let (seen, pieces) = (Vec::new(), Vec::new());
-        let mut shadow =
-            Self { raw, reading, longest, seen, pieces, has_escapes: false, has_backspaces: false };
+        let mut shadow = Self { raw, reading, longest, seen, pieces, is_ambiguous: false };
         let (mut from, mut next) = (0, Some(first));
         while let Some(Range { start, end }) = next {
             shadow.keep(from..start, &mut look);
@@ -76,15 +76,10 @@ impl<'a> Shadow<'a> {
     }
 
     fn pass(&mut self, at: usize) {
-        match self.raw.get(at) {
-            Some(0x08) => {
-                self.has_backspaces = true;
-                if self.reading == Reading::Erasing {
-                    self.erase();
-                }
-            }
-            Some(0x1b | 0xc2) => self.has_escapes = true,
-            _ => {}
+        let byte = self.raw.get(at);
+        self.is_ambiguous |= matches!(byte, Some(0x08 | 0x1b | 0xc2));
+        if byte == Some(&0x08) && self.reading == Reading::Terminal {
+            self.erase();
         }
     }
 
@@ -161,8 +156,8 @@ fn unseen(raw: &[u8], at: usize, reading: Reading) -> Option<usize> {
             let c = character(raw, at)?;
             let end = at + c.len_utf8();
             match c {
-                '\u{9b}' if reading == Reading::ByLine => Some(csi(raw, end, reading)),
-                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' if reading == Reading::ByLine => {
+                '\u{9b}' if reading == Reading::Terminal => Some(csi(raw, end, reading)),
+                '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' if reading == Reading::Terminal => {
                     Some(text_of(raw, end, reading))
                 }
                 c => (c.is_control() || is_hidden(c)).then_some(end),
@@ -202,18 +197,25 @@ fn escape(raw: &[u8], at: usize, reading: Reading) -> usize {
         Some(b'[') => csi(raw, at + 1, reading),
         Some(b']' | b'P' | b'^' | b'_' | b'X') => text_of(raw, at + 1, reading),
         // As `ESC ( B`, which programs print to end a colour.
-        Some(0x20..0x30) if reading == Reading::ByLine => at + 2,
+        Some(0x20..0x30) if reading == Reading::Terminal => at + 2,
         Some(_) => at + character(raw, at).map_or(1, char::len_utf8),
         None => at,
     }
+}
+
+/// Whether a sequence ends before this byte, whatever it lacks.
+fn is_beyond(byte: u8, reading: Reading) -> bool {
+    reading == Reading::ByLine && byte == b'\n'
 }
 
 /// Up to the final letter.
 fn csi(raw: &[u8], at: usize, reading: Reading) -> usize {
     let rest = raw.get(at..).unwrap_or_default();
     let is_final = |byte: &u8| (0x40..0x7f).contains(byte);
-    if reading != Reading::ByLine {
-        return at + rest.iter().position(is_final).map_or(rest.len(), |end| end + 1);
+    if reading != Reading::Terminal {
+        let end = rest.iter().position(|byte| is_final(byte) || is_beyond(*byte, reading));
+        let end = end.unwrap_or(rest.len());
+        return at + end + usize::from(rest.get(end).is_some_and(is_final));
     }
     let end = rest.iter().position(|byte| !(0x20..0x40).contains(byte)).unwrap_or(rest.len());
     if rest.get(end).is_some_and(is_final) { at + end + 1 } else { at }
@@ -227,10 +229,14 @@ fn text_of(raw: &[u8], at: usize, reading: Reading) -> usize {
         (Some(0x1b), Some(b'\\')) | (Some(0xc2), Some(0x9c)) => Some(place + 2),
         _ => None,
     };
-    if reading != Reading::ByLine {
+    if reading != Reading::Terminal {
         // Our screens know no other ST than that with ESC.
-        let is_end = |place: &usize| rest.get(*place) != Some(&0xc2) && end_at(*place).is_some();
-        return at + (0..rest.len()).find(is_end).and_then(end_at).unwrap_or(rest.len());
+        let is_end = |(place, byte): (usize, &u8)| match byte {
+            0xc2 => None,
+            byte if is_beyond(*byte, reading) => Some(place),
+            _ => end_at(place),
+        };
+        return at + rest.iter().enumerate().find_map(is_end).unwrap_or(rest.len());
     }
     let is_control = |place: &usize| match rest.get(*place) {
         Some(0xc2) => rest.get(place + 1).is_some_and(|next| (0x80..0xa0).contains(next)),

@@ -94,6 +94,9 @@ fn a_sequence_without_an_end_hides_no_secret_after_it() {
     for before in ["\u{1b}]0;\n", "\u{1b}[\n", "\u{1b}P", "\u{1b}]0;x \u{1b}[0m"] {
         assert_hidden(&redactor, &format!("{before}{one}\u{1b}[1m{two}."), &format!("{before}«secret:KEY»."));
     }
+    // Whoever drops line by line sees it here.
+    let text = format!("\u{1b}]x\n{one}\u{9b}{two}");
+    assert_eq!(redactor.text(&text), "\u{1b}]x\n«secret:KEY»");
 }
 
 #[test]
@@ -294,4 +297,86 @@ fn ordinary_text_stays_as_it_is() {
         }
     }
     assert!(matches!(redactor.bytes(&data), Cow::Borrowed(_)));
+}
+
+/// As our screens do it.
+fn dropped(text: &str) -> String {
+    let (mut out, mut chars) = (String::new(), text.chars().peekable());
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            '\u{1b}' => match chars.next() {
+                Some('[') => {
+                    chars.find(|c| ('@'..='~').contains(c));
+                }
+                Some(']' | 'P') => {
+                    while let Some(c) = chars.next() {
+                        if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
+                            break;
+                        }
+                    }
+                }
+                Some(_) | None => {}
+            },
+            c if c.is_control() || c == '\u{200b}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[test]
+fn of_many_made_up_texts_none_shows_a_secret() {
+    let redactor = redactor("pa55w0rd");
+    let parts = [
+        "pa55",
+        "w0rd",
+        "pa",
+        "55w0",
+        "rd",
+        "p",
+        "pa55w0rd",
+        "\u{1b}",
+        "[",
+        "]",
+        "m",
+        "1",
+        ";",
+        "\u{7}",
+        "\\",
+        "\r",
+        "\n",
+        "\u{8}",
+        "\u{200b}",
+        "\u{9b}",
+        "ä",
+        "x",
+        " ",
+        "\u{1b}[1m",
+        "\u{1b}]0;t\u{7}",
+        "cGE1NXcw",
+        "cmQ=",
+        "abcdefghijklmnopqrst\n",
+        "\0",
+    ];
+    let mut state = 18_172_645_463_325_257_u64;
+    let mut next = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let length = 1 + next(12);
+        let text: String = (0..length).map(|_| parts[next(parts.len())]).collect();
+        let clean = redactor.text(&text);
+        for shown in
+            [clean.to_string(), dropped(&clean), clean.lines().map(dropped).collect::<Vec<_>>().join("\n")]
+        {
+            assert!(!shown.contains("pa55w0rd"), "{text:?}: {clean:?}");
+        }
+        assert_eq!(redactor.text(&clean), clean, "once is enough for {text:?}");
+        let shown = streamed(&redactor, text.as_bytes(), 1 + next(5));
+        assert!(!dropped(&shown).contains("pa55w0rd"), "{text:?}: {shown:?}");
+    }
 }
