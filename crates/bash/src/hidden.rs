@@ -5,7 +5,7 @@
 
 use crate::script::{Command, Word, base_name};
 use crate::wrap::Inner;
-use crate::{foreign, programs};
+use crate::{foreign, programs, shells};
 
 /// Programs whose words are looked at elsewhere, or are only words: commands of the agent, and what speaks to people.
 const SPOKEN: [&str; 22] = [
@@ -63,7 +63,10 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
             "find" if rest().iter().any(|word| matches!(word.literal(), Some("-delete" | "-exec"))) => {
                 inner.push(Inner::Words(rest().to_vec()));
             }
-            name if is_language(name) && next.starts_with('-') && next.ends_with(['c', 'e']) => {
+            name if is_language(name)
+                && next.starts_with(['-', '+'])
+                && (next.ends_with(['c', 'e']) || !shells::given(rest()).texts.is_empty()) =>
+            {
                 inner.push(Inner::Words(rest().to_vec()));
             }
             _ => inner.extend(begins(text).map(|text| Inner::Text(text.to_owned()))),

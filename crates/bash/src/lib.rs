@@ -21,6 +21,7 @@ mod pipes;
 mod programs;
 mod read;
 mod script;
+mod shells;
 mod simple;
 mod special;
 mod statements;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::script::{Command, Piece, RedirectKind, Word, base_name};
-use crate::{foreign, hidden, known, names};
+use crate::{foreign, hidden, known, names, shells};
 
 pub(crate) struct Wrapped {
     pub(crate) why: String,
@@ -263,33 +263,19 @@ fn takes_value(entry: &Entry, text: &str) -> bool {
 }
 
 fn shell(name: &str, command: &Command) -> Wrapped {
-    let mut inner = Vec::new();
     let words = command.words.as_slice();
-    let mut at = 1;
-    while let Some(text) = words.get(at).and_then(Word::literal).filter(|text| text.starts_with(['-', '+'])) {
-        let letters = !text.starts_with("--");
-        if letters && text.starts_with('-') && text.contains('c') {
-            // The text is the first word after all options.
-            let mut script = at + 1;
-            while words
-                .get(script)
-                .and_then(Word::literal)
-                .is_some_and(|word| word.starts_with('-') && word.len() > 1)
-            {
-                script += 1;
-            }
-            if let Some(script) = words.get(script) {
-                inner.push(Inner::Text(spelled(std::slice::from_ref(script))));
-            }
-            // The next word is the name of the shell, the rest are its words.
-            let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
-            bound.extend(words.get(script + 1).map(|word| ("0".to_owned(), word.clone())));
-            return Wrapped { why: format!("{name} runs a text as commands"), inner, bound };
-        }
-        at += 1 + usize::from(matches!(text, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file"));
+    let given = shells::given(words);
+    let text = |at: usize| words.get(at).map(|word| Inner::Text(spelled(std::slice::from_ref(word))));
+    let mut inner: Vec<Inner> = given.texts.iter().filter_map(|at| text(*at)).collect();
+    inner.extend(given.glued.iter().map(|text| Inner::Text(text.clone())));
+    if let Some(script) = given.texts.first() {
+        // The next word is the name of the shell, the rest are its words.
+        let mut bound = known::positional(words.get(script + 2..).unwrap_or(&[]));
+        bound.extend(words.get(script + 1).map(|word| ("0".to_owned(), word.clone())));
+        return Wrapped { why: format!("{name} runs a text as commands"), inner, bound };
     }
     inner.extend(read_from(command));
-    let bound = known::positional(words.get(at..).unwrap_or(&[]));
+    let bound = known::positional(words.get(given.operands..).unwrap_or(&[]));
     Wrapped { why: format!("{name} runs commands that are elsewhere"), inner, bound }
 }
 
@@ -312,16 +298,8 @@ pub(crate) fn reads_commands(command: &Command) -> bool {
     }
     let mut operands = command.words.iter().skip(1).filter_map(Word::literal);
     match name {
-        "source" | "." => operands.any(|word| word == "/dev/stdin"),
-        _ if SHELLS.contains(&name) => {
-            let operands: Vec<&str> = operands.collect();
-            let only_options = operands.iter().all(|word| word.starts_with(['-', '+']));
-            let stdin = operands.iter().any(|word| *word == "/dev/stdin" || *word == "-s" || *word == "-");
-            stdin
-                || (only_options
-                    && !operands.iter().any(|word| word.contains('c') && !word.starts_with("--")))
-        }
-        _ => false,
+        "source" | "." => operands.any(shells::is_input),
+        _ => SHELLS.contains(&name) && shells::reads_input(&command.words),
     }
 }
 

@@ -1,0 +1,160 @@
+//! The words of a shell: which of them is a text to run, and whether it reads its commands from the standard input.
+
+use crate::script::{Word, base_name};
+
+/// Long options that take the next word. Bash knows them with one dash too.
+const VALUED: [&str; 6] = ["--rcfile", "--init-file", "-rcfile", "-init-file", "--emulate", "--init-command"];
+
+/// What the options of a shell come to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Given {
+    /// Where the text of `-c` may stand: shells differ in what `-opipefail` takes.
+    pub(crate) texts: Vec<usize>,
+    /// A text that is glued to its option.
+    pub(crate) glued: Vec<String>,
+    /// Where the words after the options begin.
+    pub(crate) operands: usize,
+    /// Whether `-s` is among them.
+    input: bool,
+}
+
+pub(crate) fn given(words: &[Word]) -> Given {
+    let mut given = options(words, Values::Next);
+    // Only a bundle that goes on behind an `o` is read in two ways.
+    let doubtful =
+        |word: &str| word.trim_end_matches(['o', 'O']).contains(['o', 'O']) && !word.starts_with("--");
+    if words.iter().take(16).skip(1).filter_map(Word::literal).any(doubtful) {
+        given.texts.extend(options(words, Values::Glued).texts);
+        given.texts.dedup();
+    }
+    given
+}
+
+/// Where the value of `o` stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Values {
+    /// Bash: each `o` and `O` of a bundle takes one of the next words.
+    Next,
+    /// Zsh and its like: the rest of the bundle is the value, if there is any.
+    Glued,
+}
+
+fn options(words: &[Word], values: Values) -> Given {
+    let fish = words.first().and_then(Word::literal).map(base_name) == Some("fish");
+    let (mut at, mut runs, mut input) = (1, false, false);
+    let mut glued = Vec::new();
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.literal() else {
+            // It may be an option, or nothing at all, if options follow.
+            if !options_follow(words.get(at + 1..).unwrap_or(&[])) {
+                break;
+            }
+            at += 1;
+            continue;
+        };
+        if matches!(text, "-" | "--") {
+            at += 1;
+            break;
+        }
+        let Some(letters) = text.strip_prefix(['-', '+']).filter(|letters| !letters.is_empty()) else {
+            break;
+        };
+        at += 1;
+        if VALUED.contains(&text) {
+            at += 1;
+        } else if letters.starts_with('-') {
+            let text = ["--command=", "--init-command="].iter().find_map(|option| text.strip_prefix(option));
+            glued.extend(text.map(str::to_owned));
+            runs |= letters == "-command";
+        } else {
+            let end = letters.find(['o', 'O']).filter(|_| values == Values::Glued);
+            let read = end.map_or(letters, |end| letters.get(..=end).unwrap_or(letters));
+            runs |= read.contains('c') || (fish && read.contains('C'));
+            input |= read.contains('s');
+            at += if read.len() < letters.len() { 0 } else { read.matches(['o', 'O']).count() };
+        }
+    }
+    let texts = if runs && at < words.len() { vec![at] } else { Vec::new() };
+    Given { texts, glued, operands: at, input }
+}
+
+fn options_follow(words: &[Word]) -> bool {
+    words
+        .iter()
+        .take(8)
+        .filter_map(Word::literal)
+        .any(|word| word.len() > 1 && word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+}
+
+/// Whether a shell with these words reads its commands from the standard input.
+pub(crate) fn reads_input(words: &[Word]) -> bool {
+    let given = given(words);
+    let operand = words.get(given.operands);
+    let named = operand.is_none_or(|word| word.literal().is_none_or(is_input));
+    given.texts.is_empty() && given.glued.is_empty() && (given.input || named)
+}
+
+/// The names of the standard input.
+pub(crate) fn is_input(path: &str) -> bool {
+    matches!(path, "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<Word> {
+        line.split(' ').map(Word::text).collect()
+    }
+
+    #[test]
+    fn the_text_stands_behind_all_options_and_their_values() {
+        for (line, texts) in [
+            ("bash -c TEXT", vec!["TEXT"]),
+            ("bash -euo pipefail -c TEXT x", vec!["TEXT"]),
+            ("bash -euxo pipefail -O extglob -c TEXT", vec!["TEXT"]),
+            ("bash -co pipefail TEXT", vec!["TEXT"]),
+            ("bash -ceuo pipefail -- TEXT", vec!["TEXT"]),
+            ("bash -cO extglob +o posix TEXT", vec!["TEXT"]),
+            ("bash -oc pipefail TEXT", vec!["TEXT"]),
+            ("zsh -opipefail -c TEXT x", vec!["TEXT"]),
+            ("bash -c -- TEXT", vec!["TEXT"]),
+            ("bash --norc -c TEXT", vec!["TEXT"]),
+            ("bash --rcfile f -c TEXT", vec!["TEXT"]),
+            ("bash --init-file f --login -c TEXT", vec!["TEXT"]),
+            ("bash -l -c TEXT", vec!["TEXT"]),
+            ("dash -euc TEXT", vec!["TEXT"]),
+            ("bash +o posix -c TEXT", vec!["TEXT"]),
+            ("fish --command TEXT", vec!["TEXT"]),
+            ("bash file -c x", vec![]),
+            ("bash -- -c", vec![]),
+            ("bash -euo pipefail file", vec![]),
+            ("bash -c", vec![]),
+        ] {
+            let words = words(line);
+            let found: Vec<&str> =
+                given(&words).texts.iter().filter_map(|at| words.get(*at)?.literal()).collect();
+            assert_eq!(found, texts, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_shell_without_a_file_reads_its_input() {
+        for line in [
+            "bash",
+            "bash -euo pipefail",
+            "bash -eo pipefail -s x",
+            "sh -s -- x",
+            "bash -O extglob",
+            "bash --norc",
+            "bash -",
+            "bash -x /dev/stdin",
+            "bash --rcfile f",
+        ] {
+            assert!(reads_input(&words(line)), "{line}");
+        }
+        for line in ["bash x", "bash -euo pipefail x", "bash -c x", "bash -euo pipefail -c x"] {
+            assert!(!reads_input(&words(line)), "{line}");
+        }
+    }
+}
