@@ -4,8 +4,8 @@
 //! and a shell line as a literal text. Used for denials and for what has to be secured: the command itself is asked about
 //! in any case, and what is hidden better than this stays so.
 
-use crate::script::{Command, RedirectKind, Word};
-use crate::wrap::Inner;
+use crate::script::{Command, Redirect, RedirectKind, Word};
+use crate::wrap::{self, Inner};
 
 /// Options after which an interpreter reads its program from the next word.
 const INTERPRETERS: [(&str, &[&str]); 16] = [
@@ -131,7 +131,7 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
                 words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
             let ran = ran_by_git(command).filter(|_| name == "git");
             let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
-            let input = input.filter(|_| name != "git").map(|redirect| redirect.word.show());
+            let input = input.filter(|_| name != "git").map(given);
             let input: Vec<Inner> = input.flat_map(|text| lines(&text)).collect();
             let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
@@ -204,9 +204,14 @@ fn texts(command: &Command, options: &[&str]) -> Vec<String> {
     }
     if texts.is_empty() && !operand {
         let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
-        texts.extend(input.map(|redirect| redirect.word.show()));
+        texts.extend(input.map(given));
     }
     texts
+}
+
+/// The text of a heredoc, a herestring or `< <(x)`.
+fn given(redirect: &Redirect) -> String {
+    wrap::spelled(std::slice::from_ref(&redirect.word))
 }
 
 fn read(text: &str) -> Vec<Inner> {

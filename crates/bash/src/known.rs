@@ -1,21 +1,26 @@
 //! What a text would print or bind, as far as that can be known without running it. For denials only.
 
-use crate::names;
 use crate::script::{Command, Piece, RedirectKind, Script, Word};
+use crate::{names, wrap};
 
 /// The words that a substitution with this text gives; none where that cannot be known.
 pub fn prints(text: &str) -> Vec<Word> {
     let script: Script = crate::read(text);
     let inner = |word: &Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)));
+    // `sh -c 'echo x'`: what runs behind a wrapper is what prints.
+    let wraps = |index: usize| script.commands.iter().take(8).any(|command| command.behind == Some(index));
+    let commands = script.commands.iter().enumerate().take(8).filter(|(index, _)| !wraps(*index));
+    let commands: Vec<&Command> = commands.map(|(_, command)| command).collect();
     // The first is the outer one; what stands in its own substitutions follows.
-    let command = match script.commands.as_slice() {
-        [command] => command,
+    let command = match commands.as_slice() {
+        [command] => *command,
         // `cd x && pwd`
         [into, pwd] if into.program_name() == Some("cd") && pwd.program_name() == Some("pwd") => {
-            return into.words.iter().skip(1).take(1).cloned().collect();
+            let home = || vec![Word::of(Piece::Tilde(String::new()))];
+            return into.words.get(1).map_or_else(home, |word| vec![word.clone()]);
         }
         [command, rest @ ..] if rest.len() < 4 && command.words.iter().any(inner) => command,
-        _ => return Vec::new(),
+        _ => return listed(&script),
     };
     let operands = || command.words.iter().skip(1);
     let last = || operands().next_back().cloned().into_iter().collect();
@@ -25,6 +30,11 @@ pub fn prints(text: &str) -> Vec<Word> {
         Some("echo") => operands().skip_while(options).cloned().collect(),
         Some("printf") if operands().any(inner) => operands().skip(1).cloned().collect(),
         Some("printf") => printed(command).map(Word::text).into_iter().collect(),
+        Some("printenv") => operands()
+            .filter_map(Word::literal)
+            .filter(|name| !name.starts_with('-'))
+            .map(|name| Word::of(Piece::Variable { name: name.into(), quoted: true }))
+            .collect(),
         Some("pwd") => here(),
         Some("cat") => printed(command)
             .map_or_else(Vec::new, |text| text.split_whitespace().take(32).map(Word::text).collect()),
@@ -50,8 +60,47 @@ pub fn prints(text: &str) -> Vec<Word> {
             })
             .into_iter()
             .collect(),
-        _ => Vec::new(),
+        _ => listed(&script),
     }
+}
+
+/// What a pipe prints, or a program that lists files. Where it names all the files of a folder one by one, all of the
+/// folder goes with them, so `-r` comes before them, as in [`wrap::with_words`].
+fn listed(script: &Script) -> Vec<Word> {
+    let Some(sent) = sends(script) else { return Vec::new() };
+    let words = wrap::sent(&sent.text, sent.part);
+    let whole = words.iter().any(|word| wrap::is_whole(word) || matches!(word.as_str(), "." | "./"));
+    let option = (whole && sent.files).then(|| Word::text("-r"));
+    option.into_iter().chain(words.iter().take(32).map(|word| Word::text(word.as_str()))).collect()
+}
+
+/// What a whole text prints.
+struct Sends {
+    text: String,
+    /// Whether only a part of what its first stage names may come.
+    part: bool,
+    /// Whether these are names of files that are looked for.
+    files: bool,
+}
+
+fn sends(script: &Script) -> Option<Sends> {
+    let commands = || script.commands.iter().filter(|command| command.behind.is_none()).take(8);
+    let later = |command: &&Command| command.stage.is_some_and(|stage| stage.index > 0);
+    // `getent passwd me | cut -d: -f6`
+    if commands().any(|command| {
+        command.program_name() == Some("getent")
+            && command.words.iter().any(|word| word.literal() == Some("passwd"))
+    }) {
+        return Some(Sends { text: "~".to_owned(), part: false, files: false });
+    }
+    if !commands().filter(later).all(passes_on) {
+        return None;
+    }
+    let first = || commands().filter(|command| !later(command));
+    let texts: Vec<String> = first().filter_map(printed).collect();
+    let part = commands().any(narrows);
+    let files = first().any(|command| matches!(command.program_name(), Some("find" | "ls")));
+    (!texts.is_empty()).then(|| Sends { text: texts.join("\n"), part, files })
 }
 
 /// `git rev-parse` with the options that name a folder.
@@ -95,7 +144,16 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
         }
         "cat" if command.words.len() == 1 => {
             let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
-            Some(text.word.show())
+            Some(wrap::spelled(std::slice::from_ref(&text.word)))
+        }
+        // `cat <(x)`
+        "cat" => {
+            let processes = operands().filter_map(|word| match &*word.pieces {
+                [Piece::Process(Some(text))] => Some(Word::of(Piece::Substitution(Some(text.clone())))),
+                _ => None,
+            });
+            let texts: Vec<String> = processes.map(|word| wrap::spelled(&[word])).collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
         }
         "find" => {
             let places = operands().take_while(|word| !word.show().starts_with(['-', '(', '!']));

@@ -11,6 +11,7 @@ mod braces;
 mod characters;
 mod checks;
 mod compound;
+mod finish;
 mod foreign;
 mod hidden;
 mod known;

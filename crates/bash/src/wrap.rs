@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use crate::script::{Command, Piece, RedirectKind, Word, base_name};
+use crate::script::{Command, Piece, Redirect, RedirectKind, Word, base_name};
 use crate::{foreign, hidden, known, names, shells};
 
 pub(crate) struct Wrapped {
@@ -225,10 +225,10 @@ fn shown(words: &[Word]) -> String {
 }
 
 /// The words as text for a shell, with what plain substitutions in them print.
-fn spelled(words: &[Word]) -> String {
+pub(crate) fn spelled(words: &[Word]) -> String {
     let piece = |piece: &Piece| match piece {
         // What is nested would be read again for each level.
-        Piece::Substitution(Some(text)) if !text.contains("$(") && !text.contains('`') => {
+        Piece::Substitution(Some(text)) if !["$(", "`", "<("].iter().any(|sign| text.contains(sign)) => {
             shown(&known::prints(text))
         }
         piece => Word::of(piece.clone()).show(),
@@ -315,10 +315,32 @@ pub(crate) fn reads_lines(name: &str) -> bool {
     matches!(name, "read" | "mapfile" | "readarray")
 }
 
-/// `xargs` with the text of its herestring or heredoc.
+/// `< <(x)`: what is printed there comes in, as by `<<< "$(x)"`.
+pub(crate) fn as_text(redirect: &Redirect) -> Option<Redirect> {
+    match &*redirect.word.pieces {
+        [Piece::Process(Some(text))] if redirect.kind == RedirectKind::Read => {
+            let word = Word::of(Piece::Substitution(Some(text.clone())));
+            Some(Redirect { kind: RedirectKind::Text, word })
+        }
+        _ => None,
+    }
+}
+
+/// `xargs` with the text of its herestring or heredoc, or of `-a <(x)`.
 pub(crate) fn with_text(command: &Command) -> Option<Vec<Word>> {
-    let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
-    with_input(command, &sent(&text.word.show(), false))
+    command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?;
+    let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
+    let listed = || {
+        let file = |pair: &[Word]| match (pair.first()?.literal()?, &*pair.get(1)?.pieces) {
+            ("-a" | "--arg-file", [Piece::Process(Some(text))]) => {
+                Some(Word::of(Piece::Substitution(Some(text.clone()))))
+            }
+            _ => None,
+        };
+        command.words.windows(2).find_map(file)
+    };
+    let text = text.map(|redirect| redirect.word.clone()).or_else(listed)?;
+    with_input(command, &sent(&spelled(&[text]), false))
 }
 
 /// The words of what a pipe brings. Where only a part of the files of a folder comes, it is that folder's loss only from
@@ -329,7 +351,7 @@ pub(crate) fn sent(text: &str, part: bool) -> Vec<String> {
 }
 
 /// The root or a home folder.
-fn is_whole(word: &str) -> bool {
+pub(crate) fn is_whole(word: &str) -> bool {
     let bare = word.trim_end_matches('/');
     bare.is_empty() || (bare.starts_with('~') && !bare.contains('/'))
 }

@@ -118,8 +118,17 @@ pub(crate) fn command(
             return Some(denied);
         }
     }
-    if unset(command, values) {
-        return deny("guard.destroy", "without a value for its variable it deletes the system");
+    if let Some(words) = crate::unset::emptied(command, values) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let name = command.program_name().unwrap_or("");
+        // With a test, a search may be meant well.
+        let narrow = name == "find" && find_parts(&words).narrow;
+        if !narrow && destroys(name, &words, &operands(&words), &[]).is_some() {
+            return deny(
+                "guard.destroy",
+                "without a value for its variable it takes the system or a home folder",
+            );
+        }
     }
     let spellings = Spellings::of(command, values);
     if let Some(denied) = cleaned(gate, &spellings, values, from) {
@@ -232,28 +241,6 @@ const READS_DISK: [&str; 14] = [
     "-l", "--list", "print", "-d", "--dump", "-J", "--json", "status", "luksDump", "isLuks", "luksUUID",
     "open", "luksOpen", "close",
 ];
-
-/// `rm -rf $x/*` and `rm -rf $x/` with a variable that this line gives no value: an empty one makes it the root.
-fn unset(command: &Command, values: &Values<'_>) -> bool {
-    if command.program_name() != Some("rm")
-        || !recursive(&shown(&command.words).iter().map(String::as_str).collect::<Vec<_>>())
-    {
-        return false;
-    }
-    let known = ["HOME", "PWD", "OLDPWD", "TMPDIR", "USER", "LOGNAME", "IFS", "@", "*", "$", "!", "#", "?"];
-    command.words.iter().skip(1).any(|word| {
-        let empty = |piece: &&Piece| match piece {
-            Piece::Variable { name, .. } => {
-                !known.contains(&&**name) && !values.assigned.contains_key(&**name)
-            }
-            _ => false,
-        };
-        let count = word.pieces.iter().take_while(empty).count();
-        let rest = word.pieces.get(count..).unwrap_or(&[]);
-        let rest = shown(&[Word { pieces: lathe_bash::Pieces::Many(rest.to_vec()) }]).concat();
-        count > 0 && rest.starts_with('/') && parts(&rest).iter().all(|part| is_all(part))
-    })
-}
 
 /// Git that deletes or writes over all files of the system, a home folder or a folder above the workspace.
 fn cleaned(

@@ -17,6 +17,7 @@ mod losses;
 mod places;
 mod rules;
 mod trust;
+mod unset;
 
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
