@@ -130,13 +130,17 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
             let written =
                 words().filter(|word| name.ends_with("awk") && word.contains('>')).filter_map(written);
             let ran = ran_by_git(command).filter(|_| name == "git");
+            let all = || command.words.iter().skip(1).filter_map(Word::literal);
+            let greps = name == "git" && all().any(|word| word == "grep");
+            let paged = all().filter(|_| greps).filter_map(pager).take(4);
+            let paged: Vec<Inner> = paged.map(|text| Inner::Text(text.to_owned())).collect();
             let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
             let input = input.filter(|_| name != "git").map(given);
             let input: Vec<Inner> = input.flat_map(|text| lines(&text)).collect();
             let runs = matches!(name, "tmux" | "screen" | "hyperfine" | "npx" | "npm" | "nix-shell");
             let whole = words().filter(|word| runs && word.contains(' ') && word.contains("rm -"));
             let input: Vec<Inner> = whole.map(|word| Inner::Text(word.to_owned())).chain(input).collect();
-            words().flat_map(lines).chain(written).chain(ran).chain(input).collect()
+            words().flat_map(lines).chain(written).chain(ran).chain(paged).chain(input).collect()
         }
         None => Vec::new(),
     }
@@ -145,8 +149,10 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
 /// Where the words of git begin that are only words: messages, and what is looked for.
 fn spoken(command: &Command) -> usize {
     let sub = crate::programs::normal_words(&command.words).into_iter().nth(1).unwrap_or_default();
-    let speaks =
-        matches!(sub.as_str(), "commit" | "log" | "tag" | "merge" | "show" | "shortlog" | "revert" | "stash");
+    let speaks = matches!(
+        sub.as_str(),
+        "commit" | "grep" | "log" | "tag" | "merge" | "show" | "shortlog" | "revert" | "stash"
+    );
     let at = command.words.iter().position(|word| word.literal() == Some(sub.as_str()));
     at.filter(|_| speaks).unwrap_or(usize::MAX)
 }
@@ -162,6 +168,16 @@ pub(crate) fn takes_text(command: &Command) -> bool {
         "make" | "gmake" => operands().any(|word| word == "-f" || word == "-f-" || word == "--file=-"),
         _ => INTERPRETERS.iter().any(known) && operands().all(|word| word == "-" || !word.starts_with("-c")),
     }
+}
+
+/// `git grep -O'x'`: the files that are found are shown by this.
+fn pager(word: &str) -> Option<&str> {
+    let long = word.strip_prefix("--op").and_then(|rest| rest.split_once('=')).map(|(_, text)| text);
+    let short = || {
+        let (letters, text) = word.strip_prefix('-')?.split_once('O')?;
+        letters.bytes().all(|letter| letter.is_ascii_alphabetic()).then_some(text)
+    };
+    long.or_else(short).filter(|text| text.contains(' '))
 }
 
 /// `git bisect run x`, `git submodule foreach x`.

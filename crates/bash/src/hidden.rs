@@ -36,6 +36,10 @@ const SPOKEN: [&str; 22] = [
 /// What is deleted behind a program that is no wrapper by name.
 pub(crate) fn inner(command: &Command) -> Vec<Inner> {
     let Some(name) = command.program_name() else { return Vec::new() };
+    if COMPUTES.contains(&name) {
+        let words = command.words.iter().skip(1).filter_map(Word::literal);
+        return words.flat_map(subscripts).take(16).map(Inner::Text).collect();
+    }
     let is_rm =
         |word: &Word| word.literal().is_some_and(|text| deletes(base_name(text)) || begins(text).is_some());
     let lends = is_container(name) && mentions(command);
@@ -76,6 +80,33 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
         }
     }
     inner
+}
+
+/// Commands of bash that compute the index of an array in their words.
+const COMPUTES: [&str; 14] = [
+    "unset",
+    "let",
+    "read",
+    "printf",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "mapfile",
+    "readarray",
+    "test",
+    "[",
+    "wait",
+];
+
+/// What runs in the index of an array: `a[$(x)]`, in whatever quotes.
+pub(crate) fn subscripts(text: &str) -> Vec<String> {
+    let inside = |open: &'static str, close: &'static str| {
+        let begun = text.match_indices(open).take(8).filter_map(move |(at, _)| text.get(at + open.len()..));
+        begun.filter_map(move |rest| rest.find(close).and_then(|end| rest.get(..end))).map(str::to_owned)
+    };
+    inside("[$(", ")]").chain(inside("[`", "`]")).collect()
 }
 
 /// Names of programs that delete, or run what does.
@@ -168,7 +199,8 @@ fn mounted(command: &Command) -> Vec<Inner> {
 
 /// `parallel 'rm -rf {}' ::: x`: the text with each of its words.
 pub(crate) fn parallel(words: &[Word]) -> Vec<Inner> {
-    let literals: Vec<&str> = words.iter().skip(1).filter_map(Word::literal).collect();
+    let shown: Vec<String> = words.iter().skip(1).map(Word::show).collect();
+    let literals: Vec<&str> = shown.iter().map(String::as_str).collect();
     let Some(at) = literals.iter().position(|word| word.starts_with(":::")) else { return Vec::new() };
     let Some(text) = literals.iter().take(at).find(|word| word.contains(' ')) else { return Vec::new() };
     let each = |given: &&str| {

@@ -142,7 +142,7 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             words.for_each(|word| text.push_str(&format!("\n{word}")));
             Some(text.replace("\\n", "\n").replace("\\t", "\t").replace("\\0", "\n"))
         }
-        "cat" if command.words.len() == 1 => {
+        "cat" if operands().all(|word| word.literal().is_some_and(|word| word.starts_with('-'))) => {
             let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text)?;
             Some(wrap::spelled(std::slice::from_ref(&text.word)))
         }
@@ -206,7 +206,8 @@ fn is_echo_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && word.chars().skip(1).all(|c| "neE".contains(c))
 }
 
-/// The variables that a command sets by its words: `set -- x`, `read x <<< y`, `printf -v x y`.
+/// The variables that a command sets by its words: `set -- x`, `read x <<< y`, `printf -v x y`. The folder that git works
+/// in is a setting, and the same as a variable.
 pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
     let words = command.words.as_slice();
     let Some(name) = command.program_name().filter(|name| names::meaning(name).binds) else {
@@ -232,6 +233,15 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
             }
             _ => Vec::new(),
         },
+        "git" if operands.iter().any(|word| word.literal() == Some("config")) => {
+            let is_key = |pair: &&[Word]| {
+                pair.first()
+                    .and_then(Word::literal)
+                    .is_some_and(|key| key.eq_ignore_ascii_case("core.worktree"))
+            };
+            let values = operands.windows(2).filter(is_key).filter_map(|pair| pair.get(1));
+            values.take(4).map(|value| ("GIT_WORK_TREE".to_owned(), value.clone())).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -16,6 +16,7 @@ mod foreign;
 mod hidden;
 mod known;
 mod loose;
+mod made;
 mod names;
 mod pieces;
 mod pipes;

@@ -42,7 +42,7 @@ static NAMES: LazyLock<ByName<Meaning>> = LazyLock::new(|| {
     wrap::names().for_each(|name| add(name, |meaning| meaning.wraps = true));
     programs::STATE.into_iter().for_each(|name| add(name, |meaning| meaning.state = true));
     foreign::names().for_each(|name| add(name, |meaning| meaning.foreign = true));
-    let binding = ["set", "read", "mapfile", "readarray", "printf"];
+    let binding = ["set", "read", "mapfile", "readarray", "printf", "git"];
     binding.into_iter().for_each(|name| add(name, |meaning| meaning.binds = true));
     names
 });

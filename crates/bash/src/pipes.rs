@@ -16,7 +16,7 @@ struct Sent {
     part: bool,
 }
 
-type Stages = HashMap<(usize, usize), Vec<usize>>;
+pub(crate) type Stages = HashMap<(usize, usize), Vec<usize>>;
 
 impl Reader {
     /// Literal text that `echo`, `printf` or `find` sends into a shell, into `xargs` or into a variable. Says whether there
@@ -26,15 +26,7 @@ impl Reader {
         if receivers.is_empty() {
             return false;
         }
-        let mut stages = Stages::new();
-        for (index, command) in self.script.commands.iter().enumerate() {
-            if let Some(stage) = command.stage.filter(|_| command.behind.is_none()) {
-                let commands = stages.entry((stage.pipe, stage.index)).or_default();
-                if commands.len() < NEAR {
-                    commands.push(index);
-                }
-            }
-        }
+        let stages = self.stages();
         let mut fed = false;
         for (index, stage) in receivers {
             let (Some(sent), Some(command)) = (self.sent(stage, &stages), self.script.commands.get(index))
@@ -86,6 +78,25 @@ impl Reader {
             }
         }
         fed
+    }
+
+    /// The commands of each stage of each pipe.
+    pub(crate) fn stages(&self) -> Stages {
+        let mut stages = Stages::new();
+        for (index, command) in self.script.commands.iter().enumerate() {
+            if let Some(stage) = command.stage.filter(|_| command.behind.is_none()) {
+                let commands = stages.entry((stage.pipe, stage.index)).or_default();
+                if commands.len() < NEAR {
+                    commands.push(index);
+                }
+            }
+        }
+        stages
+    }
+
+    /// The text that a pipe brings to a command.
+    pub(crate) fn piped(&self, command: &Command, stages: &Stages) -> Option<String> {
+        self.sent(command.stage?, stages).map(|sent| sent.text)
     }
 
     /// What comes to a stage, through those before it that pass it on.

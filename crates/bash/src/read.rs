@@ -12,7 +12,7 @@ use crate::checks::FEW;
 use crate::script::{Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
 use crate::syntax::{Child, kind, parse};
 use crate::words::{self, Span, SpanKind};
-use crate::{known, loose, names, programs, wrap};
+use crate::{hidden, known, loose, names, programs, wrap};
 
 /// Wrapped text may be read again up to this many times the length of the first.
 const AGAIN: usize = 4;
@@ -42,6 +42,7 @@ pub fn read(text: &str) -> Script {
     }
     reader.budget -= text.len() + 1;
     reader.text(text, Around::default(), true);
+    let mut used = false;
     loop {
         while let Some(job) = reader.queue.pop() {
             if job.text.len() + 1 > reader.budget {
@@ -53,7 +54,11 @@ pub fn read(text: &str) -> Script {
             reader.text(&job.text, job.around, job.lines);
         }
         // What a pipe carries is known only when both of its ends are.
-        if !reader.feed_pipes() {
+        if reader.feed_pipes() {
+            continue;
+        }
+        // So is what the line makes and uses, which is not followed twice.
+        if std::mem::replace(&mut used, true) || !reader.use_made() {
             break;
         }
     }
@@ -243,6 +248,10 @@ impl Reader {
             let text = if name == "PROMPT_COMMAND" { text } else { format!(": \"{text}\"") };
             self.queue.push(Job { text, around: Around::default(), lines: true });
         }
+        // So it does with what stands in the index of an array, where a variable is computed with.
+        for text in value.as_ref().and_then(Word::literal).map(hidden::subscripts).into_iter().flatten() {
+            self.queue.push(Job { text, around: Around::default(), lines: true });
+        }
         let values = match self.script.values.get_mut(name) {
             Some(values) => values,
             None => self.script.values.entry(name.to_owned()).or_default(),
@@ -295,7 +304,12 @@ impl<'t> Walk<'t, '_> {
             }
             "variable_assignment" | "variable_assignments" => self.assignments(node, around),
             "declaration_command" | "unset_command" => self.declaration(node, around),
-            "test_command" => self.test(node, around),
+            "test_command" => {
+                for text in hidden::subscripts(self.source(node)) {
+                    self.reader.queue.push(Job { text, around: around.clone(), lines: true });
+                }
+                self.test(node, around);
+            }
             "for_statement" => self.for_loop(node, &around),
             "case_statement" | "case_item" => self.case(node, &around),
             "function_definition" => self.function(node, around),

@@ -139,6 +139,7 @@ pub(crate) fn command(
         destroys(spelled.name, &spelled.words, &operands, from)
             .or_else(|| crate::harm::targets(spelled).iter().find_map(|target| written(gate, target, from)))
             .or_else(|| gate?.guard_losses(spelled, from, dots))
+            .or_else(|| crate::removes::denied(gate, spelled, values, from))
     })
 }
 

@@ -26,10 +26,15 @@ pub(crate) fn emptied<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let has = |begin: &str| words.iter().any(|word| word.starts_with(begin));
     let (given, mut lost) = (copied(words), Vec::new());
     if let Some((to, from)) = given.split_last() {
-        lost.extend(has("--del").then_some(*to));
+        lost.extend(words.iter().any(deletes).then_some(*to));
         lost.extend(from.iter().copied().filter(|_| has("--remove")));
     }
     lost
+}
+
+/// `--delete` and its like, also shortened.
+fn deletes(word: &&str) -> bool {
+    (word.starts_with("--del") && *word != "--delay-updates") || *word == "--de"
 }
 
 /// The operands of `rsync`, without the values of its options.
@@ -162,7 +167,7 @@ pub(crate) fn empties(command: &Spelled<'_>) -> bool {
     let has = |begin: &str| command.words.iter().any(|word| word.starts_with(begin));
     match command.name {
         "tar" | "bsdtar" => has("--remove"),
-        "rsync" => has("--del") || has("--remove"),
+        "rsync" => command.words.iter().any(deletes) || has("--remove"),
         _ => false,
     }
 }

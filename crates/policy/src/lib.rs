@@ -15,6 +15,7 @@ mod harm;
 mod line;
 mod losses;
 mod places;
+mod removes;
 mod rules;
 mod trust;
 mod unset;

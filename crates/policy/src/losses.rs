@@ -115,7 +115,7 @@ impl Gate {
 
     /// Why the deletion of this path is never allowed. `relative` names may mean everything in the workspace, which can be
     /// brought back; by an absolute name nobody means it.
-    fn never_deleted(&self, path: &str, relative: bool, dots: bool) -> Option<Decision> {
+    pub(crate) fn never_deleted(&self, path: &str, relative: bool, dots: bool) -> Option<Decision> {
         let deny = |rule: &str, reason: &str| Some(decision(Verdict::Deny, rule, reason));
         let parts = parts(path);
         let git = |part: &&str| fits(&part.to_lowercase(), ".git") || (dots && is_all(part));
@@ -263,7 +263,9 @@ impl Gate {
 /// The folders that git is told to work in.
 pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let next = words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree")).map(|pair| pair[1]);
-    next.chain(words.iter().filter_map(|word| word.strip_prefix("--work-tree="))).take(8).collect()
+    let glued =
+        |word: &&'a str| word.strip_prefix("--work-tree=").or_else(|| word.strip_prefix("core.worktree="));
+    next.chain(words.iter().filter_map(glued)).take(8).collect()
 }
 
 /// What a command deletes: each path as it is spelled, and whether all of it goes.

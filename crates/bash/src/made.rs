@@ -1,0 +1,262 @@
+//! What a line makes and then uses: a script that it writes and runs, a copy of a program, a link to a folder.
+//!
+//! For denials only, and by names as they are written: `c.sh`, `./c.sh` and `"$f"` are the same file where they are spelled
+//! the same. The order is not looked at, because nobody runs first what is then written.
+
+use crate::pipes::Stages;
+use crate::read::{Around, Job, Reader};
+use crate::script::{Command, Piece, RedirectKind, Word, base_name};
+use crate::{foreign, known, shells, wrap};
+
+/// Things made, and uses of them, that are looked at.
+const MOST: usize = 32;
+
+/// Programs whose copy under another name is followed.
+const COPIED: [&str; 16] = [
+    "rm", "find", "dd", "mv", "chmod", "chown", "shred", "bash", "sh", "dash", "zsh", "busybox", "env",
+    "sudo", "xargs", "rsync",
+];
+
+/// Programs to which the place matters that a link leads to.
+const FOLLOWED: [&str; 12] =
+    ["rm", "srm", "trash", "find", "mv", "chmod", "chown", "shred", "rsync", "truncate", "cd", "pushd"];
+
+/// Programs that run what stands in a file of this name.
+const RUNNERS: [(&str, &[&str]); 7] = [
+    ("make", &["Makefile", "makefile", "GNUmakefile"]),
+    ("gmake", &["Makefile", "makefile", "GNUmakefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("yarn", &["package.json"]),
+    ("bun", &["package.json"]),
+];
+
+enum Made {
+    Script { text: String },
+    Program { name: String },
+    Link { to: Word, mounted: bool },
+}
+
+impl Reader {
+    /// Reads what is made here and used here. Says whether there was any.
+    pub(crate) fn use_made(&mut self) -> bool {
+        let made = self.made();
+        if made.is_empty() {
+            return false;
+        }
+        let mut used = Vec::new();
+        for (index, command) in self.script.commands.iter().enumerate() {
+            for (path, thing) in &made {
+                let found = match thing {
+                    Made::Script { text } if self.runs(index, command, path) => ran(command, text),
+                    Made::Program { name } => renamed(command, path, name).into_iter().collect(),
+                    Made::Link { to, mounted } => followed(command, path, to, *mounted).into_iter().collect(),
+                    Made::Script { .. } => Vec::new(),
+                };
+                used.extend(found.into_iter().map(|inner| (index, command.broken, inner)));
+            }
+            if used.len() >= MOST {
+                break;
+            }
+        }
+        let any = !used.is_empty();
+        for (index, broken, inner) in used.into_iter().take(MOST) {
+            let around = Around { behind: Some(index), broken, ..Around::default() };
+            match inner {
+                wrap::Inner::Text(text) => self.queue.push(Job { text, around, lines: true }),
+                wrap::Inner::Words(words) => {
+                    let cost = words.len() * 16;
+                    if cost > self.budget {
+                        self.script.endless = true;
+                        return false;
+                    }
+                    self.budget -= cost;
+                    self.add(Command { words, ..Command::default() }, &around);
+                }
+            }
+        }
+        any
+    }
+
+    /// What the line makes, by its name.
+    fn made(&self) -> Vec<(String, Made)> {
+        let mut made = Vec::new();
+        let mut stages = None;
+        for command in &self.script.commands {
+            if made.len() >= MOST {
+                break;
+            }
+            let Some(name) = command.program_name() else {
+                made.extend(self.by_group(command));
+                continue;
+            };
+            let targets = written(name, command);
+            if !targets.is_empty() {
+                let stages: &Stages = stages.get_or_insert_with(|| self.stages());
+                let given = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
+                let given = given.map(|redirect| wrap::spelled(std::slice::from_ref(&redirect.word)));
+                let text = known::printed(command).filter(|_| !matches!(name, "find" | "ls")).or(given);
+                let text = text.or_else(|| self.piped(command, stages)).filter(|text| is_shell(text));
+                for path in text.iter().flat_map(|_| &targets) {
+                    let text = text.clone().unwrap_or_default();
+                    made.push((path.clone(), Made::Script { text }));
+                }
+            }
+            made.extend(copied(name, command));
+        }
+        made
+    }
+
+    /// `{ echo a; echo b; } > x`: the group is not told from what stands in it, so all that is printed may be in there.
+    fn by_group(&self, command: &Command) -> Option<(String, Made)> {
+        let path = written("", command).into_iter().next()?;
+        let prints = |command: &&Command| {
+            matches!(command.program_name(), Some("echo" | "printf" | "cat"))
+                && !command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write)
+        };
+        let texts = self.script.commands.iter().filter(prints).take(MOST).filter_map(known::printed);
+        Some((path, Made::Script { text: texts.collect::<Vec<_>>().join("\n") }))
+    }
+
+    /// Whether a command runs this file.
+    fn runs(&self, index: usize, command: &Command, path: &str) -> bool {
+        let (Some(program), Some(name)) = (command.program(), command.program_name()) else {
+            let first = command.words.first().map(Word::show);
+            return first.is_some_and(|first| plain(&first) == path);
+        };
+        let is_path = |word: Option<&Word>| word.is_some_and(|word| plain(&word.show()) == path);
+        let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
+        match name {
+            _ if program.contains('/') && plain(program) == path => true,
+            "source" | "." => is_path(command.words.get(1)),
+            // `cat x | bash`
+            "cat" if is_path(command.words.get(1)) => command.stage.is_some_and(|stage| {
+                let same = |other: &&Command| other.stage.is_some_and(|other| other.pipe == stage.pipe);
+                // They stand near each other, and a long text may have thousands of them.
+                let next = self.script.commands.iter().skip(index + 1).take(MOST);
+                next.filter(same).any(wrap::reads_commands)
+            }),
+            _ if wrap::SHELLS.contains(&name) => {
+                let mut input =
+                    command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
+                is_path(command.words.get(shells::given(&command.words).operands))
+                    || input.any(|redirect| is_path(Some(&redirect.word)))
+            }
+            _ => runner.is_some_and(|(_, files)| {
+                let named = command.words.iter().any(|word| {
+                    let shown = word.show();
+                    plain(shown.trim_start_matches("--file=").trim_start_matches("-f")) == path
+                });
+                files.contains(&base_name(path)) || named
+            }),
+        }
+    }
+}
+
+/// A name without what means nothing: `./x` is `x`.
+fn plain(path: &str) -> &str {
+    let mut path = path;
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    path
+}
+
+/// The files that a command writes its text into.
+fn written(name: &str, command: &Command) -> Vec<String> {
+    let operands = || command.words.iter().skip(1).map(Word::show).filter(|word| !word.starts_with('-'));
+    let redirects = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
+    let redirects = redirects.map(|redirect| redirect.word.show());
+    let more: Vec<String> = match name {
+        "tee" | "sponge" => operands().collect(),
+        "dd" => operands().filter_map(|word| word.strip_prefix("of=").map(str::to_owned)).collect(),
+        "install" | "cp" if operands().any(|word| shells::is_input(&word)) => {
+            operands().next_back().into_iter().collect()
+        }
+        _ => Vec::new(),
+    };
+    let all = redirects.chain(more).filter(|path| !path.starts_with("/dev/") && !path.contains('…'));
+    all.take(MOST).map(|path| plain(&path).to_owned()).filter(|path| !path.is_empty()).collect()
+}
+
+/// Whether a text may be for a shell: it names no other interpreter.
+fn is_shell(text: &str) -> bool {
+    text.lines().next().is_none_or(|first| !first.starts_with("#!") || first.contains("sh"))
+}
+
+/// The text of a file as the commands that this program runs from it.
+fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
+    let name = command.program_name().unwrap_or("");
+    if !RUNNERS.iter().any(|(runner, _)| *runner == name) {
+        return vec![wrap::Inner::Text(text.to_owned())];
+    }
+    // The recipes of a makefile, and a deletion wherever else it stands.
+    let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));
+    let recipes =
+        recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).replace("$$", "$"));
+    let recipes = recipes.filter(|line| !line.is_empty() && name != "npm").take(MOST);
+    recipes.map(wrap::Inner::Text).chain(foreign::lines(text)).collect()
+}
+
+/// `cp /bin/rm x`, `ln -s ~ x`, `mount --bind / x`.
+fn copied(name: &str, command: &Command) -> Option<(String, Made)> {
+    if !matches!(name, "cp" | "ln" | "install" | "mv" | "mount") {
+        return None;
+    }
+    let option = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
+    let operands: Vec<&Word> = command.words.iter().skip(1).filter(|word| !option(word)).collect();
+    let (from, to) = match operands.as_slice() {
+        [from, to] => (*from, to.show()),
+        // `mount -o bind / x`, `install -m 755 /bin/rm x`
+        [_, from, to] => (*from, to.show()),
+        _ => return None,
+    };
+    let path = plain(to.trim_end_matches('/')).to_owned();
+    if path.is_empty() || path.contains('…') {
+        return None;
+    }
+    let bound = || command.words.iter().filter_map(Word::literal).any(|word| word.contains("bind"));
+    if name == "mount" {
+        return bound().then(|| (path, Made::Link { to: from.clone(), mounted: true }));
+    }
+    let source = wrap::spelled(std::slice::from_ref(from));
+    let program = base_name(source.trim());
+    if COPIED.contains(&program) {
+        return Some((path, Made::Program { name: program.to_owned() }));
+    }
+    (name == "ln").then(|| (path, Made::Link { to: from.clone(), mounted: false }))
+}
+
+/// A command by the name of the program that its own is a copy of.
+fn renamed(command: &Command, path: &str, name: &str) -> Option<wrap::Inner> {
+    let first = command.words.first()?.show();
+    let same = plain(&first) == path || (!first.contains('/') && first == base_name(path));
+    if !same || first == name {
+        return None;
+    }
+    let rest = command.words.iter().skip(1).cloned();
+    Some(wrap::Inner::Words(std::iter::once(Word::text(name)).chain(rest).collect()))
+}
+
+/// A command with the place that a link leads to, where it goes through the link.
+fn followed(command: &Command, path: &str, to: &Word, mounted: bool) -> Option<wrap::Inner> {
+    let name = command.program_name().filter(|name| FOLLOWED.contains(name))?;
+    let enters = matches!(name, "cd" | "pushd" | "find") || mounted;
+    let mut changed = false;
+    let through = |word: &Word| {
+        let Some((Piece::Text(first), rest)) = word.pieces.split_first() else { return word.clone() };
+        let Some(behind) = plain(first).strip_prefix(path) else { return word.clone() };
+        let alone = behind.is_empty() && rest.is_empty() && enters;
+        if !alone && !behind.starts_with('/') {
+            return word.clone();
+        }
+        changed = true;
+        let mut place = to.clone();
+        place.push_text(behind);
+        rest.iter().for_each(|piece| place.pieces.push(piece.clone()));
+        place
+    };
+    let words: Vec<Word> = command.words.iter().map(through).collect();
+    changed.then_some(wrap::Inner::Words(words))
+}
