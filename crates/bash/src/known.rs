@@ -99,7 +99,8 @@ fn sends(script: &Script) -> Option<Sends> {
     let first = || commands().filter(|command| !later(command));
     let texts: Vec<String> = first().filter_map(printed).collect();
     let part = commands().any(narrows);
-    let files = first().any(|command| matches!(command.program_name(), Some("find" | "ls")));
+    let files =
+        first().any(|command| matches!(command.program_name(), Some("find" | "ls" | "fd" | "fdfind")));
     (!texts.is_empty()).then(|| Sends { text: texts.join("\n"), part, files })
 }
 
@@ -160,7 +161,7 @@ pub(crate) fn printed(command: &Command) -> Option<String> {
             Some(places.map(Word::show).collect::<Vec<_>>().join("\n"))
         }
         // Only whole names: what is in a folder is told apart from it nowhere.
-        "ls" => {
+        "ls" | "fd" | "fdfind" => {
             let places = operands().map(Word::show).filter(|word| word.starts_with(['/', '~', '$']));
             Some(places.collect::<Vec<_>>().join("\n"))
         }
@@ -189,9 +190,10 @@ pub(crate) fn narrows(command: &Command) -> bool {
         "links",
     ];
     match command.program_name() {
-        Some("grep" | "egrep" | "fgrep" | "rg" | "ag" | "head" | "tail" | "sed" | "awk" | "gawk" | "cut") => {
-            true
-        }
+        Some(
+            "fd" | "fdfind" | "grep" | "egrep" | "fgrep" | "rg" | "ag" | "head" | "tail" | "sed" | "awk"
+            | "gawk" | "cut",
+        ) => true,
         Some("find") => command.words.iter().enumerate().skip(1).any(|(index, word)| {
             let value = || command.words.get(index + 1).map(Word::show).unwrap_or_default();
             word.literal().is_some_and(|word| {

@@ -130,6 +130,7 @@ impl Reader {
         match name {
             _ if program.contains('/') && plain(program) == path => true,
             "source" | "." => is_path(command.words.get(1)),
+            "eval" => command.words.iter().any(|word| reads(word, path)),
             // `cat x | bash`
             "cat" if is_path(command.words.get(1)) => command.stage.is_some_and(|stage| {
                 let same = |other: &&Command| other.stage.is_some_and(|other| other.pipe == stage.pipe);
@@ -142,6 +143,7 @@ impl Reader {
                     command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
                 is_path(command.words.get(shells::given(&command.words).operands))
                     || input.any(|redirect| is_path(Some(&redirect.word)))
+                    || command.words.iter().any(|word| reads(word, path))
             }
             _ => runner.is_some_and(|(_, files)| {
                 let named = command.words.iter().any(|word| {
@@ -152,6 +154,17 @@ impl Reader {
             }),
         }
     }
+}
+
+/// `$(cat x)` and `$(< x)`.
+fn reads(word: &Word, path: &str) -> bool {
+    word.pieces.iter().any(|piece| match piece {
+        Piece::Substitution(Some(text)) => {
+            let file = text.trim().strip_prefix("cat ").or_else(|| text.trim().strip_prefix('<'));
+            file.is_some_and(|file| plain(file.trim().trim_matches('"')) == path)
+        }
+        _ => false,
+    })
 }
 
 /// A name without what means nothing: `./x` is `x`.
@@ -193,10 +206,45 @@ fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
     }
     // The recipes of a makefile, and a deletion wherever else it stands.
     let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));
-    let recipes =
-        recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).replace("$$", "$"));
+    let recipes = recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).to_owned());
+    let recipes = recipes.map(|line| if name.ends_with("make") { with_variables(&line, text) } else { line });
     let recipes = recipes.filter(|line| !line.is_empty() && name != "npm").take(MOST);
     recipes.map(wrap::Inner::Text).chain(foreign::lines(text)).collect()
+}
+
+/// A line of a makefile with the values of its variables. One that is set elsewhere has some value, whatever it is.
+fn with_variables(line: &str, text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), line);
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let close = if after.starts_with('(') { ')' } else { '}' };
+        let name = after.strip_prefix(['(', '{']).and_then(|inner| inner.split_once(close));
+        rest = match name {
+            Some((name, behind)) => {
+                out.push_str(value(name, text).unwrap_or("value"));
+                behind
+            }
+            // `$$x` is the shell's own.
+            None => {
+                out.push('$');
+                after.strip_prefix('$').unwrap_or(after)
+            }
+        };
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What a makefile assigns to a variable.
+fn value<'t>(name: &str, text: &'t str) -> Option<&'t str> {
+    if name == "HOME" {
+        return Some("~");
+    }
+    let assigned = |line: &'t str| {
+        let rest = line.strip_prefix(name)?.trim_start().trim_start_matches([':', '?', '+']);
+        rest.strip_prefix('=').map(str::trim)
+    };
+    text.lines().take(256).find_map(assigned)
 }
 
 /// `cp /bin/rm x`, `ln -s ~ x`, `mount --bind / x`.

@@ -120,8 +120,14 @@ fn is_query(words: &[Word]) -> bool {
 }
 
 fn assigned(word: &Word) -> Option<(String, Word)> {
-    let (name, value) = word.literal()?.split_once('=')?;
-    Some((name.to_owned(), Word::text(value)))
+    let (Piece::Text(first), rest) = word.pieces.split_first()? else { return None };
+    let (name, begin) = first.split_once('=')?;
+    let mut value = Word::default();
+    if !begin.is_empty() || rest.is_empty() {
+        value.push_text(begin);
+    }
+    rest.iter().for_each(|piece| value.pieces.push(piece.clone()));
+    Some((name.to_owned(), value))
 }
 
 fn after_equals(word: &Word) -> Option<String> {

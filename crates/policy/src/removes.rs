@@ -41,6 +41,7 @@ fn removed(command: &Spelled<'_>, values: &Values<'_>) -> Vec<String> {
         ("cmake", Some("remove_directory")) => behind(1),
         ("cmake", Some("rm")) if recursive(words) => behind(1),
         ("gio", Some("trash" | "remove")) | ("rclone", Some("purge" | "delete")) => behind(1),
+        ("rclone", Some("sync" | "move")) => behind(2),
         ("trash" | "trash-put" | "rmtrash", _) => behind(0),
         ("zip", _) if moves(words) => behind(1),
         ("7z" | "7za" | "7zr" | "7zz", Some("a" | "u")) if words.contains(&"-sdel") => behind(2),
