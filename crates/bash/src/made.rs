@@ -42,11 +42,9 @@ impl Reader {
     /// Reads what is made here and used here. Says whether there was any.
     pub(crate) fn use_made(&mut self) -> bool {
         let made = self.made();
-        if made.is_empty() {
-            return false;
-        }
-        let mut used = Vec::new();
-        for (index, command) in self.script.commands.iter().enumerate() {
+        let mut used = self.process_inputs();
+        let commands = if made.is_empty() { &[] } else { self.script.commands.as_slice() };
+        for (index, command) in commands.iter().enumerate() {
             for (path, thing) in &made {
                 let found = match thing {
                     Made::Script { text } if self.runs(index, command, path) => ran(command, text),
@@ -94,10 +92,7 @@ impl Reader {
             let targets = written(name, command);
             if !targets.is_empty() {
                 let stages: &Stages = stages.get_or_insert_with(|| self.stages());
-                let given = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
-                let given = given.map(|redirect| wrap::spelled(std::slice::from_ref(&redirect.word)));
-                let text = known::printed(command).filter(|_| !matches!(name, "find" | "ls")).or(given);
-                let text = text.or_else(|| self.piped(command, stages)).filter(|text| is_shell(text));
+                let text = self.text_of(command, stages).filter(|text| is_shell(text));
                 for path in text.iter().flat_map(|_| &targets) {
                     let text = text.clone().unwrap_or_default();
                     made.push((path.clone(), Made::Script { text }));
@@ -106,6 +101,43 @@ impl Reader {
             made.extend(copied(name, command));
         }
         made
+    }
+
+    /// What a command writes, as far as that is known.
+    fn text_of(&self, command: &Command, stages: &Stages) -> Option<String> {
+        let given = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
+        let given = given.map(|redirect| wrap::spelled(std::slice::from_ref(&redirect.word)));
+        let lists = matches!(command.program_name(), Some("find" | "ls" | "fd" | "fdfind"));
+        let printed = known::printed(command).filter(|_| !lists);
+        printed.or(given).or_else(|| self.piped(command, stages))
+    }
+
+    /// `echo x > >(bash)`, `echo x | tee >(bash)`: what is written there comes in as by a pipe.
+    fn process_inputs(&self) -> Vec<(usize, bool, wrap::Inner)> {
+        let (mut found, mut stages) = (Vec::new(), None);
+        for (index, command) in self.script.commands.iter().enumerate() {
+            let redirects = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
+            let redirects = redirects.map(|redirect| &redirect.word);
+            let operands = command.words.iter().skip(1).filter(|_| command.program_name() == Some("tee"));
+            for word in redirects.chain(operands) {
+                let inner = match &*word.pieces {
+                    // What is nested would be read again for each level.
+                    [Piece::Process(Some(inner))] if !inner.contains('(') && found.len() < MOST => inner,
+                    _ => continue,
+                };
+                let stages: &Stages = stages.get_or_insert_with(|| self.stages());
+                let Some(text) = self.text_of(command, stages) else { continue };
+                let script = crate::read(inner);
+                let Some(receiver) = script.commands.first() else { continue };
+                let given = if wrap::reads_commands(receiver) {
+                    Some(wrap::Inner::Text(text))
+                } else {
+                    wrap::with_input(receiver, &wrap::sent(&text, false)).map(wrap::Inner::Words)
+                };
+                found.extend(given.map(|given| (index, command.broken, given)));
+            }
+        }
+        found
     }
 
     /// `{ echo a; echo b; } > x`: the group is not told from what stands in it, so all that is printed may be in there.

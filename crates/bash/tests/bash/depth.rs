@@ -34,6 +34,9 @@ fn what_is_nested_deeply_is_found_or_the_text_is_refused() {
         ("ls && ", "hidden x", ""),
         ("ls | ", "hidden x", ""),
         ("cat <(", "hidden x", ")"),
+        ("bash <(", "hidden x", ")"),
+        ("cat < <(", "hidden x", ")"),
+        ("bash < <(", "hidden x", ")"),
     ] {
         for n in [3, 40, 3_000] {
             let (script, took) = on_a_small_stack(nested(n, open, inner, close));
@@ -67,6 +70,35 @@ fn garbage_neither_overflows_nor_hangs() {
         ("#", 30_000),
     ] {
         let (_, took) = on_a_small_stack(unit.repeat(n));
+        assert!(took < Duration::from_secs(10), "{unit}: {took:?}");
+    }
+}
+
+#[test]
+fn what_is_made_and_used_takes_time_in_proportion() {
+    let made = "echo a > f; cat > g <<'E'\nls\nE\nln -s a l; cp /bin/rm r; { echo a; } > h\n";
+    for unit in [
+        "echo a > f\n",
+        "echo a | tee f\n",
+        "{ echo a; } > f\n",
+        "bash f\n",
+        "bash < f\n",
+        "cat f | wc\n",
+        "cat f | bash\n",
+        "eval \"$(cat f)\"\n",
+        "make\n",
+        "ln -s a b; rm b/c\n",
+        "cp /bin/rm x; ./x a\n",
+        "bash -euo pipefail -c ls\n",
+        "xargs ls < <(find a)\n",
+        "while read x; do rm $x; done < <(find a)\n",
+        "mapfile A < <(find a | grep b)\n",
+        "rm $(find a)\n",
+        "echo a > >(bash)\n",
+        "unset 'a[$(b)]'\n",
+        "x='a[$(b)]'\n",
+    ] {
+        let (_, took) = on_a_small_stack(format!("{made}{}", unit.repeat(2_000)));
         assert!(took < Duration::from_secs(10), "{unit}: {took:?}");
     }
 }
