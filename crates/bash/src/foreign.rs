@@ -63,13 +63,14 @@ const HOLDERS: [&str; 32] = [
     "expect",
 ];
 
+/// Calls that delete one file.
+const REMOVERS: [&str; 6] = [".unlink()", "os.remove", "os.unlink", "File.delete", "os.rmdir", "unlinkSync"];
+
+/// Calls that go through all files of a folder.
+const WALKERS: [&str; 6] = ["walk", "rglob", "glob", "scandir", "readdir", "Find.find"];
+
 /// Calls that delete a folder with all that is in it.
-const DESTROYERS: [&str; 17] = [
-    ".unlink()",
-    "os.remove",
-    "os.unlink",
-    "File.delete",
-    "os.rmdir",
+const DESTROYERS: [&str; 11] = [
     "rmtree",
     "remove_tree",
     "rm_rf",
@@ -79,7 +80,6 @@ const DESTROYERS: [&str; 17] = [
     "removeSync",
     "rimraf",
     "fs.rm(",
-    "unlinkSync",
     "remove_dir_all",
     "Deno.remove",
 ];
@@ -246,22 +246,60 @@ fn read(text: &str) -> Vec<Inner> {
     {
         inner.extend(written(text));
     }
-    if DESTROYERS.iter().any(|call| text.contains(call)) {
-        let home = HOMES.iter().any(|word| text.contains(word)).then_some("~");
-        let paths = literals.iter().filter(|literal| !literal.contains(' ')).copied().chain(home);
-        let words: Vec<Word> = ["rm", "-rf"].into_iter().chain(paths.take(32)).map(Word::text).collect();
-        if words.len() > 2 {
-            inner.push(Inner::Words(words));
-        }
+    let home = HOMES.iter().any(|word| text.contains(word)).then_some("~");
+    let paths = || literals.iter().filter(|literal| !literal.contains(' ')).copied();
+    let has = |calls: &[&str]| calls.iter().any(|call| text.contains(call));
+    let lost: Vec<&str> = if has(&DESTROYERS) {
+        direct(text).unwrap_or_else(|| paths().chain(home).collect())
+    } else if has(&REMOVERS) {
+        // One by one, everything of a system or a home folder may go too.
+        let whole = |path: &&str| is_in_git(text, path) || (has(&WALKERS) && path.starts_with(['/', '~']));
+        paths().filter(whole).chain(home.filter(|_| has(&WALKERS))).collect()
+    } else {
+        Vec::new()
+    };
+    if !lost.is_empty() {
+        let words = ["rm", "-rf"].into_iter().chain(lost.into_iter().take(32));
+        inner.push(Inner::Words(words.map(Word::text).collect()));
     }
     inner
+}
+
+/// What is deleted where each call names it itself: `rmtree('x')`. None if one of them has it from elsewhere.
+fn direct(text: &str) -> Option<Vec<&str>> {
+    let mut found = Vec::new();
+    for call in DESTROYERS {
+        for (at, _) in text.match_indices(call).take(32) {
+            let rest = text.get(at + call.len()..)?.trim_start_matches(['(', ' ', 'f']);
+            // The name of the call where it is brought in.
+            if rest.is_empty() || rest.starts_with([';', ',', '\n']) {
+                continue;
+            }
+            let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            let (path, behind) = rest.get(1..)?.split_once(quote)?;
+            // `rmtree('a' + b)`, `rmtree(f'{a}')`
+            let ends = behind.trim_start().starts_with([')', ',', ';', '\n']) || behind.trim().is_empty();
+            if path.contains(['{', '%', '$']) || !ends {
+                return None;
+            }
+            found.push(path);
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`.
+fn is_in_git(text: &str, path: &str) -> bool {
+    let joined = || {
+        ["join(", "') /", "\") /", "rename", "shutil.move", "symlink"].iter().any(|way| text.contains(way))
+    };
+    path.split('/').any(|part| part == ".git") && (path != ".git" || joined())
 }
 
 /// The files of a repository's own folder that a text names, as if they were written: what is in there runs.
 fn written(text: &str) -> Option<Inner> {
     let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
-    let named =
-        literals(text).into_iter().map(bare).filter(|path| path.split('/').any(|part| part == ".git"));
+    let named = literals(text).into_iter().map(bare).filter(|path| is_in_git(text, path));
     let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named.take(32)).map(Word::text).collect();
     (words.len() > 1).then_some(Inner::Words(words))
 }

@@ -326,6 +326,10 @@ impl<'t> Walk<'t, '_> {
         else {
             return self.differs("the end of a heredoc");
         };
+        // Bash joins the lines of such a body before it reads anything in it, be it in quotes of its own.
+        if !quoted && self.text.get(from..to).is_some_and(|body| body.contains("\\\n")) {
+            self.differs("a line is continued in a heredoc");
+        }
         let word = if quoted {
             Word::text(self.text.get(from..to).unwrap_or(""))
         } else {

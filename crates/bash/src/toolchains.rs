@@ -19,7 +19,8 @@ pub(crate) fn other(program: &str, text: &str) -> Option<Other> {
         // In a format it makes git run gpg to check signatures; help is shown by another program.
         "git" => {
             let sorts = text.starts_with("--sort") && text.contains("signature");
-            text == "--help" || checks_signatures(text) || text.contains("%(signature") || sorts || text.starts_with("signature")
+            let key = text.trim_start_matches(['-', '*']).starts_with("signature");
+            text == "--help" || checks_signatures(text) || text.contains("%(signature") || text.contains("%(*signature") || sorts || key
                 // It runs git in the submodule.
                 || (text.starts_with("--s") && text.ends_with("=diff"))
         }

@@ -34,14 +34,52 @@ fn runs_itself(script: &Script) -> bool {
     script.commands.iter().filter(own).count() >= 2
 }
 
-/// The folders that a line may be in after its `cd`.
-pub(crate) fn folders(here: Option<&Path>, script: &Script, values: &Values<'_>) -> Vec<String> {
+/// The folders that a line may be in, and how many of them each command may be in: what it goes to later is none of them.
+pub(crate) struct Folders {
+    pub(crate) all: Vec<String>,
+    counts: Vec<usize>,
+}
+
+impl Folders {
+    /// Where the command of this number may run.
+    pub(crate) fn of(&self, index: usize) -> &[String] {
+        let count = self.counts.get(index).copied().unwrap_or(usize::MAX);
+        self.all.get(..count).unwrap_or(&self.all)
+    }
+}
+
+/// Words of lines in which a command may run after one that stands behind it.
+const AGAIN: [&str; 10] =
+    ["while", "until", "for", "select", "()", "function", "eval", "trap", "alias", "source"];
+
+pub(crate) fn folders(here: Option<&Path>, line: &str, script: &Script, values: &Values<'_>) -> Folders {
+    let mut counts = Vec::with_capacity(script.commands.len());
+    let all = each_folder(here, script, values, |count| counts.push(count));
+    // What is read into a line, as the place that a link leads to, comes last in the list.
+    let is_put = |command: &Command| {
+        command.behind.is_some() && matches!(command.program_name(), Some("cd" | "pushd"))
+    };
+    if AGAIN.iter().any(|word| line.contains(word)) || script.commands.iter().any(is_put) {
+        counts.clear();
+    }
+    Folders { all, counts }
+}
+
+/// The folders that a line may be in after its `cd`; tells how many there are before each `cd`, and after each other command.
+fn each_folder(
+    here: Option<&Path>,
+    script: &Script,
+    values: &Values<'_>,
+    mut told: impl FnMut(usize),
+) -> Vec<String> {
     let mut folders: Vec<String> = text_of(here);
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd")) {
             folders.extend(elsewhere(command, values));
+            told(folders.len());
             continue;
         }
+        told(folders.len());
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
         if targets.is_empty() {
             folders.push("~".to_owned());
@@ -181,9 +219,7 @@ fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> O
             deny("guard.destroy", "it changes who may use the system or a home folder")
         }
         "mv" => {
-            let into = words.iter().any(|word| word.starts_with("-t") || word.starts_with("--target"));
-            let sources = operands.len().saturating_sub(usize::from(!into && operands.len() > 1));
-            let lost = operands.iter().take(sources).filter_map(|operand| place(operand, from)).next();
+            let lost = moved(words, operands).into_iter().filter_map(|operand| place(operand, from)).next();
             match lost {
                 Some(Place::Git) => deny("guard.git", "it moves the history in .git away"),
                 Some(_) => deny("guard.destroy", "it moves the system or a home folder away"),
@@ -299,6 +335,23 @@ fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decisio
         let git = parts(&path).iter().any(|part| part.contains(['*', '?', '[']) && may_mean(part, ".git"));
         gate.guard(&Effects::writing(if git { ".git" } else { &path }))
     })
+}
+
+/// What `mv` takes away: its operands, but not where they go to (`mv a b`, `mv -t b a`).
+pub(crate) fn moved<'a>(words: &[&'a str], operands: &[&'a str]) -> Vec<&'a str> {
+    let glued = |word: &str| {
+        word.starts_with("-t") && word.len() > 2 || word.starts_with("--t") && word.contains('=')
+    };
+    let named = |word: &str| {
+        let short = word.starts_with('-') && !word.starts_with("--") && word.ends_with('t');
+        short || (word.starts_with("--t") && !word.contains('='))
+    };
+    let target = words.windows(2).find(|pair| named(pair[0])).map(|pair| pair[1]);
+    let mut moved: Vec<&str> = operands.iter().copied().filter(|word| Some(*word) != target).collect();
+    if target.is_none() && moved.len() > 1 && !words.iter().any(|word| glued(word)) {
+        moved.pop();
+    }
+    moved
 }
 
 pub(crate) fn operands<'a>(words: &[&'a str]) -> Vec<&'a str> {

@@ -45,7 +45,7 @@ impl Rulebook {
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
         let values = Values { assigned: &script.values, empty: false };
-        let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), &script, &values);
+        let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
         let setting = Setting { folder: known.as_deref(), ..setting };
         let dots = crate::losses::dots(&script);
@@ -61,7 +61,7 @@ impl Rulebook {
         if let Some(denied) = guard::script(&script) {
             take(&denied);
         }
-        for command in &script.commands {
+        for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
             let command = if self.is_own(command) {
@@ -70,7 +70,7 @@ impl Rulebook {
             } else {
                 command
             };
-            let denied = guard::command(gate, command, &values, &from, dots);
+            let denied = guard::command(gate, command, &values, from.of(index), dots);
             let decision = denied
                 .or_else(|| self.denied_as_spelled(command, &values, setting))
                 .unwrap_or_else(|| self.command(command, &done, setting));

@@ -187,7 +187,7 @@ impl Gate {
     pub fn losses(&self, line: &str) -> Losses {
         let script = lathe_bash::read(line);
         let values = Values { assigned: &script.values, empty: false };
-        let from = guard::folders(self.here.as_deref(), &script, &values);
+        let from = guard::folders(self.here.as_deref(), line, &script, &values).all;
         let mut losses = Losses::default();
         for command in &script.commands {
             let spellings = guard::Spellings::of(command, &values);
@@ -278,10 +278,7 @@ fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
             let folders = recursive(words) || command.name == "trash";
             operands.iter().map(|path| ((*path).to_owned(), folders)).collect()
         }
-        "mv" if operands.len() > 1 => {
-            let into = words.iter().any(|word| word.starts_with("-t") || word.starts_with("--target"));
-            all(operands.get(..operands.len() - usize::from(!into)).unwrap_or(&[]))
-        }
+        "mv" if operands.len() > 1 => all(&guard::moved(words, &operands)),
         "find" => {
             let found = guard::find_parts(words);
             if !found.deletes {
