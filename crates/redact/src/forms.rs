@@ -41,9 +41,10 @@ fn spelled(value: &str) -> Vec<String> {
             .into_iter()
             .filter(|hex| hex.len() >= 2 * SHORTEST_FORM),
     );
-    forms.extend(
-        [("%20", true), ("%20", false), ("+", true)].map(|(space, upper)| percent(value, space, upper)),
-    );
+    for kept in KEPT {
+        let ways = [("%20", true), ("%20", false), ("+", true)];
+        forms.extend(ways.map(|(space, upper)| percent(value, space, kept, upper)));
+    }
     forms.extend(escapes::json(value));
     forms.extend(escapes::html(value));
     forms.extend(escapes::shell(value));
@@ -52,6 +53,10 @@ fn spelled(value: &str) -> Vec<String> {
     forms.dedup();
     forms
 }
+
+/// What percent-encoding leaves beside letters and digits: by the standard, as browsers do it to a part and to a whole
+/// address, as Python and as forms do it.
+const KEPT: [&str; 5] = ["-._~", "-._~!*'()", "-._~!*'();/?:@&=+$,#", "-._~/", "-._*"];
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -102,13 +107,14 @@ fn hex(value: &str, mark: &str, upper: bool) -> String {
     value.bytes().map(byte).collect()
 }
 
-fn percent(value: &str, space: &str, upper: bool) -> String {
+fn percent(value: &str, space: &str, kept: &str, upper: bool) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {
             b' ' => out.push_str(space),
-            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => {
+                out.push(char::from(byte));
+            }
             _ if upper => out.push_str(&format!("%{byte:02X}")),
             _ => out.push_str(&format!("%{byte:02x}")),
         }

@@ -43,6 +43,20 @@ fn assert_hidden(redactor: &Redactor, text: &str, expected: &str) {
 }
 
 #[test]
+fn percent_encoding_is_known_whatever_it_leaves() {
+    let redactor = redactor("it's (a/b)~c&d");
+    for text in [
+        "k=it%27s%20%28a%2Fb%29~c%26d",
+        "k=it's%20(a%2Fb)~c%26d",
+        "k=it's%20(a/b)~c&d",
+        "k=it%27s%20%28a/b%29~c%26d",
+        "k=it%27s+%28a%2Fb%29%7Ec%26d",
+    ] {
+        assert_hidden(&redactor, text, "k=«secret:KEY»");
+    }
+}
+
+#[test]
 fn what_is_not_seen_hides_no_secret() {
     let redactor = redactor(VALUE);
     let (one, two) = VALUE.split_at(9);
