@@ -64,12 +64,9 @@ impl Reader {
             match inner {
                 wrap::Inner::Text(text) => self.queue.push(Job { text, around, lines: true }),
                 wrap::Inner::Words(words) => {
-                    let cost = words.len() * 16;
-                    if cost > self.budget {
-                        self.script.endless = true;
+                    if !self.afford(&words) {
                         return false;
                     }
-                    self.budget -= cost;
                     self.add(Command { words, ..Command::default() }, &around);
                 }
             }

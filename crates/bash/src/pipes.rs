@@ -67,12 +67,9 @@ impl Reader {
                 wrap::with_input(command, &sent).into_iter().collect()
             };
             for words in commands {
-                let cost = words.len() * 16;
-                if cost > self.budget {
-                    self.script.endless = true;
+                if !self.afford(&words) {
                     return false;
                 }
-                self.budget -= cost;
                 self.add(Command { words, ..Command::default() }, &around);
                 fed = true;
             }

@@ -215,12 +215,9 @@ impl Reader {
             for inner in wrapped.into_iter().flat_map(|wrapped| wrapped.inner) {
                 match inner {
                     wrap::Inner::Words(words) => {
-                        let cost = words.len() * 16;
-                        if cost > self.budget {
-                            self.script.endless = true;
+                        if !self.afford(&words) {
                             return;
                         }
-                        self.budget -= cost;
                         let redirects = texts.clone();
                         pending.push(Command {
                             words,
@@ -238,6 +235,14 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Takes what one more command costs from what may be read; without enough left, the text is never done.
+    pub(crate) fn afford(&mut self, words: &[Word]) -> bool {
+        let left = self.budget.checked_sub(words.len() * 16);
+        self.script.endless |= left.is_none();
+        self.budget = left.unwrap_or(self.budget);
+        left.is_some()
     }
 
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
