@@ -6,8 +6,8 @@ use lathe_config::{
     Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
-    Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource,
-    OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
+    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
+    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;
@@ -238,9 +238,24 @@ impl Settled {
             {
                 field.schemas = Some(looked.text.clone());
                 field.tools = look.root.join(&field.tools);
+                field.pins = looked.pins.clone();
+            }
+        }
+        for check in &mut extras.checks {
+            if let Some(looked) = look.trusted(ItemKind::Check, &check.glob)
+                && self.is_projects_check(&check.glob)
+            {
+                check.pins = looked.pins.clone();
             }
         }
         extras
+    }
+
+    /// Whether a check stands in the project's file and not in the user's.
+    fn is_projects_check(&self, glob: &str) -> bool {
+        let keys = [format!("check.{glob}"), format!("check.{glob:?}")];
+        let origin = keys.iter().find_map(|key| self.config.origins.get(key));
+        origin.is_some_and(|origin| matches!(origin.source, Source::Project(_)))
     }
 
     /// Whether a domain stands in the project's file and not in the user's.
@@ -255,7 +270,7 @@ impl Settled {
 fn extras(settings: &Settings) -> Extras {
     Extras {
         instructions: Vec::new(),
-        checks: settings.check.clone().into_iter().collect(),
+        checks: settings.check.clone().into_iter().map(check).collect(),
         check_seconds: settings.run.check_seconds,
         secret_variables: settings.secrets.variables.clone(),
         secret_files: settings.secrets.files.clone(),
@@ -274,6 +289,10 @@ fn extras(settings: &Settings) -> Extras {
     }
 }
 
+fn check((glob, command): (String, String)) -> CheckRule {
+    CheckRule { glob, command, pins: Vec::new() }
+}
+
 fn field((name, section): (&String, &FieldSection)) -> FieldDomain {
     FieldDomain {
         name: name.clone(),
@@ -281,6 +300,7 @@ fn field((name, section): (&String, &FieldSection)) -> FieldDomain {
         tools: section.tools.clone(),
         schemas: None,
         command: section.command.clone(),
+        pins: Vec::new(),
         seconds: section.seconds,
     }
 }

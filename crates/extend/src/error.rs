@@ -7,6 +7,8 @@ pub enum ExtendError {
     Words { command: String, reason: &'static str },
     #[error("the tool discovery command `{command}` failed: {reason}")]
     Discovery { command: String, reason: String },
+    #[error("it is not run: {0}")]
+    Changed(String),
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
 }

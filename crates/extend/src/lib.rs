@@ -17,12 +17,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Pin, Processes, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
 pub use declaration::{DiscoveredTool, declared};
 pub use error::ExtendError;
+pub use words::split;
 
 /// How long the discovery may take.
 const DISCOVERY: Duration = Duration::from_secs(60);
@@ -38,8 +39,11 @@ pub struct Program {
     /// How long a call may take.
     pub call_time: Duration,
     pub processes: Arc<dyn Processes>,
+    /// Relative words of the commands begin here, whatever folder a call runs in.
     pub folder: PathBuf,
     pub env: Vec<(OsString, OsString)>,
+    /// Files it runs, as they were when a person trusted it.
+    pub pins: Vec<Pin>,
 }
 
 impl Program {
@@ -77,12 +81,31 @@ impl Program {
     }
 
     fn spawn(&self, command: &str, more: &[&str]) -> Result<Spawn, ExtendError> {
+        if let Some(why) = self.pins.iter().find_map(Pin::changed) {
+            return Err(ExtendError::Changed(why));
+        }
         let words = words::split(command)?;
-        let argv = words.iter().map(String::as_str).chain(more.iter().copied());
-        Ok(Spawn {
-            argv: argv.map(OsString::from).collect(),
-            cwd: self.folder.clone(),
-            env: self.env.clone(),
-        })
+        let argv = words.iter().enumerate().map(|(at, word)| self.placed(at, word));
+        let argv = argv.chain(more.iter().map(OsString::from));
+        Ok(Spawn { argv: argv.collect(), cwd: self.folder.clone(), env: self.env.clone() })
+    }
+
+    /// A word that names a file of the folder, by its real path: in another folder the same word is another file.
+    fn placed(&self, at: usize, word: &str) -> OsString {
+        // A program without a slash is looked for on PATH, never in a folder.
+        if at == 0 && !word.contains('/') {
+            return word.into();
+        }
+        if let Some(pin) = self.pins.iter().find(|pin| pin.word == word) {
+            return pin.path.clone().into_os_string();
+        }
+        let there = self.folder.join(word);
+        let is_path = word.contains(['/', '.']) && !word.starts_with(['-', '/']);
+        match there.canonicalize() {
+            Ok(real) if is_path && real.is_file() => real.into_os_string(),
+            // A program that is not there: never one of that name in the folder of a call.
+            _ if is_path && word.contains('/') => there.into_os_string(),
+            _ => word.into(),
+        }
     }
 }

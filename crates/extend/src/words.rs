@@ -3,8 +3,8 @@
 
 use crate::ExtendError;
 
-/// At least one word.
-pub(crate) fn split(command: &str) -> Result<Vec<String>, ExtendError> {
+/// Splits a command into its words; there is at least one.
+pub fn split(command: &str) -> Result<Vec<String>, ExtendError> {
     let wrong = |reason| ExtendError::Words { command: command.to_owned(), reason };
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lathe_extend::{Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
-use lathe_workspace::LocalProcesses;
+use lathe_workspace::{LocalProcesses, Pin};
 use tokio_util::sync::CancellationToken;
 
 use crate::aside::ReviewPlan;
@@ -21,8 +21,8 @@ use crate::trust::ProjectText;
 /// What the user's own files name, and what the user trusts of a project's.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
-    /// Glob and command of what looks at changed files.
-    pub checks: Vec<(String, String)>,
+    /// Commands that look at changed files.
+    pub checks: Vec<CheckRule>,
     pub check_seconds: u32,
     pub discovery: Option<Discovery>,
     pub fields: Vec<FieldDomain>,
@@ -54,6 +54,8 @@ pub struct FieldDomain {
     /// What was in that file when it was trusted, for one of a project's.
     pub schemas: Option<String>,
     pub command: String,
+    /// The files that its command named when it was trusted, for one of a project's.
+    pub pins: Vec<Pin>,
     pub seconds: u32,
 }
 
@@ -68,7 +70,7 @@ pub struct Discovery {
 impl Extras {
     /// Why a rule of `[check]` cannot be used, if it cannot.
     pub fn wrong_check(glob: &str, command: &str) -> Option<String> {
-        let rule = CheckRule { glob: glob.to_owned(), command: command.to_owned() };
+        let rule = CheckRule { glob: glob.to_owned(), command: command.to_owned(), pins: Vec::new() };
         Checks::new(vec![rule], Duration::ZERO).err()
     }
 
@@ -102,10 +104,8 @@ impl Extras {
     }
 
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {
-        let rule =
-            |(glob, command): &(String, String)| CheckRule { glob: glob.clone(), command: command.clone() };
         let time = Duration::from_secs(self.check_seconds.into());
-        Checks::new(self.checks.iter().map(rule).collect(), time).map_err(HostError::Check)
+        Checks::new(self.checks.clone(), time).map_err(HostError::Check)
     }
 
     /// All tools that are not Lathe's own.
@@ -137,6 +137,7 @@ impl Extras {
             processes: Arc::new(LocalProcesses),
             folder: root.to_owned(),
             env: shell_env(),
+            pins: Vec::new(),
         };
         let found = program.discover(&CancellationToken::new()).await;
         let found = found.map_err(|error| wrong(error.to_string()))?;
@@ -181,6 +182,7 @@ impl FieldDomain {
             processes: Arc::new(LocalProcesses),
             folder: root.to_owned(),
             env: shell_env(),
+            pins: self.pins.clone(),
         };
         let provider: Arc<dyn Provider> = Arc::new(Discovered(program));
         let tool = |declared: lathe_extend::DiscoveredTool| OutsideTool {

@@ -60,6 +60,7 @@ pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use lakeview::{Keep, LakeviewPlan};
+pub use lathe_tools::CheckRule;
 pub use models::ModelRequest;
 pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};

@@ -5,14 +5,15 @@
 //! what was read when the hash was taken, never the file again. The book of trust is one file for each folder, in
 //! Lathe's own folder, written whole under a lock, so that many processes at once lose nothing.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use lathe_policy::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
+use lathe_policy::{Entry, Item, ItemKind, ItemState, NamedFiles, Said, TrustBook, named_files};
 use lathe_protocol::{Digest, Digesting};
-use lathe_workspace::{Files, LocalFiles, WorkspaceError};
+use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program};
 
 use crate::error::HostError;
 use crate::place::working_folder;
@@ -26,9 +27,6 @@ pub(crate) const TOLD: usize = 32 * 1024;
 
 /// Largest text that is read: instructions, or a file of schemas.
 const LARGEST_TEXT: u64 = 1 << 20;
-
-/// Largest program whose content counts.
-const LARGEST_PROGRAM: u64 = 64 << 20;
 
 /// Words of a command that are looked for as files.
 const WORDS: usize = 64;
@@ -61,6 +59,8 @@ pub struct Looked {
     pub state: ItemState,
     /// The instructions, or the file of schemas.
     pub text: String,
+    /// The files of the project that its command names, as they were looked at.
+    pub pins: Vec<Pin>,
 }
 
 /// What a project brings along.
@@ -150,7 +150,7 @@ impl Host {
             }
         }
         for part in parts {
-            match of_part(&files, part) {
+            match of_part(&files, &look.root, part) {
                 Ok(looked) => look.items.push(looked),
                 Err(reason) => {
                     look.unusable.push(format!("{} `{}`: {reason}", part.kind.word(), part.name));
@@ -273,11 +273,11 @@ impl ProjectLook {
             hash,
             shows: told(&text),
         };
-        self.items.push(Looked { item, state: ItemState::New, text });
+        self.items.push(Looked { item, state: ItemState::New, text, pins: Vec::new() });
     }
 }
 
-fn of_part(files: &LocalFiles, part: &ProjectPart) -> Result<Looked, String> {
+fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Result<Looked, String> {
     let mut counted = Digesting::default();
     let mut count = |bytes: &[u8]| {
         counted.add(&(bytes.len() as u64).to_be_bytes());
@@ -294,46 +294,51 @@ fn of_part(files: &LocalFiles, part: &ProjectPart) -> Result<Looked, String> {
         count(text.as_bytes());
         shows.push_str(&format!("\n{}:\n{text}", tools.display()));
     }
-    for (name, digest) in programs(files, &part.command)? {
-        count(name.as_bytes());
-        count(digest.as_str().as_bytes());
-        shows.push_str(&format!("\n{name}: {}", digest.short()));
+    let named = match part.kind {
+        ItemKind::Check | ItemKind::Instructions => named_files(&part.command),
+        // Its words are passed as they are: no shell completes them.
+        ItemKind::Field => field_words(root, &part.command)?,
+    };
+    let pins = pins(files, root, &named.known)?;
+    for pin in &pins {
+        count(pin.word.as_bytes());
+        count(pin.digest.as_str().as_bytes());
+        shows.push_str(&format!("\n{}: {}", pin.word, pin.digest.short()));
+    }
+    for word in &named.unknown {
+        shows.push_str(&format!("\ncannot be tied to the content of a file: {word}"));
     }
     let (kind, name, path) = (part.kind, part.name.clone(), part.path.clone());
     let item = Item { kind, name, path, hash: counted.done(), shows };
-    Ok(Looked { item, state: ItemState::New, text })
+    Ok(Looked { item, state: ItemState::New, text, pins })
 }
 
-/// The files of the project that the words of a command name, each with its content: whoever trusts `sh check.sh` trusts
-/// what is in `check.sh`.
-fn programs(files: &LocalFiles, command: &str) -> Result<Vec<(String, Digest)>, String> {
-    let is_between = |c: char| c.is_whitespace() || "'\"`;|&()<>={}$,".contains(c);
-    let mut words: Vec<&str> = command.split(is_between).filter(|word| !word.is_empty()).collect();
-    words.sort_unstable();
-    words.dedup();
+/// The words of a field program, each as it is passed on and split at `=`. A word that could be a file of the project as
+/// well as a program on PATH is refused: nothing says which of them would run.
+fn field_words(root: &Path, command: &str) -> Result<NamedFiles, String> {
+    let words = lathe_extend::split(command).map_err(|error| error.to_string())?;
+    // A program without a slash is looked for on PATH only.
+    let skipped = usize::from(words.first().is_some_and(|program| !program.contains('/')));
+    let words = words.get(skipped..).unwrap_or_default();
+    for word in words.iter().filter(|word| !word.is_empty() && !word.contains('/')) {
+        if root.join(word).is_file() && find_program(word, root).is_some() {
+            return Err(format!(
+                "`{word}` is a file of the project and a program: write `./{word}` or its full path"
+            ));
+        }
+    }
+    let parts = words.iter().flat_map(|word| word.split('=').chain([word.as_str()]));
+    let known = parts.filter(|part| !part.is_empty()).map(str::to_owned).collect();
+    Ok(NamedFiles { known, ..NamedFiles::default() })
+}
+
+/// The files of the project that the words of a command name: trust in `sh check.sh` is trust in the content of `check.sh`.
+fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) -> Result<Vec<Pin>, String> {
     if words.len() > WORDS {
         return Err(format!("its command has more than {WORDS} words"));
     }
-    let mut found = Vec::new();
-    for word in words {
-        // What is no file of the project is none of its content.
-        let Ok(file) = files.open_local(Path::new(word)) else { continue };
-        let (mut digesting, mut source) = (Digesting::default(), file.take(LARGEST_PROGRAM + 1));
-        let (mut buffer, mut size) = (vec![0; 64 * 1024], 0);
-        loop {
-            let read = source.read(&mut buffer).map_err(|error| format!("{word}: {error}"))?;
-            if read == 0 {
-                break;
-            }
-            size += read as u64;
-            digesting.add(buffer.get(..read).unwrap_or_default());
-        }
-        if size > LARGEST_PROGRAM {
-            return Err(format!("{word} is larger than {} MiB", LARGEST_PROGRAM >> 20));
-        }
-        found.push((word.to_owned(), digesting.done()));
-    }
-    Ok(found)
+    let taken = words.iter().map(|word| Pin::take(files, root, word).map_err(|error| error.to_string()));
+    taken.filter_map(Result::transpose).collect()
 }
 
 /// The text of a regular file of the project; nothing if there is none of this name.

@@ -17,6 +17,7 @@ mod losses;
 mod places;
 mod removes;
 mod rules;
+mod template;
 mod trust;
 mod unset;
 
@@ -26,6 +27,7 @@ pub use grant::Grant;
 pub use line::{Each, LineDecision, Narrowest};
 pub use losses::{Losses, LostTree};
 pub use rules::{Call, Rulebook, Tier};
+pub use template::{NamedFiles, Template, named_files};
 pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
 
 pub use lathe_bash::visible;

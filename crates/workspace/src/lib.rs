@@ -11,6 +11,7 @@ mod guard;
 mod hardened;
 mod local_files;
 mod local_process;
+mod pin;
 mod process;
 mod protected;
 
@@ -23,5 +24,6 @@ pub use hardened::{
 };
 pub use local_files::{Incoming, LocalFiles};
 pub use local_process::LocalProcesses;
+pub use pin::Pin;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
 pub use protected::is_protected;

@@ -383,3 +383,113 @@ fn a_projects_rules_tighten_and_never_loosen() {
     let ran = lathe().in_dir(repo.path()).args(["policy", "check", "ls"]).run().expect_code(2);
     assert!(ran.stderr.contains(".lathe/policy.toml:1"), "{}", ran.stderr);
 }
+
+#[test]
+fn issue_15_a_trusted_field_program_is_the_file_that_was_hashed_whatever_the_folder() {
+    for (command, path) in [
+        ("sh tools/run.sh", "tools/run.sh"),
+        ("tools/run.sh", "tools/run.sh"),
+        ("sh run.sh", "run.sh"),
+        ("./run.sh", "run.sh"),
+        ("sh ./tools/../run.sh", "run.sh"),
+        ("env sh 'run.sh'", "run.sh"),
+    ] {
+        let config = format!("[field.db]\ncommand = \"{command}\"\ntools = \"db.json\"\n");
+        let repo = TempRepo::new(&[
+            (".lathe/config.toml", &config),
+            ("db.json", TOOLS),
+            (path, "#!/bin/sh\necho trusted\n"),
+            (&format!("sub/{path}"), "#!/bin/sh\ntouch \"$PWD/PWNED\"\necho another\n"),
+            ("sub/tools/x", ""),
+            ("tools/x", ""),
+        ]);
+        if !command.starts_with("env") {
+            repo.write("sh", "touch PWNED\n");
+            std::fs::set_permissions(repo.path().join("sh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for file in [path.to_owned(), format!("sub/{path}")] {
+            let all = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(repo.path().join(file), all).unwrap();
+        }
+        let lathe = trusting(repo.path());
+        let shell = |line: &str| lathe.clone().in_dir(repo.path()).args(["shell", "-c", line]).run();
+        for line in ["field:db:q", "cd sub && field:db:q", "cd sub/tools && field:db:q"] {
+            let ran = shell(line).expect_code(0);
+            assert_eq!(ran.stdout, "trusted\n", "{command}: {line}");
+        }
+        // What changes while a session runs is not what was trusted.
+        let line = format!("field:db:q; echo 'echo changed' > {path}; field:db:q");
+        let ran = shell(&line);
+        assert!(!ran.stdout.contains("changed"), "{command}: {}", ran.stdout);
+        assert!(ran.stderr.contains("changed since it was trusted"), "{command}: {}", ran.stderr);
+        assert!(!repo.exists("PWNED") && !repo.exists("sub/PWNED"), "{command}");
+    }
+}
+
+#[test]
+fn issue_15_a_word_that_is_a_file_and_a_program_is_refused() {
+    let config = "[field.db]\ncommand = \"env sh run.sh\"\ntools = \"db.json\"\n";
+    let repo = TempRepo::new(&[
+        (".lathe/config.toml", config),
+        ("db.json", TOOLS),
+        ("run.sh", "echo trusted\n"),
+        ("sh", "touch PWNED\n"),
+    ]);
+    let ran = lathe().in_dir(repo.path()).args(["trust", "list"]).run();
+    assert!(
+        ran.stderr.contains("`sh` is a file of the project and a program: write `./sh`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn issue_15_a_check_is_tied_to_its_files_however_their_names_are_spelled() {
+    for command in [
+        "sh check.sh {file}",
+        "sh c\\\\heck.sh {file}",
+        "sh 'che'ck.sh {file}",
+        "sh $'check.sh' {file}",
+        "bash -c 'sh check.sh' x {file}",
+        "sh < check.sh",
+        "sh -- ./check.sh {file}",
+        "S=check.sh make {file}",
+        "make --file=check.sh",
+    ] {
+        let config = format!("[check]\n\"*.txt\" = \"{command}\"\n");
+        let repo = TempRepo::new(&[(".lathe/config.toml", &config), ("check.sh", "true\n")]);
+        let lathe = trusting(repo.path());
+        repo.write("check.sh", "touch PWNED\n");
+        assert_eq!(states(&lathe, repo.path()), ["*.txt changed"], "{command}");
+    }
+    // A word that only bash can complete is said to be one.
+    for (command, word) in [
+        ("sh check[.]sh", "check[.]sh"),
+        ("sh ~+/check.sh", "~+/check.sh"),
+        ("sh $D/check.sh", "$D/check.sh"),
+    ] {
+        let config = format!("[check]\n\"*.txt\" = \"{command}\"\n");
+        let repo = TempRepo::new(&[(".lathe/config.toml", &config), ("check.sh", "true\n")]);
+        let ran = lathe().in_dir(repo.path()).args(["trust", "add"]).run();
+        let said = format!("cannot be tied to the content of a file: {word}");
+        assert!(ran.stderr.contains(&said), "{command}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn issue_15_a_trusted_check_that_the_model_changes_is_not_run() {
+    let repo = project();
+    let lathe = trusting(repo.path());
+    let model = FakeModel::serving(
+        Script::new()
+            .answer(call("c0", "view", json!({ "path": "check.sh" })))
+            .answer(call("c1", "write", json!({ "path": "check.sh", "content": "touch PWNED\n" })))
+            .answer(call("c2", "write", json!({ "path": "new.txt", "content": "x\n" })))
+            .answer(done("ok")),
+    );
+    let args = ["run", "do it", "--mode", "auto-edit", "--output", "stream-json"];
+    let ran = lathe.clone().in_dir(repo.path()).args(args).with_model(&model).run().expect_code(0);
+    let told = crate::result(&ran.events(), "c2");
+    assert!(told.contains("changed since it was trusted"), "{told}");
+    assert!(!repo.exists("PWNED"));
+}

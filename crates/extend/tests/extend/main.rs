@@ -22,6 +22,7 @@ fn program(folder: &Path, discovery: &str, call: &str) -> Program {
         processes: Arc::new(LocalProcesses),
         folder: folder.to_owned(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        pins: Vec::new(),
     }
 }
 

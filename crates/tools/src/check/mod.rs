@@ -15,10 +15,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Spawn, capture};
+use lathe_policy::Template;
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Pin, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
-use crate::bash::quoted;
 use crate::services::Services;
 use diagnostics::{Report, told};
 
@@ -31,6 +31,8 @@ pub struct CheckRule {
     pub glob: String,
     /// `{file}` is each changed file, `{files}` all of them.
     pub command: String,
+    /// Files it runs, as they were when a person trusted it.
+    pub pins: Vec<Pin>,
 }
 
 /// The checks of a session, and what they said last.
@@ -49,6 +51,8 @@ struct Rule {
     /// Whether the glob is for the name alone.
     name_only: bool,
     command: String,
+    template: Template,
+    pins: Vec<Pin>,
 }
 
 /// One run of a check: the rule, and the files it is for.
@@ -58,33 +62,15 @@ struct Job {
     files: Vec<PathBuf>,
 }
 
-/// The quote of a shell line that is never closed. What stands in `$(…)` or a here-document is not looked at apart: a line
-/// that says so much is rare here, and then only counted quotes matter.
-fn open_quote(line: &str) -> Option<char> {
-    let mut open = None;
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        match (open, character) {
-            (Some('\''), '\'') | (Some('"'), '"') => open = None,
-            (None | Some('"'), '\\') => drop(characters.next()),
-            (None, '\'' | '"') => open = Some(character),
-            (None | Some(_), _) => {}
-        }
-    }
-    open
-}
-
 impl Checks {
-    /// Refuses a glob that is none, and a command whose quotes do not close.
+    /// Refuses an invalid glob, and a command that could run the name of a file.
     pub fn new(rules: Vec<CheckRule>, time: Duration) -> Result<Self, String> {
-        let rules = rules.into_iter().map(|CheckRule { glob, command }| {
+        let rules = rules.into_iter().map(|CheckRule { glob, command, pins }| {
             let name_only = !glob.contains('/');
             let built = GlobBuilder::new(glob.trim_start_matches('/')).literal_separator(true).build();
             let built = built.map_err(|error| error.to_string())?;
-            if let Some(quote) = open_quote(&command) {
-                return Err(format!("`{command}` has an unclosed {quote}"));
-            }
-            Ok(Rule { glob: built.compile_matcher(), name_only, command })
+            let template = Template::parse(&command)?;
+            Ok(Rule { glob: built.compile_matcher(), name_only, command, template, pins })
         });
         Ok(Self { rules: rules.collect::<Result<_, String>>()?, time, ..Self::default() })
     }
@@ -168,9 +154,9 @@ impl Checks {
             if files.is_empty() {
                 continue;
             }
-            if rule.command.contains("{file}") {
+            if rule.template.runs_per_file() {
                 jobs.extend(files.into_iter().map(|file| Job { rule: at, files: vec![file] }));
-            } else if rule.command.contains("{files}") {
+            } else if rule.template.takes_all_files() {
                 jobs.push(Job { rule: at, files });
             } else {
                 jobs.push(Job { rule: at, files: Vec::new() });
@@ -189,17 +175,20 @@ impl Checks {
         let mut there = Vec::new();
         for file in &job.files {
             if services.files.stat(file).await.is_ok() {
-                there.push(quoted(&file.display().to_string()));
+                there.push(file.clone().into_os_string());
             }
         }
         // Nothing can be wrong with files that are not there.
         if !job.files.is_empty() && there.is_empty() {
             return Ok(Report::default());
         }
-        let there = there.join(" ");
-        let command = rule.command.replace("{files}", &there).replace("{file}", &there);
+        if let Some(changed) = rule.pins.iter().find_map(Pin::changed) {
+            return Err(changed);
+        }
+        let fixed =
+            [services.plan.shell.clone().into(), "-c".into(), rule.template.script().into(), "check".into()];
         let what = Spawn {
-            argv: vec![services.plan.shell.clone().into(), "-c".into(), command.into()],
+            argv: fixed.into_iter().chain(there).collect(),
             cwd: services.root.clone(),
             env: services.plan.env.clone(),
         };

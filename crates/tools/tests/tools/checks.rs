@@ -21,8 +21,11 @@ done
 "#;
 
 fn bench(toolset: Toolset, rules: &[(&str, &str)], seconds: u64) -> Bench {
-    let rules =
-        rules.iter().map(|(glob, command)| CheckRule { glob: (*glob).into(), command: (*command).into() });
+    let rules = rules.iter().map(|(glob, command)| CheckRule {
+        glob: (*glob).into(),
+        command: (*command).into(),
+        pins: Vec::new(),
+    });
     let checks = Checks::new(rules.collect(), Duration::from_secs(seconds)).unwrap();
     let bench = Bench::with(|services| Toolbox::new(toolset, Arc::new(services.checked(checks))));
     bench.put("check.sh", CHECKER);
@@ -105,6 +108,111 @@ async fn a_check_that_cannot_run_is_told_once_and_never_fails_the_edit() {
 
 #[test]
 fn a_glob_that_is_none_is_refused() {
-    let rule = CheckRule { glob: "[".into(), command: "true".into() };
+    let rule = CheckRule { glob: "[".into(), command: "true".into(), pins: Vec::new() };
     assert!(Checks::new(vec![rule], Duration::ZERO).is_err());
+}
+
+/// Names of files that would do harm as text of a command: whatever runs leaves a file `PWNED`.
+pub fn hostile_names() -> Vec<String> {
+    let payload = "touch PWNED";
+    let mut names: Vec<String> = [
+        "x{file};P;",
+        "x{files};P;",
+        "{file}",
+        "{files}",
+        "{file}{file};P;",
+        "'{file}';P;",
+        "\"{files}\";P;",
+        "';P;'",
+        "\";P;\"",
+        "'$(P)'",
+        "\"$(P)\"",
+        "$(P)",
+        "`P`",
+        "${x:-$(P)}",
+        "$((a[$(P)]))",
+        ";P",
+        "&P",
+        "&&P",
+        "|P",
+        "||P",
+        "\nP\n",
+        "\rP\r",
+        "a\nP #",
+        "#\nP",
+        ">PWNED",
+        ">>PWNED",
+        "<(P)",
+        ">(P)",
+        "<<E\nE\nP",
+        "-",
+        "--",
+        "-c",
+        "-eP",
+        "--rcfile=PWNED",
+        "-oPWNED",
+        "--output=PWNED",
+        "-exec P ;",
+        "$PATH",
+        "$HOME",
+        "~",
+        "~+",
+        "*",
+        "?",
+        "[a]",
+        "{a,b}",
+        "{a..c}",
+        "!!",
+        "!P",
+        "a b",
+        " ",
+        "\t",
+        "\\",
+        "\\';P;'",
+        "a\\",
+        "a\\\nb",
+        "$'\\n';P",
+        "é';P;'",
+        "\u{202e}';P;'",
+        "\u{1b}[2J';P;'",
+        "%n%s",
+        "$1;P",
+        "$@;P",
+        "\"$1\";P",
+        "a=b",
+        "a=(P)",
+        "eval P",
+        "P\u{0}".trim_end_matches('\u{0}'),
+    ]
+    .iter()
+    .map(|name| format!("{}.py", name.replace('P', payload).replace("touch touch", "touch")))
+    .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[tokio::test]
+async fn the_name_of_a_file_never_runs() {
+    let templates = [
+        "cat {file} >/dev/null",
+        "cat {files} >/dev/null",
+        "echo {file} {files}",
+        "for f in {files}; do wc -l \"$f\"; done",
+        "F={file} sh -c 'cat \"$F\"' x {file}",
+        "echo --path={file} --all={files}",
+    ];
+    let rules: Vec<(&str, &str)> = templates.iter().map(|template| ("*.py", *template)).collect();
+    let names = hostile_names();
+    assert!(names.len() >= 60, "{}", names.len());
+    let mut bench = bench(Toolset::Lathe, &rules, 120);
+    for name in &names {
+        bench.told("write", json!({ "path": format!("./{name}"), "content": "x\n" })).await;
+        for found in std::fs::read_dir(&bench.root).unwrap() {
+            assert_ne!(found.unwrap().file_name(), "PWNED", "{name:?}");
+        }
+    }
+    // The names were taken as they are, so the checks saw them.
+    let made = std::fs::read_dir(&bench.root).unwrap().count();
+    assert!(made >= names.len(), "{made} of {}", names.len());
 }
