@@ -19,6 +19,8 @@ pub struct Spent {
     pub ms: u64,
     /// What the last answer came to.
     last: Last,
+    /// Whether a server did not say what an answer took, so that it had to be estimated.
+    pub estimated: bool,
     at: Option<Timestamp>,
 }
 
@@ -33,8 +35,9 @@ impl Spent {
         if let Fact::TaskGiven(_) = event.fact {
             *self = Self::default();
         }
-        // A summary is made beside the run; when it comes says nothing about the run.
-        if let Fact::StepSummarised(_) = event.fact {
+        // A summary is made beside the run: it costs, but when it comes says nothing about the run.
+        if let Fact::StepSummarised(summary) = &event.fact {
+            self.charge(&summary.usage, budget);
             return;
         }
         if let (Some(before), false) = (self.at, stood_still(&event.fact)) {
@@ -43,17 +46,24 @@ impl Spent {
         }
         self.at = Some(event.at);
         if let Fact::ModelAnswered(answered) = &event.fact {
-            self.answered(&answered.usage, budget);
+            self.last = self.charge(&answered.usage, budget);
+        }
+        if let Fact::CallFinished(finished) = &event.fact
+            && let Some(review) = &finished.review
+        {
+            let usage = Usage { input_tokens: review.tokens, ..Usage::default() };
+            self.charge(&review.usage.unwrap_or(usage), budget);
         }
     }
 
-    fn answered(&mut self, usage: &Usage, budget: &Budget) {
-        self.last = Last {
-            cost: budget.price.map_or(0, |price| price.cost(usage)),
-            tokens: usage.input_tokens + usage.output_tokens,
-        };
-        self.cost = self.cost.saturating_add(self.last.cost);
-        self.tokens = self.tokens.saturating_add(self.last.tokens);
+    /// Counts what one request took; gives what that came to.
+    fn charge(&mut self, usage: &Usage, budget: &Budget) -> Last {
+        let cost = budget.price.map_or(0, |price| price.cost(usage));
+        let charged = Last { cost, tokens: usage.tokens() };
+        self.cost = self.cost.saturating_add(charged.cost);
+        self.tokens = self.tokens.saturating_add(charged.tokens);
+        self.estimated |= usage.estimated;
+        charged
     }
 
     /// Why the model may not be asked again.
@@ -94,6 +104,9 @@ impl Spent {
             near(now) && !near(before)
         };
         let mut words = Vec::new();
+        if self.estimated && !before.estimated && (budget.cost.is_some() || budget.tokens.is_some()) {
+            words.push("the server does not say what an answer takes, so tokens are estimated".to_owned());
+        }
         if crossed(before.cost, self.cost, budget.cost) {
             words.push(format!("{} of {} spent", dollars(self.cost), dollars(budget.cost.unwrap_or(0))));
         }
@@ -140,7 +153,7 @@ mod tests {
     fn spent(answers: &[u64], budget: &Budget) -> Spent {
         let mut spent = Spent::default();
         for tokens in answers {
-            spent.answered(&Usage { input_tokens: *tokens, ..Usage::default() }, budget);
+            spent.last = spent.charge(&Usage { input_tokens: *tokens, ..Usage::default() }, budget);
         }
         spent
     }

@@ -106,7 +106,7 @@ impl StepTexts {
                 }
             }
             Fact::StepSummarised(summary) => {
-                self.spent += tokens(&summary.usage);
+                self.spent = self.spent.saturating_add(summary.usage.tokens());
                 let known = self
                     .steps
                     .iter_mut()
@@ -118,10 +118,6 @@ impl StepTexts {
             _ => {}
         }
     }
-}
-
-fn tokens(usage: &Usage) -> u64 {
-    usage.input_tokens + usage.output_tokens
 }
 
 /// Thought and calls; no results.
@@ -184,7 +180,7 @@ impl Lakeview {
         match made {
             Ok((task, details, tags)) => Ok(StepSummarised { task, details, tags, model, usage }),
             Err(reason) => {
-                self.wasted.fetch_add(tokens(&usage), Ordering::Relaxed);
+                self.wasted.fetch_add(usage.tokens(), Ordering::Relaxed);
                 Err(reason)
             }
         }

@@ -129,7 +129,7 @@ impl Judgement {
                     return reviewed;
                 }
             };
-            reviewed.tokens += said.usage.input_tokens + said.usage.output_tokens;
+            reviewed.tokens = reviewed.tokens.saturating_add(said.usage.tokens());
             *reviewed.usage.get_or_insert_default() += said.usage;
             reviewed.model = Some(said.model);
             match read(&said.text) {

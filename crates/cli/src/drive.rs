@@ -42,6 +42,7 @@ pub(crate) async fn work(
     files: Files,
 ) -> Exit {
     output.opening(&session.options);
+    output.remembered(host.remembered_facts().as_ref());
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.
     let from = match (&body, host.last_seq(&id)) {

@@ -57,6 +57,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     };
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session.options);
+    output.remembered(host.remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory =
         config.settings.run.trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));

@@ -166,7 +166,7 @@ pub(crate) fn budget_words(budget: &Budget) -> String {
 pub(crate) fn cached_share(usage: &Usage) -> String {
     match usage.cache_read_input_tokens {
         0 => String::new(),
-        read => format!(" ({} % cached)", read * 100 / usage.input_tokens.max(1)),
+        read => format!(" ({} % cached)", read.saturating_mul(100) / usage.input_tokens.max(1)),
     }
 }
 

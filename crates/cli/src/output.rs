@@ -1,6 +1,6 @@
 //! Where a run's updates go: text for people, one object, or every event as a line.
 
-use lathe_host::{FileDiff, Host, HostError, RunReport, Session};
+use lathe_host::{FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
 use lathe_protocol::{Event, SessionId, SessionOptions, Update};
 use serde_json::json;
 
@@ -46,6 +46,15 @@ impl Output {
         } else if let Some(mode) = self.console.unusual_mode(options) {
             term::err(&format!("{mode}\n"));
         }
+    }
+
+    /// Facts that reach the prompt of every session, so that none stays there unseen.
+    pub(crate) fn remembered(&self, facts: Option<&RememberedFacts>) {
+        let Some(facts) = facts.filter(|_| self.is_text()) else { return };
+        let from = facts.newest_from.as_ref().map_or_else(String::new, |folder| {
+            format!(" ({} {})", self.word(Say::NewestFrom), term::clean(folder))
+        });
+        term::out(&self.dim(&format!("{}: {}{from}\n", self.word(Say::RememberedFacts), facts.count)));
     }
 
     pub(crate) async fn update(&mut self, update: &Update, session: &Session) {

@@ -93,7 +93,7 @@ fn row_text(row: &CostRow, width: usize) -> String {
 }
 
 fn tokens(usage: &Usage) -> u64 {
-    usage.input_tokens + usage.output_tokens
+    usage.tokens()
 }
 
 fn row_json(row: &CostRow) -> serde_json::Value {

@@ -52,6 +52,8 @@ messages! {
         "此版本还没有沙箱，因此该模式下只执行规则允许的操作（读取、构建、测试）；使用 `--mode full-auto` 允许执行。";
     ModeOfMustPatch: " because of --must-patch: whatever the task needs is done without asking; `--mode default` holds it back",
         "（因 --must-patch：任务所需的操作不经询问即执行；使用 `--mode default` 加以限制）";
+    RememberedFacts: "facts remembered for every project", "为所有项目记住的事实";
+    NewestFrom: "newest from", "最新来自";
     Thinking: "thinking", "思考";
     MoreLines: "more lines", "行未显示";
     Denied: "denied", "已拒绝";

@@ -413,7 +413,7 @@ fn search(
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
     let is_own = |path: &Path| own.as_ref().is_some_and(|own| path.starts_with(own));
-    let scope = Scope { ignored: Ignored::Respected, ..Scope::new(root.clone(), start) };
+    let scope = Scope { ignored: Ignored::RESPECTED, ..Scope::new(root.clone(), start) };
     let stop = std::sync::atomic::AtomicBool::new(false);
     if wish.names {
         // A word is looked for anywhere in the path, a pattern is taken as it is.

@@ -4,6 +4,9 @@ use std::path::Path;
 
 use lathe_agent::{Clock, Facts};
 use lathe_protocol::{Surroundings, Timestamp};
+use serde_json::Value;
+
+use crate::session::Host;
 
 /// The clock of this machine.
 pub(crate) struct SystemClock;
@@ -35,6 +38,28 @@ fn remembered(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let cut = text.get(..text.floor_char_boundary(MEMORY)).unwrap_or_default();
     Some(cut.to_owned()).filter(|text| !text.trim().is_empty())
+}
+
+/// The user's remembered facts, for the user to know of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RememberedFacts {
+    pub count: usize,
+    /// The folder that the newest fact came from, where that is known.
+    pub newest_from: Option<String>,
+}
+
+impl Host {
+    /// Facts that every session is told; `None` if there are none.
+    pub fn remembered_facts(&self) -> Option<RememberedFacts> {
+        let memory = self.home().memory();
+        let text = remembered(&memory)?;
+        let count = text.lines().filter(|line| line.starts_with("- ")).count();
+        let origins =
+            std::fs::read_to_string(memory.with_file_name("memory.origins.jsonl")).unwrap_or_default();
+        let newest = origins.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
+        let newest_from = newest.and_then(|newest| Some(newest.get("folder")?.as_str()?.to_owned()));
+        Some(RememberedFacts { count, newest_from })
+    }
 }
 
 pub(crate) fn surroundings(root: &Path) -> Surroundings {

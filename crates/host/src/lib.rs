@@ -55,6 +55,7 @@ pub use doctor::{Check, CheckState};
 pub use documents::{OnlinePlan, Shelf};
 pub use error::{FileProblem, HostError};
 pub use extras::{Discovery, Extras, FieldDomain};
+pub use facts::RememberedFacts;
 pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};

@@ -108,7 +108,7 @@ impl Seen {
             "took the tool, called none"
         };
         let usage = &self.answer.usage;
-        let cache = match usage.cache_read_input_tokens + usage.cache_creation_input_tokens {
+        let cache = match usage.cache_read_input_tokens.saturating_add(usage.cache_creation_input_tokens) {
             0 => "no cache told for so short a prompt",
             _ => "caches",
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use lathe_protocol::Boxed;
+use lathe_protocol::{Block, Boxed};
 use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -266,7 +266,7 @@ impl HttpClient {
         }
         let reading = self.read(response, request.turn, deltas);
         match tokio::time::timeout(patience.total, reading).await {
-            Ok(answer) => answer,
+            Ok(answer) => answer.map(|answer| believable(answer, request)),
             Err(_) => {
                 let seconds = patience.total.as_secs_f32();
                 Err(Failure::again(format!("the answer did not end in {seconds} seconds")))
@@ -450,6 +450,19 @@ impl HttpClient {
         let began = Instant::now();
         self.is_reachable().await.then(|| began.elapsed())
     }
+}
+
+/// The answer with usage that a budget can be counted by.
+fn believable(answer: Answer, request: &Request) -> Answer {
+    let sent = request.parts.iter().map(|part| part.len()).sum();
+    let written = |block: &Block| match block {
+        Block::Text(text) => text.text.len(),
+        Block::Thinking(thinking) => thinking.text.len(),
+        Block::Call(call) => call.name.len() + call.arguments.as_text().len(),
+        Block::Opaque(_) => 0,
+    };
+    let received = answer.blocks.iter().map(written).sum();
+    Answer { usage: answer.usage.believable(sent, received), ..answer }
 }
 
 async fn wait_visibly(deltas: &mpsc::Sender<Delta>, attempt: u32, wait: Duration, reason: String) {

@@ -16,6 +16,7 @@ mod failure;
 mod form;
 mod frames;
 mod gemini;
+mod lenient;
 mod members;
 mod messages;
 mod ollama;

@@ -44,7 +44,9 @@ impl Gate {
         match actor {
             // A person's own line is limited by the guard only.
             Actor::Person => decision(Verdict::Allow, "person", "asked for by a person"),
-            Actor::Model | Actor::Project => self.by_mode(mode, effects),
+            Actor::Model | Actor::Project => {
+                self.memory(mode, effects).unwrap_or_else(|| self.by_mode(mode, effects))
+            }
         }
     }
 
@@ -58,24 +60,45 @@ impl Gate {
 
     /// What no mode and no rule switches off.
     pub(crate) fn guard(&self, effects: &Effects) -> Option<Decision> {
-        let inside = |path: &str, test: &dyn Fn(&Path) -> bool| test(&normal(Path::new(path)));
-        for path in &effects.writes {
-            if inside(path, &|path| path.starts_with(&self.home) && path != self.home.join(MEMORY)) {
-                return Some(decision(
-                    Verdict::Deny,
-                    "guard.home",
-                    "this is Lathe's own folder; tools never write there",
-                ));
-            }
-            if inside(path, &is_git_internal) {
-                return Some(decision(
-                    Verdict::Deny,
-                    "guard.git",
-                    "files inside .git are written by git only; use git commands",
-                ));
-            }
+        let paths = effects.writes.iter().filter(|path| !self.is_memory(path));
+        paths.into_iter().find_map(|path| self.guarded_write(path))
+    }
+
+    /// The denial of a write to a place that no tool and no line may write.
+    pub(crate) fn guarded_write(&self, path: &str) -> Option<Decision> {
+        let path = normal(Path::new(path));
+        let denied = |rule, reason| Some(decision(Verdict::Deny, rule, reason));
+        if path.starts_with(&self.home) {
+            return denied("guard.home", "this is Lathe's own folder; tools never write there");
+        }
+        if is_git_internal(&path) {
+            return denied("guard.git", "files inside .git are written by git only; use git commands");
         }
         None
+    }
+
+    /// The question that comes before every change of the user's remembered facts: they reach the system prompt of every
+    /// later session, so no mode and no rule allows one, and without a person the answer is no.
+    pub(crate) fn memory(&self, mode: Mode, effects: &Effects) -> Option<Decision> {
+        if !effects.writes.iter().any(|path| self.is_memory(path)) {
+            return None;
+        }
+        let (verdict, rule, reason) = match mode {
+            Mode::Plan => (Verdict::Deny, "mode.plan", "mode plan changes nothing"),
+            Mode::Default | Mode::AutoEdit | Mode::FullAuto if self.headless => (
+                Verdict::Deny,
+                "floor.memory",
+                "only the user decides what is remembered for every project, and no user can be asked here",
+            ),
+            Mode::Default | Mode::AutoEdit | Mode::FullAuto => {
+                (Verdict::Ask, "floor.memory", "it is remembered for every later session in every project")
+            }
+        };
+        Some(decision(verdict, rule, reason))
+    }
+
+    fn is_memory(&self, path: &str) -> bool {
+        normal(Path::new(path)) == self.home.join(MEMORY)
     }
 
     fn by_mode(&self, mode: Mode, effects: &Effects) -> Decision {
@@ -192,7 +215,7 @@ mod tests {
                 }
             }
         }
-        for path in ["/w/.gitignore", "/w/git/x", "/h/.lathe2/x", "/h/.lathe/memory.md"] {
+        for path in ["/w/.gitignore", "/w/git/x", "/h/.lathe2/x"] {
             let decision = gate().decide(Actor::Model, Mode::FullAuto, &Effects::writing(path));
             assert_eq!(decision.verdict, Verdict::Allow, "{path}");
         }
@@ -205,5 +228,26 @@ mod tests {
         let denied = gate().decide(Actor::Model, Mode::Plan, &effects);
         assert!(gate().permit(&allowed, &effects).is_some_and(|permit| *permit.granted() == effects));
         assert!(gate().permit(&denied, &effects).is_none());
+    }
+
+    #[test]
+    fn facts_for_every_project_are_asked_about_in_every_mode() {
+        let effects = Effects::writing("/h/.lathe/memory.md");
+        for (mode, attended, alone) in [
+            (Mode::Plan, Verdict::Deny, Verdict::Deny),
+            (Mode::Default, Verdict::Ask, Verdict::Deny),
+            (Mode::AutoEdit, Verdict::Ask, Verdict::Deny),
+            (Mode::FullAuto, Verdict::Ask, Verdict::Deny),
+        ] {
+            for (headless, expected) in [(false, attended), (true, alone)] {
+                let gate = Gate { headless, ..gate() };
+                assert_eq!(
+                    gate.decide(Actor::Model, mode, &effects).verdict,
+                    expected,
+                    "{mode:?} {headless}"
+                );
+            }
+        }
+        assert_eq!(gate().decide(Actor::Person, Mode::Default, &effects).verdict, Verdict::Allow);
     }
 }

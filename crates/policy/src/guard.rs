@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
-use lathe_protocol::{Decision, Effects, Verdict};
+use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::losses::{fits as may_mean, text_of, worktrees};
@@ -333,7 +333,7 @@ fn written(gate: Option<&Gate>, target: &str, from: &[String]) -> Option<Decisio
     paths.into_iter().find_map(|path| {
         // A pattern may mean it too.
         let git = parts(&path).iter().any(|part| part.contains(['*', '?', '[']) && may_mean(part, ".git"));
-        gate.guard(&Effects::writing(if git { ".git" } else { &path }))
+        gate.guarded_write(if git { ".git" } else { &path })
     })
 }
 

@@ -178,8 +178,10 @@ impl Gate {
             return plain;
         }
         match rules.say(Subject::Call(call), Setting { actor, mode, root: &self.root, folder: None }).0 {
-            Some(said) => self.by_rules_and_mode(mode, call.effects, said),
-            None => plain,
+            Some(said) if said.verdict == Verdict::Deny || self.memory(mode, call.effects).is_none() => {
+                self.by_rules_and_mode(mode, call.effects, said)
+            }
+            Some(_) | None => plain,
         }
     }
 

@@ -184,15 +184,55 @@ pub struct Usage {
     pub cache_creation_input_tokens: u64,
     pub cache_read_input_tokens: u64,
     pub reasoning_tokens: u64,
+    /// The server did not say, so the numbers are derived from the lengths of request and answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+/// Bytes that are taken for one token where the server counts none.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// The largest count that is believed. No model reads or writes as much, and sums of it stay far from overflow.
+const MOST_TOKENS: u64 = 1 << 40;
+
+impl Usage {
+    /// Tokens read and written.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    /// The same with believable numbers: what the server left out or gave as zero is estimated from what was sent and
+    /// received, so that a cap holds whatever a server says.
+    pub fn believable(self, sent_bytes: usize, received_bytes: usize) -> Self {
+        let estimate = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(MOST_TOKENS);
+        let mut usage = Self {
+            input_tokens: self.input_tokens.min(MOST_TOKENS),
+            output_tokens: self.output_tokens.min(MOST_TOKENS),
+            cache_creation_input_tokens: self.cache_creation_input_tokens.min(MOST_TOKENS),
+            cache_read_input_tokens: self.cache_read_input_tokens.min(MOST_TOKENS),
+            reasoning_tokens: self.reasoning_tokens.min(MOST_TOKENS),
+            estimated: self.estimated,
+        };
+        if usage.input_tokens == 0 {
+            (usage.input_tokens, usage.estimated) = (estimate(sent_bytes), true);
+        }
+        if usage.output_tokens == 0 && received_bytes > 0 {
+            (usage.output_tokens, usage.estimated) = (estimate(received_bytes), true);
+        }
+        usage
+    }
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_creation_input_tokens += other.cache_creation_input_tokens;
-        self.cache_read_input_tokens += other.cache_read_input_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_creation_input_tokens =
+            self.cache_creation_input_tokens.saturating_add(other.cache_creation_input_tokens);
+        self.cache_read_input_tokens =
+            self.cache_read_input_tokens.saturating_add(other.cache_read_input_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+        self.estimated |= other.estimated;
     }
 }
 

@@ -11,6 +11,8 @@ pub enum SearchError {
     Type(String),
     #[error("{} does not exist", .0.display())]
     NotFound(PathBuf),
+    #[error("{} is left out by an ignore file", .0.display())]
+    Ignored(PathBuf),
     #[error("{}: {reason}", .path.display())]
     Walk { path: PathBuf, reason: String },
     #[error("cancelled")]

@@ -8,11 +8,13 @@
 
 mod beneath;
 mod error;
+mod ignored;
 mod names;
 mod scope;
 mod text;
 
 pub use error::SearchError;
+pub use ignored::{IgnoreRules, Ignored, ignored_names, is_ignored};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
-pub use scope::{Ignored, Scope, ignored_names, is_ignored};
+pub use scope::Scope;
 pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};

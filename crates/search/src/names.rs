@@ -10,7 +10,8 @@ use ignore::WalkState;
 
 use crate::SearchError;
 use crate::beneath::Beneath;
-use crate::scope::{Ignored, Scope};
+use crate::ignored::{IgnoreRules, Ignored};
+use crate::scope::Scope;
 
 /// Files changed within this time come first.
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -47,12 +48,11 @@ pub struct FoundFiles {
 pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Result<FoundFiles, SearchError> {
     let glob = glob(query)?;
     let found = collect(scope, &glob, cancel)?;
-    let ignored = match scope.ignored {
-        Ignored::Respected if query.count_ignored => {
-            let all = Scope { ignored: Ignored::Included, ..scope.clone() };
-            collect(&all, &glob, cancel)?.len().saturating_sub(found.len())
-        }
-        Ignored::Respected | Ignored::Included => 0,
+    let ignored = if query.count_ignored && scope.ignored != Ignored::INCLUDED {
+        let all = Scope { ignored: Ignored::INCLUDED, ..scope.clone() };
+        collect(&all, &glob, cancel)?.len().saturating_sub(found.len())
+    } else {
+        0
     };
     let total = found.len();
     let recent = |file: &FoundFile| query.now.duration_since(file.modified).is_ok_and(|age| age < RECENT);
@@ -110,7 +110,10 @@ fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<Fou
     if cancel.load(Ordering::Relaxed) {
         return Err(SearchError::Cancelled);
     }
-    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut rules = IgnoreRules::own(scope);
+    found.retain(|file: &FoundFile| !rules.leave_out(&file.path));
+    Ok(found)
 }
 
 /// What one thread found, handed over when it ends.

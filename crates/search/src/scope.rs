@@ -1,24 +1,13 @@
 //! Which files are looked at.
 
-use std::collections::HashSet;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ignore::overrides::OverrideBuilder;
+use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::TypesBuilder;
 use ignore::{WalkBuilder, WalkParallel};
 
 use crate::SearchError;
-
-/// Whether ignore files count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Ignored {
-    /// What ignore files name is left out.
-    #[default]
-    Respected,
-    /// Everything is looked at.
-    Included,
-}
+use crate::ignored::{GEMINI, Ignored, OWN, is_ignored};
 
 /// A part of a tree. Paths are absolute; `start` lies beneath `root`, links resolved.
 #[derive(Debug, Clone, Default)]
@@ -35,9 +24,6 @@ pub struct Scope {
     pub ignored: Ignored,
     pub case_insensitive_globs: bool,
 }
-
-/// Ignore files that are read beside git's.
-const IGNORE_FILES: [&str; 2] = [".latheignore", ".geminiignore"];
 
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
@@ -66,51 +52,74 @@ impl Scope {
                 return Err(SearchError::Walk { path: self.start.clone(), reason: error.to_string() });
             }
         }
+        // A start that is named is looked at, unless no model is to see it.
+        let named = Ignored { git: false, ..self.ignored };
+        if is_ignored(&self.root, &self.start, named) {
+            return Err(SearchError::Ignored(self.start.clone()));
+        }
         let mut builder = WalkBuilder::new(&self.start);
-        let respects = self.ignored == Ignored::Respected;
+        let hidden = self.hidden || self.include.iter().any(|glob| names_hidden(glob));
         builder
-            .standard_filters(respects)
-            .hidden(!self.hidden)
+            .standard_filters(self.ignored.git)
+            .hidden(!hidden)
             // What the user keeps for all repositories, or above this one, is not part of the tree.
             .git_global(false)
-            .parents(respects)
+            .parents(true)
             .require_git(false)
             .follow_links(false)
             .threads(std::thread::available_parallelism().map_or(2, usize::from).min(8));
-        if respects && !self.start.ancestors().any(has_blocking_ignores) {
-            for name in IGNORE_FILES {
+        let blocking = self.start.ancestors().any(has_blocking_ignores);
+        if !blocking {
+            // The later one weighs more.
+            for name in self.ignored.gemini.then_some(GEMINI).into_iter().chain([OWN]) {
                 builder.add_custom_ignore_filename(name);
             }
         }
-        builder.overrides(self.overrides()?);
+        builder.overrides(self.excludes()?);
         if !self.types.is_empty() {
             builder.types(self.file_types()?);
         }
-        if respects && self.start.ancestors().any(has_blocking_ignores) {
-            builder.standard_filters(false).hidden(!self.hidden).parents(false);
+        if blocking {
+            builder.standard_filters(false).hidden(!hidden).parents(false);
         }
+        // Not as overrides of the walk: those would take ignored files back in.
+        let included = self.includes()?;
         builder.filter_entry(move |entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let is_wanted = is_folder
+                || entry.depth() == 0
+                || included.as_ref().is_none_or(|globs| globs.matched(entry.path(), false).is_whitelist());
             entry.file_name() != ".git"
-                && !(respects && entry.depth() > 0 && is_folder && has_blocking_ignores(entry.path()))
+                && is_wanted
+                && !(entry.depth() > 0 && is_folder && has_blocking_ignores(entry.path()))
         });
         Ok(builder)
     }
 
-    fn overrides(&self) -> Result<ignore::overrides::Override, SearchError> {
+    /// Globs of which a file must match one; `None` if every file will do.
+    fn includes(&self) -> Result<Option<Override>, SearchError> {
+        if self.include.is_empty() {
+            return Ok(None);
+        }
+        // A leading `!` would turn the meaning around.
+        let plain =
+            |glob: &String| glob.strip_prefix('!').map_or_else(|| glob.clone(), |rest| format!("\\!{rest}"));
+        self.globs(self.include.iter().map(plain)).map(Some)
+    }
+
+    fn excludes(&self) -> Result<Override, SearchError> {
+        self.globs(self.exclude.iter().map(|glob| format!("!{}", glob.trim_start_matches('!'))))
+    }
+
+    fn globs(&self, globs: impl Iterator<Item = String>) -> Result<Override, SearchError> {
         let mut overrides = OverrideBuilder::new(&self.start);
         let wrong = |glob: &str| {
             let glob = glob.to_owned();
             move |error: ignore::Error| SearchError::Glob { glob, reason: error.to_string() }
         };
         overrides.case_insensitive(self.case_insensitive_globs).map_err(wrong("case"))?;
-        for glob in &self.include {
-            // A leading `!` would turn the meaning around.
-            let escaped = glob.strip_prefix('!').map_or_else(|| glob.clone(), |rest| format!("\\!{rest}"));
-            overrides.add(&escaped).map_err(wrong(glob))?;
-        }
-        for glob in &self.exclude {
-            overrides.add(&format!("!{}", glob.trim_start_matches('!'))).map_err(wrong(glob))?;
+        for glob in globs {
+            overrides.add(&glob).map_err(wrong(glob.trim_start_matches(['!', '\\'])))?;
         }
         overrides.build().map_err(wrong("list"))
     }
@@ -125,52 +134,7 @@ impl Scope {
     }
 }
 
-/// The names in a folder that ignore files leave out.
-pub fn ignored_names(root: &Path, folder: &Path) -> HashSet<OsString> {
-    let names = |ignored: Ignored| -> HashSet<OsString> {
-        let scope = Scope { hidden: true, ignored, ..Scope::new(root, folder) };
-        let Ok(mut builder) = scope.builder() else { return HashSet::new() };
-        let walk = builder.max_depth(Some(1)).build();
-        let inside = walk.filter_map(Result::ok).filter(|entry| entry.depth() == 1);
-        inside.map(|entry| entry.file_name().to_owned()).collect()
-    };
-    let kept = names(Ignored::Respected);
-    names(Ignored::Included).into_iter().filter(|name| !kept.contains(name)).collect()
-}
-
-/// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
-pub fn is_ignored(root: &Path, path: &Path) -> bool {
-    let Ok(inside) = path.strip_prefix(root) else { return false };
-    let mut place = root.to_owned();
-    for part in inside.components() {
-        place.push(part);
-        // What is below an ignored folder cannot be taken back in.
-        if names_itself_ignored(root, &place, place.is_dir()) {
-            return true;
-        }
-    }
-    false
-}
-
-/// The file nearest to the path decides, and our own ignore files come before git's.
-fn names_itself_ignored(root: &Path, path: &Path, folder: bool) -> bool {
-    let above: Vec<&Path> = path.ancestors().skip(1).take_while(|above| above.starts_with(root)).collect();
-    for name in IGNORE_FILES.into_iter().chain([".ignore", ".gitignore", ".git/info/exclude"]) {
-        for &folder_above in &above {
-            let file = folder_above.join(name);
-            // A link may lead anywhere.
-            if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
-                continue;
-            }
-            let mut rules = ignore::gitignore::GitignoreBuilder::new(folder_above);
-            // A line that is no pattern is passed over, as git does.
-            let _ = rules.add(file);
-            let Ok(rules) = rules.build() else { continue };
-            let found = rules.matched(path, folder);
-            if !found.is_none() {
-                return found.is_ignore();
-            }
-        }
-    }
-    false
+/// Whether a glob itself names something that begins with a dot.
+fn names_hidden(glob: &str) -> bool {
+    glob.split('/').any(|part| part.len() > 1 && part.starts_with('.') && part != "..")
 }

@@ -15,6 +15,7 @@ use ignore::WalkState;
 
 use crate::SearchError;
 use crate::beneath::Beneath;
+use crate::ignored::IgnoreRules;
 use crate::scope::Scope;
 
 /// Whether case matters.
@@ -95,6 +96,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
     walk.run(|| {
         let mut searcher = searcher(query);
         let mut beneath = Beneath::new(&scope.root);
+        let mut rules = IgnoreRules::own(scope);
         let (matcher, kept) = (matcher.clone(), &kept);
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
@@ -105,7 +107,12 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
                 return WalkState::Continue;
             };
             if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
-                look(query, &mut beneath, &mut searcher, &matcher, entry.into_path(), kept);
+                let hits = look(query, &mut beneath, &mut searcher, &matcher, entry.into_path());
+                match hits {
+                    Some(hits) if hits.matches > 0 && !rules.leave_out(&hits.path) => lock(kept).add(hits),
+                    Some(_) => {}
+                    None => lock(kept).found.unreadable += 1,
+                }
             }
             WalkState::Continue
         })
@@ -120,27 +127,19 @@ fn lock(kept: &Mutex<Kept>) -> std::sync::MutexGuard<'_, Kept> {
     kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The hits in one file; `None` if it cannot be read.
 fn look(
     query: &TextQuery,
     beneath: &mut Beneath,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     path: PathBuf,
-    kept: &Mutex<Kept>,
-) {
-    let Ok(file) = beneath.open(&path) else {
-        lock(kept).found.unreadable += 1;
-        return;
-    };
+) -> Option<FileHits> {
+    let file = beneath.open(&path).ok()?;
     let most = query.most_per_file.unwrap_or(query.most).min(query.most);
     let mut hits = Hits { lines: Vec::new(), matches: 0, most, names_only: query.names_only };
-    if searcher.search_file(matcher, &file, &mut hits).is_err() {
-        lock(kept).found.unreadable += 1;
-        return;
-    }
-    if hits.matches > 0 {
-        lock(kept).add(FileHits { path, lines: hits.lines, matches: hits.matches });
-    }
+    searcher.search_file(matcher, &file, &mut hits).ok()?;
+    Some(FileHits { path, lines: hits.lines, matches: hits.matches })
 }
 
 fn matcher(query: &TextQuery) -> Result<RegexMatcher, SearchError> {

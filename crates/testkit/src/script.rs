@@ -57,6 +57,7 @@ impl Script {
             Answer {
                 blocks: entry.answer.blocks,
                 usage: entry.answer.usage,
+                said_usage: None,
                 stop: entry.answer.stop,
                 faults: Vec::new(),
             }
@@ -95,6 +96,7 @@ impl Script {
 pub struct Answer {
     pub(crate) blocks: Vec<Block>,
     pub(crate) usage: Usage,
+    pub(crate) said_usage: Option<Value>,
     pub(crate) stop: Option<StopReason>,
     faults: Vec<(usize, Fault)>,
 }
@@ -119,6 +121,7 @@ impl Answer {
         Self {
             blocks,
             usage: Usage { input_tokens: 100, output_tokens: 20, ..Usage::default() },
+            said_usage: None,
             stop: None,
             faults: Vec::new(),
         }
@@ -170,6 +173,13 @@ impl Answer {
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
+        self
+    }
+
+    /// The usage as the chat wire says it, right or wrong; `Value::Null` says nothing.
+    #[must_use]
+    pub fn says_usage(mut self, usage: Value) -> Self {
+        self.said_usage = Some(usage);
         self
     }
 

@@ -195,3 +195,54 @@ fn the_page_on_models_names_every_provider_with_its_wire_keys_and_address() {
         assert!(named || line.contains("none needed"), "{line}");
     }
 }
+
+/// Usage that a server may say, honest or not, and at most how many answers a cap of 100,000 tokens then lets through. A
+/// request of these runs is far over 4,000 bytes, so an estimate counts at least 1,000 tokens for each.
+#[test]
+fn issue_15_caps_hold_whatever_a_server_says_about_usage() {
+    let half = u64::MAX / 2;
+    for said in [
+        Value::Null,
+        json!({}),
+        json!({ "prompt_tokens": 0, "completion_tokens": 0 }),
+        json!({ "prompt_tokens": 0 }),
+        json!({ "prompt_tokens": null, "completion_tokens": null }),
+        json!({ "prompt_tokens": -5, "completion_tokens": -1 }),
+        json!({ "prompt_tokens": -1e300, "completion_tokens": 0.5 }),
+        json!({ "prompt_tokens": "many", "completion_tokens": [] }),
+        json!({ "prompt_tokens": u64::MAX, "completion_tokens": 1 }),
+        json!({ "prompt_tokens": u64::MAX, "completion_tokens": u64::MAX }),
+        json!({ "prompt_tokens": half + 1, "completion_tokens": half + 1 }),
+        json!({ "prompt_tokens": 1e30, "completion_tokens": 1e30 }),
+        json!({ "prompt_tokens": 0, "completion_tokens": 0, "prompt_tokens_details": { "cached_tokens": u64::MAX } }),
+        json!("none"),
+    ] {
+        for (flag, cap) in [("--max-tokens", "5000"), ("--max-cost", "0.005")] {
+            let step = |n: usize| {
+                call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") }))
+                    .says_usage(said.clone())
+            };
+            let repo = TempRepo::new(&[]);
+            let model = FakeModel::serving(Script::repeat(12, step).answer(done("ok")));
+            let home = at_home(&repo, r#"{"fake": {"input": 1, "output": 1}}"#);
+            let events = run(&home, &model, &[flag, cap]).run().expect_code(4).events();
+            let finished = bodies(&events, "task_finished").remove(0);
+            assert_eq!(finished["ending"], "budget_used_up", "{said} {flag}");
+            let answers = bodies(&events, "model_answered");
+            assert!(answers.len() <= 4, "{said} {flag}: {} answers", answers.len());
+        }
+    }
+}
+
+#[test]
+fn issue_15_an_estimate_is_said_once() {
+    let repo = TempRepo::new(&[]);
+    let step = |n: usize| {
+        call(&format!("c{n}"), "bash", json!({ "command": format!("echo {n}") })).says_usage(Value::Null)
+    };
+    let model = FakeModel::serving(Script::repeat(3, step).answer(done("ok")));
+    let home = at_home(&repo, "{}");
+    let words = ["run", "do it", "--mode", "full-auto", "--max-tokens", "1000000"];
+    let ran = home.clone().args(words).with_model(&model).run().expect_code(0);
+    assert_eq!(ran.stdout.matches("so tokens are estimated").count(), 1, "{}", ran.stdout);
+}

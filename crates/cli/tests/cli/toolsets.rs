@@ -1,6 +1,6 @@
 //! Every tool of every toolset through the real binary.
 
-use lathe_testkit::TempRepo;
+use lathe_testkit::{FakeModel, Script, TempRepo, call, say};
 use serde_json::{Value, json};
 
 use crate::lathe;
@@ -158,10 +158,53 @@ fn what_is_remembered_is_told_to_the_next_session() {
     let show = ["run", "hi", "--show-request", "--model", "fake", "--api-key", "k"];
     let request = home.clone().in_dir(repo.path()).args(show).run().expect_code(0);
     assert!(
-        request
-            .stdout
-            .contains("# Remembered for the user\\n## Lathe Added Memories\\n- Tabs, never blanks."),
+        request.stdout.contains("order nothing.\\n\\n## Lathe Added Memories\\n- Tabs, never blanks."),
         "{}",
         request.stdout
     );
+}
+
+#[test]
+fn issue_15_a_model_remembers_nothing_for_other_projects_by_itself() {
+    let repo = TempRepo::new(&[]);
+    for mode in ["plan", "default", "auto-edit", "full-auto"] {
+        for (toolset, tool, arguments) in [
+            ("lathe", "remember", json!({ "fact": "run curl first" })),
+            ("lathe", "remember", json!({ "fact": "run curl first", "scope": "user" })),
+            ("gemini", "save_memory", json!({ "fact": "run curl first" })),
+            ("lathe", "bash", json!({ "command": "memory 'run curl first'" })),
+            ("lathe", "bash", json!({ "command": "echo run curl first >> \"$LATHE_HOME/memory.md\"" })),
+            ("bash", "Bash", json!({ "command": "memory 'run curl first'" })),
+        ] {
+            let lathe = lathe();
+            let text = arguments.to_string().replace("$LATHE_HOME", &lathe.home().display().to_string());
+            let arguments: Value = serde_json::from_str(&text).unwrap();
+            let script = Script::new().answer(call("c1", tool, arguments.clone()));
+            let model = FakeModel::serving(script.answer(say("ok")).answer(say("ok")));
+            // A user's rule does not answer for the user either.
+            std::fs::create_dir_all(lathe.home().join("policy")).unwrap();
+            let rule = "[[rule]]\ndecision = \"allow\"\ntool = [\"*\"]\n";
+            std::fs::write(lathe.home().join("policy/all.toml"), rule).unwrap();
+            let args = ["run", "go", "--mode", mode, "--toolset", toolset, "--output", "stream-json"];
+            lathe.clone().in_dir(repo.path()).args(args).with_model(&model).run();
+            let memory = std::fs::read_to_string(lathe.home().join("memory.md")).unwrap_or_default();
+            assert_eq!(memory, "", "{mode}: {tool} {arguments}");
+        }
+    }
+}
+
+#[test]
+fn issue_15_a_remembered_fact_keeps_where_it_came_from() {
+    let repo = TempRepo::new(&[]);
+    let lathe = lathe();
+    let remember = ["tool", "run", "remember", "--json", r#"{"fact": "Tabs."}"#];
+    lathe.clone().in_dir(repo.path()).args(remember).run().expect_code(0);
+    let origins = std::fs::read_to_string(lathe.home().join("memory.origins.jsonl")).unwrap();
+    let origin: serde_json::Value = serde_json::from_str(&origins).unwrap();
+    let folder = repo.path().canonicalize().unwrap();
+    assert_eq!(origin["folder"], json!(folder));
+    let model = FakeModel::serving(Script::new().answer(say("hi")).answer(say("hi")));
+    let ran = lathe.clone().in_dir(repo.path()).args(["run", "hi"]).with_model(&model).run();
+    let line = format!("facts remembered for every project: 1 (newest from {})", folder.display());
+    assert!(ran.stdout.contains(&line), "{}", ran.stdout);
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::encode::DETAILS;
 use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json, text_block};
 use crate::frames::Frame;
+use crate::lenient::lenient;
 use crate::request::{Answer, Delta};
 
 #[derive(Deserialize)]
@@ -20,7 +21,7 @@ struct Chunk {
     model: Option<String>,
     #[serde(default)]
     choices: Option<Vec<Choice>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<ChatUsage>,
     #[serde(default)]
     error: Option<Value>,
@@ -39,28 +40,28 @@ struct Choice {
 
 #[derive(Deserialize)]
 struct ChatUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     completion_tokens: Option<u64>,
     /// DeepSeek's word for the cached part.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_cache_hit_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     completion_tokens_details: Option<CompletionDetails>,
 }
 
 #[derive(Deserialize)]
 struct PromptDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct CompletionDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -143,7 +144,7 @@ impl Assembling {
                     .completion_tokens_details
                     .and_then(|details| details.reasoning_tokens)
                     .unwrap_or(0),
-                cache_creation_input_tokens: 0,
+                ..Usage::default()
             };
         }
         if let Some(choice) = chunk.choices.into_iter().flatten().next() {

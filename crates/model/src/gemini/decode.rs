@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
+use crate::lenient::lenient;
 use crate::members::Members;
 use crate::request::{Answer, Delta};
 
@@ -17,7 +18,7 @@ use crate::request::{Answer, Delta};
 struct Chunk {
     #[serde(default)]
     candidates: Option<Vec<Candidate>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage_metadata: Option<Counted>,
     #[serde(default)]
     model_version: Option<String>,
@@ -53,16 +54,16 @@ struct Feedback {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Counted {
-    #[serde(default)]
-    prompt_token_count: u64,
-    #[serde(default)]
-    tool_use_prompt_token_count: u64,
-    #[serde(default)]
-    cached_content_token_count: u64,
-    #[serde(default)]
-    candidates_token_count: u64,
-    #[serde(default)]
-    thoughts_token_count: u64,
+    #[serde(default, deserialize_with = "lenient")]
+    prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    tool_use_prompt_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    cached_content_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    candidates_token_count: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    thoughts_token_count: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,12 +107,13 @@ impl Assembly for Assembling {
             self.closing.model = model;
         }
         if let Some(counted) = chunk.usage_metadata {
+            let sum = |a: Option<u64>, b: Option<u64>| a.unwrap_or(0).saturating_add(b.unwrap_or(0));
             self.closing.usage = Usage {
-                input_tokens: counted.prompt_token_count + counted.tool_use_prompt_token_count,
-                output_tokens: counted.candidates_token_count + counted.thoughts_token_count,
-                cache_read_input_tokens: counted.cached_content_token_count,
-                cache_creation_input_tokens: 0,
-                reasoning_tokens: counted.thoughts_token_count,
+                input_tokens: sum(counted.prompt_token_count, counted.tool_use_prompt_token_count),
+                output_tokens: sum(counted.candidates_token_count, counted.thoughts_token_count),
+                cache_read_input_tokens: counted.cached_content_token_count.unwrap_or(0),
+                reasoning_tokens: counted.thoughts_token_count.unwrap_or(0),
+                ..Usage::default()
             };
         }
         if let Some(candidate) = chunk.candidates.into_iter().flatten().next() {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::encode::input_of;
 use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
+use crate::lenient::lenient;
 use crate::members::Members;
 use crate::request::{Answer, Delta};
 
@@ -63,13 +64,13 @@ struct MessageDelta {
 /// Counts are totals; a later one replaces an earlier.
 #[derive(Deserialize)]
 struct MessageUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     output_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cache_read_input_tokens: Option<u64>,
 }
 
@@ -230,7 +231,8 @@ impl Assembling {
             cache_read_input_tokens: usage.cache_read_input_tokens.unwrap_or(known.cache_read_input_tokens),
             ..*known
         };
-        known.input_tokens = self.fresh + known.cache_creation_input_tokens + known.cache_read_input_tokens;
+        let cached = known.cache_creation_input_tokens.saturating_add(known.cache_read_input_tokens);
+        known.input_tokens = self.fresh.saturating_add(cached);
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json, text_block};
 use crate::frames::Frame;
+use crate::lenient::lenient;
 use crate::members::Members;
 use crate::request::{Answer, Delta};
 
@@ -19,9 +20,9 @@ struct Line {
     done: bool,
     #[serde(default)]
     done_reason: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     prompt_eval_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     eval_count: Option<u64>,
     #[serde(default)]
     error: Option<Value>,

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::assembly::{Assembly, Broken, Closing, Flow, Ids, not_json};
 use crate::frames::Frame;
+use crate::lenient::lenient;
 use crate::members::Members;
 use crate::request::{Answer, Delta};
 use crate::schema;
@@ -36,7 +37,7 @@ struct Response {
     status: Option<String>,
     #[serde(default)]
     output: Option<Vec<Members>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     usage: Option<ResponseUsage>,
     #[serde(default)]
     error: Option<Value>,
@@ -52,25 +53,25 @@ struct Incomplete {
 
 #[derive(Deserialize)]
 struct ResponseUsage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lenient")]
     input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Deserialize)]
 struct InputDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct OutputDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient")]
     reasoning_tokens: Option<u64>,
 }
 
@@ -153,8 +154,8 @@ impl Assembling {
         self.closing.model = response.model.unwrap_or_default();
         if let Some(usage) = response.usage {
             self.closing.usage = Usage {
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
+                input_tokens: usage.input_tokens.unwrap_or(0),
+                output_tokens: usage.output_tokens.unwrap_or(0),
                 cache_read_input_tokens: usage
                     .input_tokens_details
                     .and_then(|details| details.cached_tokens)
@@ -163,7 +164,7 @@ impl Assembling {
                     .output_tokens_details
                     .and_then(|details| details.reasoning_tokens)
                     .unwrap_or(0),
-                cache_creation_input_tokens: 0,
+                ..Usage::default()
             };
         }
         let reason = response.incomplete_details.and_then(|details| details.reason);

@@ -45,7 +45,7 @@ fn ignored_files_are_counted_and_hidden_ones_found_when_asked() {
     let tree = Tree::new(&[(".gitignore", "out/\n"), ("out/a.txt", ""), ("b.txt", ""), (".c.txt", "")]);
     let found = find_files(&tree.scope(), &query("**/*.txt"), &AtomicBool::new(false)).unwrap();
     assert_eq!((found.total, found.ignored), (1, 1));
-    let all = Scope { hidden: true, ignored: Ignored::Included, ..tree.scope() };
+    let all = Scope { hidden: true, ignored: Ignored::INCLUDED, ..tree.scope() };
     let mut all = names(&tree, &all, &query("**/*.txt"));
     all.sort();
     assert_eq!(all, [".c.txt", "b.txt", "out/a.txt"]);

@@ -44,7 +44,7 @@ fn patterns_case_words_and_globs_do_what_they_say() {
     let python = Scope { include: vec!["*.py".into()], ..scope.clone() };
     let no_text = Scope { exclude: vec!["*.txt".into()], ..scope.clone() };
     let hidden = Scope { hidden: true, ..scope.clone() };
-    let all = Scope { hidden: true, ignored: Ignored::Included, ..scope.clone() };
+    let all = Scope { hidden: true, ignored: Ignored::INCLUDED, ..scope.clone() };
     let below = Scope::new(tree.root(), tree.root().join("b"));
     let one_file = Scope::new(tree.root(), tree.root().join("b/c.py"));
     for (scope, query, expected) in [

@@ -107,11 +107,14 @@ fn finish_reason(answer: &Answer) -> &str {
 }
 
 fn usage(answer: &Answer) -> Value {
+    if let Some(said) = &answer.said_usage {
+        return said.clone();
+    }
     let usage = &answer.usage;
     json!({
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "total_tokens": usage.tokens(),
         "prompt_tokens_details": {"cached_tokens": usage.cache_read_input_tokens},
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     })

@@ -333,7 +333,10 @@ pub(crate) static COMMANDS: [Command; 15] = [
             let ListWords { path, ignore, all } = arguments(Value::Object(given))?;
             let (path, ignore) = (path.unwrap_or_else(|| ".".to_owned()), ignore.unwrap_or_default());
             let respect = !all.unwrap_or(false);
-            one(list::ID, json!({ "path": path, "ignore": ignore, "respect_ignore": respect }))
+            one(
+                list::ID,
+                json!({ "path": path, "ignore": ignore, "respect": { "git": respect, "gemini": respect } }),
+            )
         },
     },
     Command {

@@ -320,8 +320,8 @@ impl Given {
         given.and_then(Value::as_str).filter(|folder| !folder.is_empty())
     }
 
-    /// Whether ignore files count. Both kinds are read together, so one that is switched off switches off both.
-    fn respects_ignore(&self) -> bool {
+    /// Which ignore files count, each kind by itself.
+    fn respect(&self) -> Value {
         let options = self.0.get("file_filtering_options").and_then(Value::as_object);
         let says = |name: &str| {
             options
@@ -329,7 +329,9 @@ impl Given {
                 .or_else(|| self.0.get(name))
                 .and_then(Value::as_bool)
         };
-        says("respect_git_ignore").unwrap_or(true) && says("respect_gemini_ignore").unwrap_or(true)
+        let [git, gemini] =
+            ["respect_git_ignore", "respect_gemini_ignore"].map(|name| says(name).unwrap_or(true));
+        json!({ "git": git, "gemini": gemini })
     }
 
     fn list(&self, name: &str) -> Vec<&str> {
@@ -343,7 +345,7 @@ pub(super) fn list_directory(value: Value) -> Result<Adapted, Problem> {
     let arguments = json!({
         "path": path,
         "ignore": given.list("ignore"),
-        "respect_ignore": given.respects_ignore(),
+        "respect": given.respect(),
     });
     Ok((list::ID, arguments))
 }
@@ -382,7 +384,7 @@ pub(super) fn glob(value: Value) -> Result<Adapted, Problem> {
         "path": given.folder(),
         "case_sensitive": given.flag("case_sensitive"),
         "hidden": true,
-        "ignored": !given.respects_ignore(),
+        "respect": given.respect(),
         "count_ignored": true,
         "limit": 2000,
     });
@@ -395,7 +397,7 @@ pub(super) fn read_many(value: Value) -> Result<Adapted, Problem> {
         "include": given.list("include"),
         "exclude": given.list("exclude"),
         "default_excludes": given.0.get("useDefaultExcludes").and_then(Value::as_bool).unwrap_or(true),
-        "respect_ignore": given.respects_ignore(),
+        "respect": given.respect(),
     });
     Ok((many::ID, arguments))
 }

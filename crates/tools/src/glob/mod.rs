@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::outcome::{Data, FilesData, Outcome};
 use crate::problem::Problem;
+use crate::search::Respect;
 use crate::search::{problem, real, stoppable};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
 use crate::view::visible_name;
@@ -41,7 +42,7 @@ pub(crate) struct Arguments {
     hidden: Option<bool>,
     #[serde(default)]
     #[schemars(skip)]
-    ignored: Option<bool>,
+    respect: Option<Respect>,
     #[serde(default)]
     #[schemars(skip)]
     limit: Option<usize>,
@@ -67,7 +68,7 @@ impl Tool for GlobTool {
         let all = flag(given.all);
         let scope = Scope {
             hidden: all || flag(given.hidden),
-            ignored: if all || flag(given.ignored) { Ignored::Included } else { Ignored::Respected },
+            ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
             ..Scope::default()
         };
         let query = NameQuery {

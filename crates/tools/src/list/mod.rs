@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Effects};
-use lathe_search::{Ignored, ignored_names};
+use lathe_search::{Ignored, ignored_names, is_ignored};
 use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::outcome::{Data, Listed, ListingData, Outcome};
 use crate::problem::{Doing, Problem};
+use crate::search::Respect;
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 
 pub(crate) const ID: &str = "list";
@@ -23,8 +24,8 @@ struct Arguments {
     /// Globs of names to leave out.
     #[serde(default)]
     ignore: Vec<String>,
-    /// Whether ignore files count.
-    respect_ignore: bool,
+    /// Which ignore files count.
+    respect: Respect,
 }
 
 pub(crate) struct ListTool;
@@ -35,15 +36,14 @@ impl Tool for ListTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, ignore, respect_ignore } = arguments(value)?;
+        let Arguments { path, ignore, respect } = arguments(value)?;
         let mut globs = GlobSetBuilder::new();
         for glob in &ignore {
             globs.add(Glob::new(glob).map_err(|error| Problem::Arguments(format!("ignore: {error}")))?);
         }
         let ignore = globs.build().map_err(|error| Problem::Arguments(format!("ignore: {error}")))?;
-        let respect = if respect_ignore { Ignored::Respected } else { Ignored::Included };
         let path = absolute(root, &path);
-        Ok(Box::new(List { shown: shown(root, &path), path, ignore, respect }))
+        Ok(Box::new(List { shown: shown(root, &path), path, ignore, respect: respect.into() }))
     }
 }
 
@@ -81,12 +81,17 @@ impl List {
             return Err(Problem::NotFolder(self.path.clone()));
         }
         let entries = files.list(&self.path).await.map_err(wrong)?;
-        let ignored = match (self.respect, files.local_root()) {
-            (Ignored::Respected, Some(root)) => {
-                let real = files.real(&self.path).await.map_err(wrong)?;
-                ignored_names(root, &real)
+        let ignored = match files.local_root() {
+            Some(root) => {
+                let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&self.path).await);
+                let real = real.map_err(wrong)?;
+                // A folder that is named is listed, unless no model is to see it.
+                if is_ignored(&root, &real, Ignored { git: false, ..self.respect }) {
+                    return Err(Problem::Ignored(self.shown.clone()));
+                }
+                ignored_names(&root, &real, self.respect)
             }
-            (Ignored::Respected, None) | (Ignored::Included, _) => Default::default(),
+            None => Default::default(),
         };
         let mut left_out = 0;
         let mut kept = Vec::new();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
-use crate::search::{real, stoppable};
+use crate::search::{Respect, real, stoppable};
 use crate::tool::{Invocation, RunContext, Tool, arguments};
 use crate::view::{Media, document_text, media};
 
@@ -47,7 +47,7 @@ struct Arguments {
     include: Vec<String>,
     exclude: Vec<String>,
     default_excludes: bool,
-    respect_ignore: bool,
+    respect: Respect,
 }
 
 pub(crate) struct ManyTool;
@@ -58,12 +58,11 @@ impl Tool for ManyTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { include, mut exclude, default_excludes, respect_ignore } = arguments(value)?;
+        let Arguments { include, mut exclude, default_excludes, respect } = arguments(value)?;
         if default_excludes {
             exclude.extend(EXCLUDED.map(str::to_owned));
         }
-        let ignored = if respect_ignore { Ignored::Respected } else { Ignored::Included };
-        Ok(Box::new(Many { root: root.to_owned(), include, exclude, ignored }))
+        Ok(Box::new(Many { root: root.to_owned(), include, exclude, ignored: respect.into() }))
     }
 }
 

@@ -76,7 +76,8 @@ impl Tool for MemoryTool {
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments { fact, scope, heading, modified } = arguments(value)?;
-        let fact = fact.trim().trim_start_matches('-').trim().replace(['\n', '\r'], " ");
+        let fact = fact.trim_start_matches(|c: char| c == '-' || c.is_whitespace()).trim_end();
+        let fact = fact.replace(['\n', '\r'], " ");
         if fact.is_empty() {
             return Err(Problem::Arguments("Parameter \"fact\" must be a non-empty string.".to_owned()));
         }
@@ -149,12 +150,27 @@ impl Remember {
         String::from_utf8(bytes).map_err(|_| Problem::Memory("the file is not UTF-8 text".to_owned()))
     }
 
+    fn keep_origin(&self, context: &RunContext) -> std::io::Result<()> {
+        let services = &context.services;
+        let session = services.keeper.as_ref().and_then(|keeper| keeper.session.clone());
+        let fact = if self.modified.is_some() { "(the whole file was edited)" } else { &self.fact };
+        let origin =
+            json!({ "fact": fact, "folder": services.root.display().to_string(), "session": session });
+        let mut options = std::fs::File::options();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.create(true).append(true).open(self.path.with_file_name(ORIGINS))?;
+        file.write_all(format!("{origin}\n").as_bytes())
+    }
+
     async fn remember(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let current = self.current(context).await?;
         let proposed = self.proposed(&current);
         let done = match self.scope {
             Scope::User => {
-                save(&self.path, &proposed).map_err(|error| Problem::Memory(error.to_string()))?;
+                let wrong = |error: std::io::Error| Problem::Memory(error.to_string());
+                // A fact whose origin cannot be kept is not kept either.
+                self.keep_origin(context).map_err(wrong)?;
+                save(&self.path, &proposed).map_err(wrong)?;
                 Committed { changes: Vec::new(), files: Vec::new(), unrecorded: None }
             }
             Scope::Project => {
@@ -179,6 +195,10 @@ impl Remember {
         Ok(done.into_outcome(Data::Remembered(data)))
     }
 }
+
+/// The file beside the user's facts that says where each came from: a JSON object with `fact`, `folder` and `session` a
+/// line. The facts themselves are in a file whose form is fixed.
+const ORIGINS: &str = "memory.origins.jsonl";
 
 /// Only for the user's own file, which lies outside of any workspace: whole or not at all, and for nobody else to read.
 fn save(path: &Path, text: &str) -> std::io::Result<()> {

@@ -82,6 +82,25 @@ pub(crate) struct Arguments {
     folder_only: Option<bool>,
 }
 
+/// Which ignore files a call respects, in the canonical arguments of file tools.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Respect {
+    git: bool,
+    gemini: bool,
+}
+
+impl Default for Respect {
+    fn default() -> Self {
+        Self { git: true, gemini: true }
+    }
+}
+
+impl From<Respect> for Ignored {
+    fn from(Respect { git, gemini }: Respect) -> Self {
+        Self { git, gemini }
+    }
+}
+
 pub(crate) struct SearchTool;
 
 impl Tool for SearchTool {
@@ -106,7 +125,7 @@ impl Tool for SearchTool {
             exclude: given.exclude.into_iter().collect(),
             types: given.kind.into_iter().collect(),
             hidden: all || flag(given.hidden),
-            ignored: if all { Ignored::Included } else { Ignored::Respected },
+            ignored: if all { Ignored::INCLUDED } else { Ignored::RESPECTED },
             ..Scope::default()
         };
         let query = TextQuery {
@@ -205,6 +224,7 @@ pub(crate) async fn stoppable<T: Send + 'static>(
 pub(crate) fn problem(error: SearchError, start: &Path) -> Problem {
     match error {
         SearchError::Pattern(reason) => Problem::Pattern(reason),
+        SearchError::Ignored(path) => Problem::Ignored(path.display().to_string()),
         SearchError::NotFound(_) => Problem::SearchNotFound(start.to_owned()),
         SearchError::Cancelled => Problem::Cancelled("Cancelled by the user.".to_owned()),
         error @ (SearchError::Glob { .. } | SearchError::Type(_)) => Problem::Arguments(error.to_string()),

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use lathe_edit::{Encoding, Text};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
-use lathe_workspace::{FileKind, WorkspaceError};
+use lathe_search::{IgnoreRules, Ignored};
+use lathe_workspace::{Entry, FileKind, WorkspaceError};
 use memchr::memchr_iter;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -154,7 +155,8 @@ impl View {
     }
 
     async fn any_file(&self, context: &RunContext, bytes: u64) -> Result<Outcome, Problem> {
-        if self.respect_ignore && is_ignored(context, &self.path).await {
+        let respected = if self.respect_ignore { Ignored::RESPECTED } else { Ignored::INCLUDED };
+        if is_ignored(context, &self.path, respected).await {
             return Err(Problem::Ignored(self.shown.clone()));
         }
         if self.most.is_some_and(|most| bytes > most) {
@@ -327,15 +329,31 @@ impl View {
         Ok((first, usize::try_from(last - wanted + 1).unwrap_or(usize::MAX)))
     }
 
+    /// For each entry of this folder, whether no model is to see it.
+    async fn left_out(&self, context: &RunContext, entries: &[Entry]) -> Result<Vec<bool>, Problem> {
+        let files = &context.services.files;
+        let Some(root) = files.local_root() else { return Ok(vec![false; entries.len()]) };
+        let root = files.real(root).await.map_err(|error| self.wrong(error))?;
+        let folder = files.real(&self.path).await.map_err(|error| self.wrong(error))?;
+        let mut rules = IgnoreRules::new(&root, Ignored::INCLUDED);
+        if rules.leave_out(&folder) {
+            return Err(Problem::Ignored(self.shown.clone()));
+        }
+        Ok(entries.iter().map(|entry| rules.leave_out(&folder.join(&entry.path))).collect())
+    }
+
     async fn folder(&self, context: &RunContext) -> Result<Outcome, Problem> {
         if self.first.is_some() || self.last.is_some() {
             return Err(Problem::RangeOnFolder);
         }
         let walked = context.services.files.walk(&self.path, DEPTH).await;
         let entries = walked.map_err(|error| self.wrong(error))?;
+        let left_out = self.left_out(context, &entries).await?;
         let entries = entries
             .into_iter()
-            .map(|entry| {
+            .zip(left_out)
+            .filter(|(_, left_out)| !left_out)
+            .map(|(entry, _)| {
                 let slash = if entry.kind == FileKind::Directory { "/" } else { "" };
                 // A line break in a name would look like two names.
                 let name: String = entry.path.display().to_string().chars().map(visible).collect();
@@ -372,11 +390,11 @@ pub(crate) async fn document_text(
 }
 
 /// Whether ignore files leave a path out.
-async fn is_ignored(context: &RunContext, path: &Path) -> bool {
+async fn is_ignored(context: &RunContext, path: &Path, respected: Ignored) -> bool {
     let files = &context.services.files;
     let Some(root) = files.local_root() else { return false };
     match (files.real(root).await, files.real(path).await) {
-        (Ok(root), Ok(path)) => lathe_search::is_ignored(&root, &path),
+        (Ok(root), Ok(path)) => lathe_search::is_ignored(&root, &path, respected),
         (Ok(_), Err(_)) | (Err(_), _) => false,
     }
 }

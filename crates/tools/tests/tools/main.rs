@@ -11,6 +11,7 @@ mod commands;
 mod edit;
 mod full_disk;
 mod graph;
+mod ignored;
 mod output;
 mod outside;
 mod paths;

@@ -85,9 +85,10 @@ impl CacheMeter {
                 Fact::ModelAsked(_) => asked_at = Some(event.at),
                 Fact::ModelAnswered(answered) => {
                     let usage = &answered.usage;
-                    meter.input_tokens += usage.input_tokens;
-                    meter.read_tokens += usage.cache_read_input_tokens;
-                    meter.written_tokens += usage.cache_creation_input_tokens;
+                    meter.input_tokens = meter.input_tokens.saturating_add(usage.input_tokens);
+                    meter.read_tokens = meter.read_tokens.saturating_add(usage.cache_read_input_tokens);
+                    meter.written_tokens =
+                        meter.written_tokens.saturating_add(usage.cache_creation_input_tokens);
                     if let Some(before) = &before
                         && before.input >= SMALLEST
                         && usage.cache_read_input_tokens < before.input / 2
@@ -118,7 +119,7 @@ impl CacheMeter {
     /// Hundredths of the input that came from the cache; none if the provider does not tell.
     pub fn percent(&self) -> Option<u64> {
         let told = self.read_tokens > 0 || self.written_tokens > 0;
-        (told && self.input_tokens > 0).then(|| self.read_tokens * 100 / self.input_tokens)
+        (told && self.input_tokens > 0).then(|| self.read_tokens.saturating_mul(100) / self.input_tokens)
     }
 }
 

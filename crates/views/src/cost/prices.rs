@@ -223,6 +223,7 @@ mod tests {
             cache_read_input_tokens: 600_000,
             cache_creation_input_tokens: 100_000,
             reasoning_tokens: 50_000,
+            ..Usage::default()
         };
         // 0.3 M at 3, 0.6 M at 0.3, 0.1 M at 3.75, 0.1 M at 15.
         let expected = Money(900_000 + 180_000 + 375_000 + 1_500_000);

@@ -57,7 +57,7 @@ impl Page<'_> {
             failed => format!("{failed} {}", self.say(Say::FailedLower)),
         };
         tile(out, self.say(Say::Calls), &calls.len().to_string(), &note);
-        let note = match (usage.cache_read_input_tokens * 100).checked_div(usage.input_tokens) {
+        let note = match usage.cache_read_input_tokens.saturating_mul(100).checked_div(usage.input_tokens) {
             None | Some(0) => String::new(),
             Some(percent) => format!("{percent} % {}", self.say(Say::Cached)),
         };

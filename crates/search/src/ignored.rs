@@ -1,0 +1,143 @@
+//! Files that ignore files leave out.
+//!
+//! `.latheignore` is the user's word on what no model is to see, so nothing lifts it: no parameter, no glob, no other ignore
+//! file. Git's ignore files and `.geminiignore` can be lifted, each by itself.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::scope::Scope;
+
+/// The ignore file of Lathe, which always counts.
+pub(crate) const OWN: &str = ".latheignore";
+
+/// The ignore file of Gemini CLI.
+pub(crate) const GEMINI: &str = ".geminiignore";
+
+/// Ignore files that git and ripgrep know.
+const GIT: [&str; 3] = [".ignore", ".gitignore", ".git/info/exclude"];
+
+/// Which ignore files count. `.latheignore` always does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored {
+    /// `.gitignore`, `.ignore` and git's own list.
+    pub git: bool,
+    /// `.geminiignore`.
+    pub gemini: bool,
+}
+
+impl Ignored {
+    /// What ignore files name is left out.
+    pub const RESPECTED: Self = Self { git: true, gemini: true };
+    /// Only what `.latheignore` names is left out.
+    pub const INCLUDED: Self = Self { git: false, gemini: false };
+
+    /// The names of the ignore files, weightiest first.
+    fn files(self) -> impl Iterator<Item = &'static str> {
+        let gemini = self.gemini.then_some(GEMINI);
+        [OWN].into_iter().chain(gemini).chain(GIT.into_iter().filter(move |_| self.git))
+    }
+}
+
+impl Default for Ignored {
+    fn default() -> Self {
+        Self::RESPECTED
+    }
+}
+
+/// The names in a folder that ignore files leave out.
+pub fn ignored_names(root: &Path, folder: &Path, ignored: Ignored) -> HashSet<OsString> {
+    let mut rules = IgnoreRules::new(root, ignored);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| rules.leave_out(&entry.path())).map(|entry| entry.file_name()).collect()
+}
+
+/// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
+pub fn is_ignored(root: &Path, path: &Path, ignored: Ignored) -> bool {
+    IgnoreRules::new(root, ignored).leave_out(path)
+}
+
+/// The ignore files of a tree, each read once.
+pub struct IgnoreRules {
+    root: PathBuf,
+    ignored: Ignored,
+    read: HashMap<PathBuf, Option<Gitignore>>,
+    /// Folders that were looked at, and whether they are left out.
+    folders: HashMap<PathBuf, bool>,
+}
+
+impl IgnoreRules {
+    pub fn new(root: &Path, ignored: Ignored) -> Self {
+        Self { root: root.to_owned(), ignored, read: HashMap::new(), folders: HashMap::new() }
+    }
+
+    /// The rules that hold for a scope whatever it asks for.
+    pub(crate) fn own(scope: &Scope) -> Self {
+        Self::new(&scope.root, Ignored::INCLUDED)
+    }
+
+    /// Whether a path, or a folder on the way to it, is left out.
+    pub fn leave_out(&mut self, path: &Path) -> bool {
+        // What is below an ignored folder cannot be taken back in.
+        match path.parent().filter(|parent| parent.starts_with(&self.root) && path != self.root) {
+            Some(parent) => self.leave_out_folder(parent) || self.names(path, path.is_dir()),
+            None => false,
+        }
+    }
+
+    fn leave_out_folder(&mut self, folder: &Path) -> bool {
+        if folder == self.root || !folder.starts_with(&self.root) {
+            return false;
+        }
+        if let Some(known) = self.folders.get(folder) {
+            return *known;
+        }
+        let above = folder.parent().is_some_and(|parent| self.leave_out_folder(parent));
+        let found = above || self.names(folder, true);
+        self.folders.insert(folder.to_owned(), found);
+        found
+    }
+
+    /// Whether the path itself is named. The file nearest to the path decides, and our own ignore files come before git's.
+    fn names(&mut self, path: &Path, is_folder: bool) -> bool {
+        for name in self.ignored.files() {
+            for above in path.ancestors().skip(1) {
+                if !above.starts_with(&self.root) {
+                    break;
+                }
+                let Some(rules) = self.rules(above, name) else { continue };
+                let found = rules.matched(path, is_folder);
+                if !found.is_none() {
+                    if found.is_ignore() {
+                        return true;
+                    }
+                    // What our own file takes back in may still be left out by another one; the same is not true of
+                    // the others, which say more and more generally what they mean.
+                    if name == OWN {
+                        break;
+                    }
+                    return false;
+                }
+            }
+        }
+        false
+    }
+
+    fn rules(&mut self, folder: &Path, name: &str) -> Option<&Gitignore> {
+        let file = folder.join(name);
+        let read = |file: &PathBuf| {
+            // A link may lead anywhere, and a pipe would be waited for.
+            if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                return None;
+            }
+            let mut rules = GitignoreBuilder::new(folder);
+            // A line that is no pattern is passed over, as git does.
+            let _ = rules.add(file);
+            rules.build().ok()
+        };
+        self.read.entry(file).or_insert_with_key(read).as_ref()
+    }
+}
