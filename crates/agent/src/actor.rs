@@ -22,7 +22,7 @@ use lathe_protocol::{
     ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Judged, Prepared, Toolbox};
+use lathe_tools::Toolbox;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
@@ -96,7 +96,7 @@ pub struct Actor {
     cancel: CancellationToken,
     /// The calls of the last answer, as the model made them.
     calls: Vec<ToolCall>,
-    prepared: HashMap<CallId, (Arc<Prepared>, Judged)>,
+    prepared: HashMap<CallId, calls::PendingCall>,
     /// Calls that are looked at before a person is asked about them.
     previewing: HashSet<CallId>,
     /// What a person changed in calls that have not ended.

@@ -40,7 +40,7 @@ pub(crate) enum Inbox {
     /// What a call would do, looked at before a person is asked.
     Previewed {
         call: CallId,
-        preview: Preview,
+        preview: Result<Preview, Box<CallFinished>>,
     },
     /// A command of a running line may only go on if a person says so.
     Approval {

@@ -398,7 +398,7 @@ impl State {
             CallStage::Started { tool, .. } => (Some(tool.clone()), false),
             // A person's no is an answer to work with, not a wall.
             CallStage::Decided { tool, verdict, asking, .. } => {
-                (Some(tool.clone()), *verdict != Verdict::Allow && *asking != Asking::Refused)
+                (Some(tool.clone()), *verdict == Verdict::Deny && *asking != Asking::Refused)
             }
             CallStage::Proposed | CallStage::Finished { .. } => (None, false),
         };

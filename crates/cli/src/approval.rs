@@ -1,8 +1,5 @@
 //! The question whether something may be done, on a terminal.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-
 use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw};
 use serde_json::Value;
 
@@ -29,15 +26,25 @@ pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &
     let hint = if asked.remember.is_empty() { Say::AskOnce } else { Say::AskApproval };
     // What was typed before the question was seen is no answer to it.
     lines.forget();
-    term::out(&format!("\n{}", shown(asked, language)));
+    let (text, mut hidden) = shown(asked, language, SHOWN);
+    term::out(&format!("\n{text}"));
     loop {
-        let more =
+        let mut more =
             if arguments.is_some() { format!(", {}", Say::AskEdit.text(language)) } else { String::new() };
+        if hidden > 0 {
+            let all = Say::AskShowAll.text(language).replace("{}", &hidden.to_string());
+            more.push_str(&format!(", {all}"));
+        }
         term::out(&format!("{}{more}: ", hint.text(language)));
         let Some(line) = lines.next().await else {
             let reason = Some("nobody is there any more".to_owned());
             return Said { answer: ApprovalAnswer::No, reason, edited: None };
         };
+        if matches!(line.trim(), "v" | "view") {
+            term::out(&format!("\n{}", shown(asked, language, usize::MAX).0));
+            hidden = 0;
+            continue;
+        }
         if let (Some(arguments), "e" | "edit") = (arguments, line.trim()) {
             match edit(arguments, lines, language).await {
                 Ok(edited) => {
@@ -83,17 +90,17 @@ async fn edit(arguments: &Raw, lines: &mut Lines, language: Language) -> Result<
 
 /// What the person's editor makes of a text.
 fn edited_text(editor: &str, text: &str, ending: &str) -> Result<String, String> {
-    let file = std::env::temp_dir().join(format!("lathe-proposal-{}.{ending}", std::process::id()));
+    // In a folder that only this user can enter: other programs can neither read nor replace it.
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let file = folder.path().join(format!("proposal.{ending}"));
     let wrong = |error: std::io::Error| format!("{}: {error}", file.display());
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-    made.and_then(|mut made| made.write_all(text.as_bytes())).map_err(wrong)?;
-    // The variable may hold options beside the program.
+    std::fs::write(&file, text).map_err(wrong)?;
+    // The variable may hold options after the program.
     let ran = std::process::Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(&file)
         .status();
     let text = std::fs::read_to_string(&file);
-    let _ = std::fs::remove_file(&file);
     match ran {
         Ok(status) if status.success() => text.map_err(wrong),
         Ok(status) => Err(format!("the editor ended with {status}")),
@@ -123,17 +130,25 @@ pub(crate) fn understood(line: &str, can_remember: bool) -> Option<Said> {
     }
 }
 
-pub(crate) fn shown(asked: &ApprovalAsked, language: Language) -> String {
+/// The question, with at most so many lines of each part; and how many lines are not shown.
+pub(crate) fn shown(asked: &ApprovalAsked, language: Language, most: usize) -> (String, usize) {
+    let mut hidden = 0;
+    let mut block = |text: &str| {
+        let (block, more) = block(text, most);
+        hidden += more;
+        block
+    };
     let mut out = format!("{} ", Say::MayThis.text(language));
     out.push_str(&format!("({}: {})\n", term::clean(&asked.rule), term::clean(&asked.reason)));
     match &asked.what {
         Proposal::Line { line, commands } => {
             out.push_str(&block(line));
-            // One command is the line itself.
-            for each in commands.iter().take(SHOWN) {
-                let words = format!("{}  {}", each.words.join(" "), effects(&each.effects));
-                out.push_str(&format!("      - {}\n", term::clean(words.trim_end())));
-            }
+            let each: Vec<String> = commands
+                .iter()
+                .map(|each| format!("  - {}  {}", each.words.join(" "), effects(&each.effects)))
+                .map(|words| words.trim_end().to_owned())
+                .collect();
+            out.push_str(&block(&each.join("\n")));
         }
         Proposal::Edit { path, diff } => out.push_str(&block(&format!("{path}\n{diff}"))),
         Proposal::Command { words, about } => {
@@ -146,17 +161,18 @@ pub(crate) fn shown(asked: &ApprovalAsked, language: Language) -> String {
         let what = term::clean(&asked.remember.join("; "));
         out.push_str(&format!("  {}: {what}\n", Say::Remembered.text(language)));
     }
-    out
+    (out, hidden)
 }
 
-fn block(text: &str) -> String {
+/// The first lines of a text, indented, and how many are left.
+fn block(text: &str, most: usize) -> (String, usize) {
     let text = term::clean(text);
-    let count = text.lines().count();
-    let mut out: String = text.lines().take(SHOWN).map(|line| format!("    {line}\n")).collect();
-    if count > SHOWN {
-        out.push_str(&format!("    … {} {}\n", count - SHOWN, Say::MoreLines.text(Language::find())));
+    let more = text.lines().count().saturating_sub(most);
+    let mut out: String = text.lines().take(most).map(|line| format!("    {line}\n")).collect();
+    if more > 0 {
+        out.push_str(&format!("    … {more} {}\n", Say::MoreLines.text(Language::find())));
     }
-    out
+    (out, more)
 }
 
 fn effects(effects: &Effects) -> String {

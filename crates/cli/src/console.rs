@@ -331,8 +331,8 @@ impl Console {
 
     fn diff_lines(&self, diff: &str) -> String {
         // One file is named by the call; of several each must be.
-        let several = diff.lines().filter(|line| line.starts_with("+++ ")).count() > 1;
-        let body: Vec<&str> = diff.lines().filter(|line| several || !is_name(line)).collect();
+        let several = diff.split_terminator('\n').filter(|line| line.starts_with("+++ ")).count() > 1;
+        let body: Vec<&str> = diff.split_terminator('\n').filter(|line| several || !is_name(line)).collect();
         let mut out = String::new();
         for line in body.iter().take(DIFF_LINES) {
             out.push_str(&format!("    {}", self.paint.diff(line)));

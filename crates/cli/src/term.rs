@@ -46,48 +46,44 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal() && set("NO_COLOR").is_empty() && set("TERM") != "dumb"
 }
 
-/// Text of files, commands and models with every control character taken out but line breaks and tabs, so that it can
-/// neither move the cursor nor set the title nor hide itself.
+/// Text of files, commands and models made harmless: every character that does not show but line breaks and tabs is written
+/// out (`<U+001B>`), so that it can neither move the cursor nor set the title, and nothing that stands after it is hidden. A
+/// carriage return before a line feed is a part of the line's end.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            '\n' | '\t' => out.push(c),
-            '\u{1b}' => skip_escape(&mut chars),
-            c if c.is_control() || is_hidden(c) => {}
-            c => out.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            c => push_visible(&mut out, c),
         }
     }
     out
 }
 
-/// Bidirectional controls and other characters that change how text reads without being seen.
-fn is_hidden(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+/// A line of a diff: the same, but a carriage return at its end is written out too, because a diff may be about it.
+fn clean_line(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    line.chars().for_each(|c| push_visible(&mut out, c));
+    out
 }
 
-/// Drops the rest of an escape sequence.
-fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-    match chars.next() {
-        // CSI: up to its final letter.
-        Some('[') => {
-            for c in chars.by_ref() {
-                if ('@'..='~').contains(&c) {
-                    return;
-                }
-            }
-        }
-        // OSC and its like: up to BEL or ST.
-        Some(']' | 'P' | '^' | '_' | 'X') => {
-            while let Some(c) = chars.next() {
-                if c == '\u{7}' || (c == '\u{1b}' && chars.next_if_eq(&'\\').is_some()) {
-                    return;
-                }
-            }
-        }
-        Some(_) | None => {}
+fn push_visible(out: &mut String, c: char) {
+    match c {
+        '\n' | '\t' | ' '..='~' => out.push(c),
+        c if c.is_control() || is_hidden(c) => out.push_str(&format!("<U+{:04X}>", u32::from(c))),
+        c => out.push(c),
     }
+}
+
+/// Bidirectional controls and other characters that change how text reads without being seen.
+fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
+    )
 }
 
 /// Our own colours.
@@ -132,8 +128,8 @@ impl Paint {
     /// A unified diff, added and removed lines in their colours.
     pub(crate) fn diff(self, diff: &str) -> String {
         let mut out = String::with_capacity(diff.len());
-        for line in diff.lines() {
-            let line = clean(line);
+        for line in diff.split_terminator('\n') {
+            let line = clean_line(line);
             out.push_str(&match line.as_bytes().first() {
                 Some(b'+') if !line.starts_with("+++") => self.green(&line),
                 Some(b'-') if !line.starts_with("---") => self.red(&line),
@@ -148,7 +144,7 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::{clean, is_hidden};
+    use super::{Paint, clean, is_hidden};
 
     #[test]
     fn of_ten_thousand_made_up_texts_no_control_gets_through() {
@@ -205,18 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_moves_the_cursor_or_hides_text_gets_through() {
+    fn nothing_that_moves_the_cursor_gets_through_and_nothing_is_swallowed() {
         for (dirty, cleaned) in [
-            ("a\u{1b}[31mred\u{1b}[0m b", "ared b"),
-            ("\u{1b}]0;title\u{7}x", "x"),
-            ("\u{1b}]8;;http://evil\u{1b}\\link", "link"),
-            ("one\r\ntwo\u{8}", "one\ntwo"),
+            ("a\u{1b}[31mred\u{1b}[0m b", "a<U+001B>[31mred<U+001B>[0m b"),
+            ("\u{1b}]0;title\u{7}x", "<U+001B>]0;title<U+0007>x"),
+            ("x = \"\u{1b}]\"; exec('EVIL');", "x = \"<U+001B>]\"; exec('EVIL');"),
+            ("\u{1b}]8;;http://evil\u{1b}\\link", "<U+001B>]8;;http://evil<U+001B>\\link"),
+            ("one\r\ntwo\u{8}", "one\ntwo<U+0008>"),
+            ("10%\r20%", "10%<U+000D>20%"),
             ("tab\tstays", "tab\tstays"),
-            ("\u{202e}evil\u{200b}", "evil"),
-            ("\u{9b}31m", "31m"),
+            ("\u{202e}evil\u{200b}", "<U+202E>evil<U+200B>"),
+            ("\u{9b}31m", "<U+009B>31m"),
             ("中文 é", "中文 é"),
         ] {
             assert_eq!(clean(dirty), cleaned);
         }
+        assert_eq!(Paint::new(false).diff("+a\r\n-b\u{1b}]c\n"), "+a<U+000D>\n-b<U+001B>]c\n");
     }
 }

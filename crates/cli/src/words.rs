@@ -113,6 +113,7 @@ messages! {
     AskText: "Answer", "回答";
     MayThis: "May this be done?", "是否允许？";
     AskApproval: "[y]es once, [s]ession, [a]lways, [n]o (a reason may follow)", "[y] 仅此一次，[s] 本次会话，[a] 始终，[n] 拒绝（可附理由）";
+    AskShowAll: "v = show the {} lines that are not shown", "v = 显示未显示的 {} 行";
     AskEdit: "[e]dit it first", "[e] 先修改";
     NewText: "New text", "新的内容";
     AskOnce: "[y]es once, [n]o (a reason may follow)", "[y] 仅此一次，[n] 拒绝（可附理由）";

@@ -134,6 +134,7 @@ impl PersonShell {
             cancel: cancel.clone(),
             seen: Vec::new(),
             memory: None,
+            shown: None,
             line_seconds: u32::MAX,
             asker: None,
             judge: self.judge.clone(),

@@ -124,7 +124,11 @@ struct Bench {
 impl Bench {
     async fn preview(&self) -> Result<Preview, Box<CallFinished>> {
         let prepared = self.toolbox.prepare(&self.call)?;
-        Ok(prepared.preview(&self.context(Vec::new())).await)
+        let mut seen = Vec::new();
+        for path in &prepared.effects.writes {
+            seen.extend(self.seen(path).await);
+        }
+        prepared.preview(&self.context(seen)).await
     }
 
     async fn run(&self, call: &ToolCall, seen: Vec<SeenFile>) -> CallFinished {
@@ -149,6 +153,7 @@ impl Bench {
             cancel: self.cancel.clone(),
             seen,
             memory: None,
+            shown: None,
             line_seconds: Limits::default().line_seconds,
             asker: None,
             judge: self.judge.clone(),

@@ -111,6 +111,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         cancel: Default::default(),
         seen,
         memory: None,
+        shown: None,
         line_seconds: 60,
         asker: None,
         judge: Judge {

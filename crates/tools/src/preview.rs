@@ -4,6 +4,7 @@
 //! proposed text, and the arguments that the model would have had to give for what the person made of it.
 
 use lathe_edit::{Text, unified_diff};
+use lathe_protocol::Digest;
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,6 +18,12 @@ pub enum Preview {
         /// Unified.
         diff: String,
     },
+    /// Several files, as they would be changed together.
+    Patch {
+        paths: Vec<String>,
+        /// Unified, one file after the other.
+        diff: String,
+    },
     /// A command that would run.
     Exec { command: String },
     /// Anything else: in words.
@@ -24,6 +31,11 @@ pub enum Preview {
 }
 
 impl Preview {
+    /// The digest of all that is shown, so that an answer can be tied to it.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
     /// A file as it is, none if there is none, and as it would be.
     pub(crate) fn edit(path: &str, current: Option<&[u8]>, proposed: &[u8]) -> Self {
         let text =

@@ -76,6 +76,8 @@ pub(crate) enum Problem {
     },
     /// The file is no longer what the model saw.
     Stale(PathBuf),
+    /// The file changed while a person looked at what would be done to it.
+    NotAsShown(PathBuf),
     Denied {
         path: PathBuf,
         doing: Doing,
@@ -211,7 +213,7 @@ impl Problem {
             Self::Dismissed => K::ExecutionFailed,
             Self::NotFound(_) | Self::Missing { .. } => K::FileNotFound,
             Self::Exists(_) => K::AttemptToCreateExistingFile,
-            Self::NotSeen(_) | Self::Stale(_) => K::FileChanged,
+            Self::NotSeen(_) | Self::Stale(_) | Self::NotAsShown(_) => K::FileChanged,
             Self::IsFolder(_) => K::TargetIsDirectory,
             Self::Binary(_) | Self::NotText { .. } | Self::Read { .. } => K::ReadContentFailure,
             Self::TooLarge { .. } => K::FileTooLarge,
@@ -320,6 +322,10 @@ impl Problem {
             Self::Stale(path) => {
                 format!("{} was changed since you viewed it. View it again first.", path.display())
             }
+            Self::NotAsShown(path) => format!(
+                "{} was changed while the user was asked, so this would do something else than what they allowed. Nothing was done. View it again first.",
+                path.display()
+            ),
             Self::Denied { path, .. } => {
                 format!("No permission for {} (or it is on a read-only file system).", path.display())
             }

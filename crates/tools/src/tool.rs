@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, CallId, Decision, Effects, Kind, Lane, Question, Raw, SeenFile, Verdict};
+use lathe_protocol::{
+    Boxed, CallId, Decision, Digest, Effects, Kind, Lane, Question, Raw, SeenFile, Verdict,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -34,9 +36,10 @@ pub(crate) trait Invocation: Send + Sync {
         None
     }
 
-    /// What it would do, for whoever has to decide. Nothing is changed by looking.
-    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {
-        Box::pin(async move { Preview::Info { text: self.describe() } })
+    /// What it would do, for the person who decides. Nothing is changed by looking. The error is why it cannot be done: then
+    /// there is nothing to ask about.
+    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move { Ok(Preview::Info { text: self.describe() }) })
     }
 
     /// When it may run beside others. What only reads runs beside readers; the rest keeps the order of the calls.
@@ -66,6 +69,8 @@ pub struct RunContext {
     pub seen: Vec<SeenFile>,
     /// What this tool asked to be given again.
     pub memory: Option<Raw>,
+    /// The digest of the preview that a person allowed; nothing else may be done then.
+    pub shown: Option<Digest>,
     pub line_seconds: u32,
     /// Whoever can put a question to the user; none where nobody is there.
     pub asker: Option<Arc<dyn Asker>>,
@@ -98,7 +103,16 @@ pub struct Wanted {
 }
 
 impl RunContext {
-    pub(crate) fn seen_hash(&self, path: &str) -> Option<&lathe_protocol::Digest> {
+    /// Refuses a change that is not the one a person was shown. Called with what is about to be done, on content that the
+    /// write itself expects, so that nothing fits between the check and the write.
+    pub(crate) fn check_shown(&self, path: &Path, now: impl FnOnce() -> Preview) -> Result<(), Problem> {
+        match &self.shown {
+            Some(shown) if *shown != now().digest() => Err(Problem::NotAsShown(path.to_owned())),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(crate) fn seen_hash(&self, path: &str) -> Option<&Digest> {
         self.seen.iter().find(|seen| seen.path == path).map(|seen| &seen.hash)
     }
 }

@@ -138,9 +138,13 @@ impl Prepared {
         &self.name
     }
 
-    /// What would be changed or run, for whoever has to decide.
-    pub async fn preview(&self, context: &RunContext) -> Preview {
-        self.invocation.preview(context).await
+    /// What would be changed or run, for the person who decides. The error is the result of a call that cannot be done.
+    pub async fn preview(&self, context: &RunContext) -> Result<Preview, Box<CallFinished>> {
+        let redactor = &context.services.redactor;
+        self.invocation.preview(context).await.map_err(|problem| {
+            let words = redactor.text(&(self.voice.words)(&problem)).into_owned();
+            Box::new(CallFinished::failed(&self.name, problem.kind(), words))
+        })
     }
 }
 

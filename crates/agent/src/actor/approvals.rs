@@ -12,11 +12,11 @@ use lathe_protocol::{
     CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq,
     ToolCall, ToolErrorKind, Verdict,
 };
-use lathe_tools::{Preview, Wanted};
+use lathe_tools::{Prepared, Preview, Wanted};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::calls::{cleaned, decided};
+use super::calls::{PendingCall, decided};
 use super::{Actor, AgentError};
 use crate::effects;
 use crate::next::refusal;
@@ -43,51 +43,81 @@ pub(super) struct Answered<'a> {
 impl Actor {
     /// Looks at what a call would do, to ask about it. An answer to another question may have decided it meanwhile.
     pub(super) fn ask_approval(&mut self, id: CallId) -> Result<(), AgentError> {
-        let (judge, redactor) = (self.judge(), Arc::clone(&self.setup.redactor));
-        let Some((prepared, judged)) = self.prepared.get_mut(&id) else {
+        let Some(pending) = self.prepared.get(&id) else {
             let name = self.call_name(&id);
             let message = "The call is no longer known; nothing was done.";
             let failed = CallFinished::failed(&name, ToolErrorKind::Interrupted, message);
             return self.append(self.at_call(id), failed);
         };
-        *judged = cleaned(&redactor, judge.call(prepared));
-        if judged.decision.verdict != Verdict::Ask {
-            let fact = decided(prepared, judged);
+        let judged = self.judge_again(pending);
+        let verdict = judged.decision.verdict;
+        let Some(pending) = self.prepared.get_mut(&id) else { return Ok(()) };
+        pending.judged = judged;
+        if verdict != Verdict::Ask {
+            let fact = decided(pending);
             return self.append(self.at_call(id), fact);
         }
         if self.previewing.insert(id.clone()) {
-            let (prepared, effects) = (Arc::clone(prepared), prepared.effects.clone());
+            let (prepared, effects) = (Arc::clone(&pending.prepared), pending.prepared.effects.clone());
             let context = self.context(id, prepared.tool, &effects, self.cancel.child_token());
             self.tasks.spawn(effects::preview(prepared, context, self.answers.clone()));
         }
         Ok(())
     }
 
-    pub(super) fn previewed(&mut self, id: CallId, preview: Preview) -> Result<(), AgentError> {
+    /// Opens the question about a call, with all that it would do. A call that cannot be done is answered with the reason.
+    pub(super) fn previewed(
+        &mut self,
+        id: CallId,
+        preview: Result<Preview, Box<CallFinished>>,
+    ) -> Result<(), AgentError> {
         self.previewing.remove(&id);
         let stage = self.state.calls.iter().find(|call| call.id == id).map(|call| &call.stage);
         let asks =
             matches!(stage, Some(CallStage::Decided { verdict: Verdict::Ask, asking: Asking::Not, .. }));
-        let Some((prepared, judged)) = self.prepared.get(&id).filter(|_| asks && !self.state.cancelled)
-        else {
+        if !asks || self.state.cancelled {
             return Ok(());
+        }
+        let preview = match preview {
+            Ok(preview) => preview,
+            Err(finished) => {
+                self.prepared.remove(&id);
+                return self.append(self.at_call(id), *finished);
+            }
+        };
+        let Some(pending) = self.prepared.get_mut(&id) else { return Ok(()) };
+        pending.shown = Some(preview.digest());
+        let Some(PendingCall { prepared, judged, .. }) = &self.prepared.get(&id) else { return Ok(()) };
+        let edit = |path: &str, diff: &str| {
+            let diff = named_below(&self.state.workspace, diff);
+            Proposal::Edit { path: visible(&self.clean(path)), diff: visible_lines(&self.clean(&diff)) }
         };
         let what = match preview {
             Preview::Exec { command } => Proposal::Line {
-                line: match prepared.line.as_ref().and_then(|line| line.folder.as_ref()) {
+                line: match self.folder_of(prepared) {
                     Some(folder) => visible(&self.clean(&format!("[in {folder}] {command}"))),
                     None => visible(&self.clean(&command)),
                 },
                 commands: judged.each.iter().map(|each| self.shown(each)).collect(),
             },
-            Preview::Edit { path, diff, .. } => {
-                let diff = named_below(&self.state.workspace, &diff);
-                Proposal::Edit { path: visible(&path), diff: visible_lines(&self.clean(&diff)) }
+            Preview::Edit { path, diff, .. } => edit(&path, &diff),
+            Preview::Patch { paths, diff } => edit(&paths.join(", "), &diff),
+            // What a tool says of itself, whole.
+            Preview::Info { text } if text.is_empty() => {
+                Proposal::Other { about: visible_lines(&self.clean(&prepared.about)) }
             }
-            Preview::Info { .. } => Proposal::Other { about: visible_lines(&prepared.about) },
+            Preview::Info { text } => Proposal::Other { about: visible_lines(&self.clean(&text)) },
         };
         let (decision, grants) = (judged.decision.clone(), judged.narrowest.clone());
         self.open_question(id, what, &decision, grants, None)
+    }
+
+    /// The folder a line would run in, where it is not the workspace itself.
+    fn folder_of(&self, prepared: &Prepared) -> Option<String> {
+        let line = prepared.line.as_ref()?;
+        let here = self.setup.toolbox.services().cwd();
+        let folder = line.folder.clone().unwrap_or_else(|| here.display().to_string());
+        (folder != self.state.workspace).then_some(folder)
     }
 
     /// A command of a running line. It may have been allowed for the session since its line began.
@@ -106,7 +136,7 @@ impl Actor {
         }
         let what = Proposal::Command {
             words: wanted.words.iter().map(|word| visible(&self.clean(word))).collect(),
-            about: visible_lines(&self.clean(&wanted.about)),
+            about: visible_lines(&self.clean(&named_below(&self.state.workspace, &wanted.about))),
         };
         self.open_question(call, what, &decision, Grant::of_call(&about), Some(reply))
     }
@@ -175,16 +205,17 @@ impl Actor {
             // A command that has gone meanwhile hears nothing.
             Some(reply) => drop(reply.send(decision)),
             None => {
-                if let Some((_, judged)) = self.prepared.get_mut(&open.call) {
-                    judged.decision = decision;
+                if let Some(pending) = self.prepared.get_mut(&open.call) {
+                    pending.judged.decision = decision;
+                    pending.answered = true;
                 }
             }
         }
         Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
     }
 
-    /// Puts a person's arguments in the place of the model's. The guard holds for people too; everything else is what was
-    /// just answered. The error is why it cannot be done: the question stays open.
+    /// Puts a person's arguments in the place of the model's. A denial by the guard or by any rule holds for them too: an
+    /// answer to a question is no way around it. The error is why it cannot be done: the question stays open.
     fn edit(&mut self, question: Seq, id: &CallId, edited: &Raw) -> Result<(), String> {
         if self.open.get(&question).is_none_or(|open| open.reply.is_some()) {
             return Err("a command of a running line cannot be changed; allow it, or say no".to_owned());
@@ -194,12 +225,13 @@ impl Actor {
         let note = changed(&call.arguments, &arguments);
         let call = ToolCall { arguments, ..call.clone() };
         let prepared = self.setup.toolbox.prepare(&call).map_err(|finished| finished.text)?;
-        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
-        if judged.decision.rule.starts_with("guard.") {
-            return Err(judged.decision.reason);
+        let pending = self.pending(prepared);
+        let decision = &pending.judged.decision;
+        if decision.verdict == Verdict::Deny {
+            return Err(format!("denied by {}: {}", decision.rule, decision.reason));
         }
         self.edited.insert(id.clone(), self.clean(&note));
-        self.prepared.insert(id.clone(), (Arc::new(prepared), judged));
+        self.prepared.insert(id.clone(), pending);
         Ok(())
     }
 

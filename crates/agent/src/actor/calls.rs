@@ -1,11 +1,12 @@
 //! The calls of an answer: decided, and run.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Effects, FrameBody, Kind, OutputStream,
-    SeenFile, ToolErrorKind,
+    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Digest, Effects, FrameBody, Kind,
+    OutputStream, SeenFile, ToolErrorKind, Verdict,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, REVIEW_TOOL, Recalled, RunContext};
@@ -15,6 +16,18 @@ use super::{Actor, AgentError};
 use crate::effects::{self, Look};
 use crate::running::{InboxAsker, InboxLedger};
 use crate::state::DONE_TOOL;
+
+/// A call of the last answer that has not begun.
+pub(super) struct PendingCall {
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) judged: Judged,
+    /// The folder of the shell when it was first decided.
+    decided_in: PathBuf,
+    /// The digest of what a person was shown.
+    pub(super) shown: Option<Digest>,
+    /// Whether a person answered the question about it.
+    pub(super) answered: bool,
+}
 
 impl Actor {
     pub(super) fn decide(&mut self, id: CallId) -> Result<(), AgentError> {
@@ -26,16 +39,50 @@ impl Actor {
             Ok(prepared) => prepared,
             Err(finished) => return self.append(place, *finished),
         };
-        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
-        let decided = decided(&prepared, &judged);
-        self.prepared.insert(id, (Arc::new(prepared), judged));
+        let pending = self.pending(prepared);
+        let decided = decided(&pending);
+        self.prepared.insert(id, pending);
         self.append(place, decided)
     }
 
+    /// Decides about a call in the folder the shell is in.
+    pub(super) fn pending(&self, prepared: Prepared) -> PendingCall {
+        let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
+        let decided_in = self.setup.toolbox.services().cwd();
+        PendingCall { prepared: Arc::new(prepared), judged, decided_in, shown: None, answered: false }
+    }
+
+    /// Decides again when the turn of a call comes: an earlier call of the same answer may have moved the shell. The
+    /// stricter decision of the folder it was proposed in and the folder it will run in counts.
+    pub(super) fn judge_again(&self, pending: &PendingCall) -> Judged {
+        let judge = self.judge();
+        let before = judge.clone().at(pending.decided_in.clone()).call(&pending.prepared);
+        let here = self.setup.toolbox.services().cwd();
+        let stricter = if here == pending.decided_in {
+            before
+        } else {
+            let now = judge.call(&pending.prepared);
+            if now.decision.verdict >= before.decision.verdict { now } else { before }
+        };
+        cleaned(&self.setup.redactor, stricter)
+    }
+
     pub(super) fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
-        let Some((prepared, judged)) = self.prepared.remove(&id) else {
+        let Some(pending) = self.prepared.remove(&id) else {
             return Ok(());
         };
+        let again = self.judge_again(&pending);
+        let pending = match (again.decision.verdict, pending.answered) {
+            (Verdict::Allow, _) | (Verdict::Ask, true) => pending,
+            // What was allowed where it was proposed is not allowed where it would run now.
+            (Verdict::Deny, _) | (Verdict::Ask, false) => {
+                let pending = PendingCall { judged: again, ..pending };
+                let fact = decided(&pending);
+                self.prepared.insert(id.clone(), pending);
+                return self.append(self.at_call(id), fact);
+            }
+        };
+        let PendingCall { prepared, judged, shown, .. } = pending;
         let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());
         };
@@ -55,7 +102,7 @@ impl Actor {
             }
         };
         let stop = self.running.begin(id.clone(), &self.cancel);
-        let context = self.context(id, prepared.tool, &prepared.effects, stop);
+        let context = RunContext { shown, ..self.context(id, prepared.tool, &prepared.effects, stop) };
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
             let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
@@ -98,6 +145,7 @@ impl Actor {
             call,
             seen: recalled.seen,
             memory: recalled.memory,
+            shown: None,
             line_seconds: self.state.options.limits.line_seconds,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
             judge: self.judge(),
@@ -151,7 +199,7 @@ pub(super) fn cleaned(redactor: &Redactor, mut judged: Judged) -> Judged {
     judged
 }
 
-pub(super) fn decided(prepared: &Prepared, judged: &Judged) -> CallDecided {
+pub(super) fn decided(PendingCall { prepared, judged, .. }: &PendingCall) -> CallDecided {
     CallDecided {
         tool: prepared.tool.to_owned(),
         about: prepared.about.clone(),

@@ -94,7 +94,8 @@ impl Questions {
         match self.0.front().map(|waiting| &waiting.open) {
             None => String::new(),
             Some(Open::Leave { asked, .. }) => {
-                format!("\n{}{}", approval::shown(asked, language), self.hint(language))
+                let (text, _) = approval::shown(asked, language, usize::MAX);
+                format!("\n{text}{}", self.hint(language))
             }
             Some(Open::Wants { questions, answers }) => {
                 let next = questions.get(answers.len());

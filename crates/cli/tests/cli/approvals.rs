@@ -15,14 +15,14 @@ const ONE: &str = "[y]es once, [n]o";
 const ALL: &str = "[y]es once, [s]ession";
 
 /// `lathe interactive` in a terminal that `script` makes.
-struct Terminal {
+pub(crate) struct Terminal {
     child: Child,
     typing: ChildStdin,
     shown: Arc<Mutex<String>>,
 }
 
 impl Terminal {
-    fn open(dir: &Path, home: &Path, model: &FakeModel, flags: &str) -> Self {
+    pub(crate) fn open(dir: &Path, home: &Path, model: &FakeModel, flags: &str) -> Self {
         let line = format!(
             "exec {} interactive {flags} --model-base-url {} --model fake --api-key {}",
             env!("CARGO_BIN_EXE_lathe"),
@@ -53,21 +53,28 @@ impl Terminal {
         Self { child, typing, shown }
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.shown.lock().unwrap().clone()
     }
 
     /// Waits until a text was shown so often.
-    fn sees(&self, text: &str, times: usize) {
-        let what = format!("{text:?} {times} times on the terminal");
-        eventually(Duration::from_secs(30), &what, || self.screen().matches(text).count() >= times);
+    pub(crate) fn sees(&self, text: &str, times: usize) {
+        let shown = || self.screen().matches(text).count() >= times;
+        if !(0..1_500).any(|_| {
+            shown() || {
+                std::thread::sleep(Duration::from_millis(20));
+                false
+            }
+        }) {
+            panic!("not within 30 s: {text:?} {times} times on the terminal:\n{}", self.screen());
+        }
     }
 
-    fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.typing.write_all(text.as_bytes()).unwrap();
     }
 
-    fn leaves(mut self) -> String {
+    pub(crate) fn leaves(mut self) -> String {
         self.types("exit\n");
         self.child.wait().unwrap();
         let screen = self.screen();
@@ -76,7 +83,7 @@ impl Terminal {
     }
 }
 
-fn events(home: &Path) -> Vec<Value> {
+pub(crate) fn events(home: &Path) -> Vec<Value> {
     let ran = lathe().env("LATHE_HOME", home).args(["show", "--format", "json"]).run().expect_code(0);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     json["events"].as_array().unwrap().clone()

@@ -29,6 +29,7 @@ mod page;
 mod plan;
 mod policy;
 mod proposals;
+mod questions;
 mod replay;
 mod rewinds;
 mod runs;

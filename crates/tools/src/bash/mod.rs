@@ -131,8 +131,8 @@ impl Invocation for Line {
         Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
-    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Preview> {
-        Box::pin(async move { Preview::Exec { command: self.command.clone() } })
+    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move { Ok(Preview::Exec { command: self.command.clone() }) })
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use lathe_policy::Call;
-use lathe_protocol::{Boxed, CommandRan, Decision, Effects, Kind, Raw, Verdict};
+use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Verdict};
 use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
 use crate::syntax;
-use crate::tool::{Asker, Invocation, RunContext, Wanted};
+use crate::tool::{Invocation, RunContext, Wanted};
 use crate::toolbox::Tools;
 use table::Base;
 use typed::{Given, Request};
@@ -91,6 +91,8 @@ struct Running {
     io: CommandIo,
     line: Arc<LineContext>,
     decision: Decision,
+    /// The digest of what a person was shown of it.
+    shown: Option<Digest>,
     began: Instant,
     /// What it leaves behind, for the ledger.
     left: Left,
@@ -126,7 +128,8 @@ impl AgentCommands {
             reason: "it only reads".to_owned(),
         };
         let left = Left::default();
-        let mut running = Running { name, words, call, io, line, decision, began: Instant::now(), left };
+        let mut running =
+            Running { name, words, call, io, line, decision, shown: None, began: Instant::now(), left };
         let code = self.dispatch(&mut running).await;
         running.finish(code).await
     }
@@ -271,7 +274,8 @@ impl Running {
         call: &Call<'_>,
         invocation: Option<&dyn Invocation>,
     ) -> Result<lathe_policy::Permit, u8> {
-        let (judge, effects) = (&self.line.context.judge, call.effects);
+        let (line, effects) = (Arc::clone(&self.line), call.effects);
+        let judge = &line.context.judge;
         let late = self.call.line.is_none() && effects.change_something();
         let decision = if late {
             Decision {
@@ -283,7 +287,13 @@ impl Running {
             judge.inside(call, &self.line.granted)
         };
         let decision = match (decision.verdict, &self.line.context.asker) {
-            (Verdict::Ask, Some(asker)) => self.approval(asker.as_ref(), call, invocation, decision).await,
+            (Verdict::Ask, Some(_)) => {
+                let about = match invocation {
+                    Some(invocation) => self.preview(call, invocation).await?,
+                    None => String::new(),
+                };
+                self.approval(call, about, decision).await
+            }
             _ => decision,
         };
         let permit = judge.gate.permit(&decision, effects);
@@ -300,23 +310,24 @@ impl Running {
         }
     }
 
-    /// Asks a person, as a child of the call whose line runs. Their time is not the line's.
-    async fn approval(
-        &self,
-        asker: &dyn Asker,
-        call: &Call<'_>,
-        invocation: Option<&dyn Invocation>,
-        decision: Decision,
-    ) -> Decision {
-        let _hold = self.call.clock.hold();
+    /// What a person is asked about. A command that cannot do what it says fails at once, without a question.
+    async fn preview(&mut self, call: &Call<'_>, invocation: &dyn Invocation) -> Result<String, u8> {
         let context = self.context(call.tool, call.effects).await;
-        let about = match invocation {
-            Some(invocation) => match invocation.preview(&context).await {
-                Preview::Edit { diff, .. } => diff,
-                Preview::Exec { command: text } | Preview::Info { text } => text,
-            },
-            None => String::new(),
+        let preview = match invocation.preview(&context).await {
+            Ok(preview) => preview,
+            Err(problem) => return Err(self.problem(&problem).await),
         };
+        self.shown = Some(preview.digest());
+        Ok(match preview {
+            Preview::Edit { diff, .. } | Preview::Patch { diff, .. } => diff,
+            Preview::Exec { command: text } | Preview::Info { text } => text,
+        })
+    }
+
+    /// Asks a person, as a child of the call whose line runs. Their time is not the line's.
+    async fn approval(&self, call: &Call<'_>, about: String, decision: Decision) -> Decision {
+        let Some(asker) = &self.line.context.asker else { return decision };
+        let _hold = self.call.clock.hold();
         let wanted = Wanted {
             tool: call.tool.to_owned(),
             kind: call.kind,
@@ -343,6 +354,7 @@ impl Running {
             // A shell's user knows that other commands of the line change files too, and an edit says the text it changes:
             // what was seen before is no reason to refuse.
             seen: Vec::new(),
+            shown: self.shown.clone(),
             memory: recalled.memory,
             cancel: self.call.cancel.clone(),
             ..context.clone()

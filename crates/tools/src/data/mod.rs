@@ -87,15 +87,10 @@ impl Invocation for Edit {
         }
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
         Box::pin(async move {
-            match self.work_out(context).await {
-                Ok((before, Some(after), _)) => {
-                    Preview::edit(&self.path.display().to_string(), Some(&before), &after)
-                }
-                Ok((_, None, _)) => Preview::Info { text: self.describe() },
-                Err(problem) => Preview::Info { text: problem.words() },
-            }
+            let (before, after, _) = self.work_out(context).await?;
+            Ok(self.proposal(&before, after.as_deref()))
         })
     }
 
@@ -110,8 +105,16 @@ impl Invocation for Edit {
 }
 
 impl Edit {
+    fn proposal(&self, before: &[u8], after: Option<&[u8]>) -> Preview {
+        match after {
+            Some(after) => Preview::edit(&self.path.display().to_string(), Some(before), after),
+            None => Preview::Info { text: self.describe() },
+        }
+    }
+
     async fn edit(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let (before, after, done) = self.work_out(context).await?;
+        context.check_shown(&self.path, || self.proposal(&before, after.as_deref()))?;
         let path = self.path.display().to_string();
         let data = Data::Values(DataData { path: path.clone(), json_path: self.json_path.clone(), done });
         let hash = Digest::of(&before);

@@ -112,17 +112,10 @@ impl Invocation for Edit {
         Effects { reads: vec![path.clone()], ..Effects::writing(path) }
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
         Box::pin(async move {
-            let Ok(current) = context.services.files.read(&self.path, None).await else {
-                return Preview::Info { text: self.describe() };
-            };
-            match self.change(&current) {
-                Ok(edited) => {
-                    Preview::edit(&self.path.display().to_string(), Some(&current), &edited.content)
-                }
-                Err(problem) => Preview::Info { text: problem.words() },
-            }
+            let (before, edited) = self.work_out(context).await?;
+            Ok(self.proposal(&before, &edited.content))
         })
     }
 
@@ -137,7 +130,12 @@ impl Invocation for Edit {
 }
 
 impl Edit {
-    async fn edit(&self, context: &RunContext) -> Result<Outcome, Problem> {
+    fn proposal(&self, before: &[u8], after: &[u8]) -> Preview {
+        Preview::edit(&self.path.display().to_string(), Some(before), after)
+    }
+
+    /// The content as it is, and as it would be.
+    async fn work_out(&self, context: &RunContext) -> Result<(Vec<u8>, Edited), Problem> {
         let files = &context.services.files;
         let stat = files.stat(&self.path).await.map_err(|error| self.wrong(error, Doing::Reading))?;
         match stat.kind {
@@ -149,14 +147,22 @@ impl Edit {
             FileKind::File => {}
         }
         let before = files.read(&self.path, None).await.map_err(|error| self.wrong(error, Doing::Reading))?;
+        let edited = self.change(&before).map_err(|problem| {
+            match context.seen_hash(&self.path.display().to_string()) {
+                // It may be a change by another program that took away what is to be replaced.
+                Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
+                Some(_) | None => problem,
+            }
+        })?;
+        Ok((before, edited))
+    }
+
+    async fn edit(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let (before, mut edited) = self.work_out(context).await?;
+        context.check_shown(&self.path, || self.proposal(&before, &edited.content))?;
         let before = Arc::new(before);
         let path = self.path.display().to_string();
         let seen = context.seen_hash(&path).cloned();
-        let mut edited = self.change(&before).map_err(|problem| match &seen {
-            // It may be the change by somebody else that took away what is to be replaced.
-            Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
-            Some(_) | None => problem,
-        })?;
         let content = Arc::new(std::mem::take(&mut edited.content));
         // What is known to be what was seen need not be hashed to see it.
         let unsure = seen.clone().filter(|seen| !context.services.known.is(&before, seen));

@@ -109,12 +109,8 @@ impl Invocation for Remember {
         Effects::writing(self.path.display().to_string())
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
-        Box::pin(async move {
-            let current = self.current(context).await.unwrap_or_default();
-            let proposed = self.proposed(&current);
-            Preview::edit(&self.path.display().to_string(), Some(current.as_bytes()), proposed.as_bytes())
-        })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move { Ok(self.proposal(&self.current(context).await?)) })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -128,6 +124,11 @@ impl Invocation for Remember {
 }
 
 impl Remember {
+    fn proposal(&self, current: &str) -> Preview {
+        let proposed = self.proposed(current);
+        Preview::edit(&self.path.display().to_string(), Some(current.as_bytes()), proposed.as_bytes())
+    }
+
     fn proposed(&self, current: &str) -> String {
         self.modified.clone().unwrap_or_else(|| with_fact(current, &self.heading, &self.fact))
     }
@@ -164,6 +165,7 @@ impl Remember {
 
     async fn remember(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let current = self.current(context).await?;
+        context.check_shown(&self.path, || self.proposal(&current))?;
         let proposed = self.proposed(&current);
         let done = match self.scope {
             Scope::User => {

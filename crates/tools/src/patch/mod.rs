@@ -62,18 +62,8 @@ impl Invocation for Apply {
         Effects { reads: paths.clone(), writes: paths, ..Effects::default() }
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
-        Box::pin(async move {
-            match self.work_out(context).await {
-                Ok(planned) => {
-                    let diff = |change: &FileChange| {
-                        unified_diff(change.before.as_deref(), change.after.as_deref(), &change.path)
-                    };
-                    Preview::Info { text: planned.iter().map(diff).collect() }
-                }
-                Err(problem) => Preview::Info { text: problem.words() },
-            }
-        })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move { Ok(self.proposal(&self.work_out(context).await?)) })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -87,6 +77,24 @@ impl Invocation for Apply {
 }
 
 impl Apply {
+    fn proposal(&self, planned: &[FileChange]) -> Preview {
+        let diff = |change: &FileChange| {
+            let named = |name: &str| unified_diff(change.before.as_deref(), change.after.as_deref(), name);
+            let diff = named(&change.path);
+            let Some(from) = &change.moved_from else { return diff };
+            let head =
+                format!("diff --git a/{from} b/{to}\nrename from {from}\nrename to {to}\n", to = change.path);
+            // The old name is on the first line.
+            let old = named(from);
+            let (Some((old, _)), Some((_, rest))) = (old.split_once('\n'), diff.split_once('\n')) else {
+                return head;
+            };
+            format!("{head}{old}\n{rest}")
+        };
+        let paths = self.paths.iter().map(|(_, path)| shown(&self.root, path)).collect();
+        Preview::Patch { paths, diff: planned.iter().map(diff).collect() }
+    }
+
     async fn work_out(&self, context: &RunContext) -> Result<Vec<FileChange>, Problem> {
         let files = &context.services.files;
         let mut contents: HashMap<&str, Vec<u8>> = HashMap::new();
@@ -117,6 +125,9 @@ impl Apply {
 
     async fn apply(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let planned = self.work_out(context).await?;
+        context.check_shown(self.paths.first().map_or(&self.root, |(_, path)| path), || {
+            self.proposal(&planned)
+        })?;
         let mut ops = Vec::new();
         let mut data = PatchedData { files: Vec::new() };
         for change in planned {

@@ -259,6 +259,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::EmptyOld
         | Problem::NoChange(_)
         | Problem::Stale(_)
+        | Problem::NotAsShown(_)
         | Problem::Outside(_)
         | Problem::Protected(_)
         | Problem::SearchNotFound(_)

@@ -103,6 +103,12 @@ struct Write {
     overwrite: Overwrite,
 }
 
+/// A file as it is, with the hash of it, and as it would be.
+struct Planned {
+    before: Option<(Vec<u8>, Digest)>,
+    after: Vec<u8>,
+}
+
 /// The content as it was given.
 enum Wanted {
     /// To be written in the manner of the file that is there.
@@ -128,11 +134,8 @@ impl Invocation for Write {
         Effects::writing(self.path.display().to_string())
     }
 
-    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Preview> {
-        Box::pin(async move {
-            let current = context.services.files.read(&self.path, None).await.ok();
-            Preview::edit(&self.path.display().to_string(), current.as_deref(), self.content.as_bytes())
-        })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move { Ok(self.proposal(&self.work_out(context).await?)) })
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -160,7 +163,13 @@ impl Write {
         }
     }
 
-    async fn write(&self, context: &RunContext) -> Result<Outcome, Problem> {
+    fn proposal(&self, planned: &Planned) -> Preview {
+        let before = planned.before.as_ref().map(|(before, _)| before.as_slice());
+        Preview::edit(&self.path.display().to_string(), before, &planned.after)
+    }
+
+    /// The content as it is, and as it would be.
+    async fn work_out(&self, context: &RunContext) -> Result<Planned, Problem> {
         let files = &context.services.files;
         let path = self.path.display().to_string();
         let wrong = |doing| move |error| Problem::from_workspace(error, &self.path, doing);
@@ -185,12 +194,22 @@ impl Write {
                 }
             },
         };
-        let existed = now.is_some();
-        let lines = line_count(self.content.as_bytes());
-        let (content, expect) = match now {
-            None => (self.content.as_bytes().to_vec(), Expect::Absent),
-            Some((now, hash)) => (self.in_the_manner_of(&now)?, Expect::Hash(hash)),
+        let after = match &now {
+            None => self.content.as_bytes().to_vec(),
+            Some((now, _)) => self.in_the_manner_of(now)?,
         };
+        Ok(Planned { before: now, after })
+    }
+
+    async fn write(&self, context: &RunContext) -> Result<Outcome, Problem> {
+        let planned = self.work_out(context).await?;
+        context.check_shown(&self.path, || self.proposal(&planned))?;
+        let path = self.path.display().to_string();
+        let wrong = |doing| move |error| Problem::from_workspace(error, &self.path, doing);
+        let Planned { before, after: content } = planned;
+        let existed = before.is_some();
+        let lines = line_count(self.content.as_bytes());
+        let expect = before.map_or(Expect::Absent, |(_, hash)| Expect::Hash(hash));
         let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::new(content) };
         let done = commit(&context.services, vec![op]).await.map_err(wrong(Doing::Writing))?;
         let data = Data::Written(WrittenData { path, existed, lines });

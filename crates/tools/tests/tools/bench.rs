@@ -208,6 +208,7 @@ impl Bench {
             cancel: self.cancel.clone(),
             seen: seen.collect(),
             memory: self.memory.get(tool).cloned(),
+            shown: None,
             line_seconds: self.line_seconds,
             asker: self.asker.clone(),
             judge: Judge {
