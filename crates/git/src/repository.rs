@@ -58,7 +58,8 @@ impl Repository {
     /// Opens a repository by its own folder, whatever it says about a work tree. That folder stands for the work tree.
     pub fn in_folder(git_dir: &Path) -> Result<Self, GitError> {
         let found = discover::in_folder(git_dir)?;
-        let program = Program::find(git_dir)?;
+        let tree = if git_dir.ends_with(".git") { git_dir.parent() } else { None };
+        let program = Program::find(tree.unwrap_or(git_dir))?;
         Self::open(found, git_dir.to_owned(), git_dir, None, program, &Boundary::Anywhere)
     }
 

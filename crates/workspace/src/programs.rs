@@ -6,14 +6,20 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A program of this name on PATH, by its whole path. Neither a relative part of PATH counts nor one in `tree`, nor a link
-/// that leads into it.
+/// that leads into it. One that is in any work tree of git comes last: the tree may be a copy of the one that PATH names.
 pub fn find_program(name: &str, tree: &Path) -> Option<PathBuf> {
+    let tree = real(tree);
     let is_program = |path: &PathBuf| {
         std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-            && !is_in(path, &real(tree))
+            && !is_in(path, &tree)
     };
-    let parts = safe_path(tree);
-    std::env::split_paths(&parts).map(|part| part.join(name)).find(is_program)
+    let parts = safe_path(&tree);
+    let programs = || std::env::split_paths(&parts).map(|part| part.join(name)).filter(is_program);
+    programs().find(|path| !is_in_work_tree(path)).or_else(|| programs().next())
+}
+
+fn is_in_work_tree(path: &Path) -> bool {
+    real(path).ancestors().skip(1).any(|folder| folder.join(".git").symlink_metadata().is_ok())
 }
 
 /// PATH without the parts that are relative or in `tree`.

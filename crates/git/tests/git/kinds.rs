@@ -153,11 +153,15 @@ fn git_is_not_taken_from_the_work_tree_or_a_relative_part_of_path() {
     }
     let outside = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(repo.join("git"), outside.path().join("git")).unwrap();
+    // Nor from another work tree, of which this one may be a copy.
+    let other = TempRepo::with_git(&[("git", "#!/bin/sh\n")]);
+    std::fs::set_permissions(other.join("git"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!(
-        ".::bin:{0}:{0}/bin:{1}:{2}",
+        ".::bin:{0}:{0}/bin:{1}:{3}:{2}",
         repo.path().display(),
         outside.path().display(),
-        std::env::var("PATH").unwrap()
+        std::env::var("PATH").unwrap(),
+        other.path().display()
     );
     let ran = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -174,5 +178,7 @@ fn git_is_not_taken_from_the_work_tree_or_a_relative_part_of_path() {
     let line = said.lines().find(|line| line.contains("git=")).unwrap();
     let inside = repo.path().display().to_string();
     assert!(!line.contains(&inside) && !line.contains("path=.") && !line.contains("::"), "{line}");
-    assert!(!line.contains(&format!("git={}", outside.path().display())), "{line}");
+    for folder in [outside.path(), other.path()] {
+        assert!(!line.contains(&format!("git={}", folder.display())), "{line}");
+    }
 }
