@@ -36,7 +36,7 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Setting>, GitError> {
     let wrong = |line, why: String| GitError::Config { file: file.to_owned(), line, why };
     let content = small::read(file, LONGEST).map_err(|error| wrong(0, error.to_string()))?;
     let text = String::from_utf8_lossy(content.as_deref().unwrap_or_default()).into_owned();
-    parse(&text).map_err(|(line, why)| wrong(line, why.to_owned()))
+    parse_settings(&text).map_err(|(line, why)| wrong(line, why.to_owned()))
 }
 
 /// A setting of the user's own configuration, such as `user.name`. It is only read, never obeyed.
@@ -49,8 +49,8 @@ pub fn user_setting(section: &str, key: &str) -> Option<String> {
     settings.filter(|setting| setting.is(section, key)).filter_map(|setting| setting.value).next_back()
 }
 
-/// The settings of a text, or the line of an error with the reason.
-pub(crate) fn parse(text: &str) -> Result<Vec<Setting>, (usize, &'static str)> {
+/// The settings of a text, or the line of an error with the reason. Whatever git takes is taken; what is not is an error.
+pub fn parse_settings(text: &str) -> Result<Vec<Setting>, (usize, &'static str)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let mut parser = Parser { rest: text.chars().peekable(), line: 1 };
     let mut settings = Vec::new();
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> Result<Vec<String>, usize> {
-        let settings = parse(text).map_err(|(line, _)| line)?;
+        let settings = parse_settings(text).map_err(|(line, _)| line)?;
         let show = |one: Setting| {
             let about = one.about.map(|about| format!("{about}.")).unwrap_or_default();
             format!(

@@ -23,7 +23,7 @@ mod small;
 mod snapshot;
 
 pub use call::{Content, GitCall, Place, git_version};
-pub use config::{Setting, user_setting};
+pub use config::{Setting, parse_settings, user_setting};
 pub use discover::{Boundary, Found, dot_git, find, git_would_wait};
 pub use error::GitError;
 pub use repository::{Init, InitCall, Repository, init};

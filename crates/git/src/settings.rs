@@ -210,7 +210,7 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::parse;
+    use crate::config::parse_settings as parse;
 
     fn given(text: &str) -> Result<String, String> {
         let settings = parse(text).unwrap();

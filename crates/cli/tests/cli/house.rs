@@ -38,6 +38,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
             "workspace",
             "shell",
             "edit",
+            "git",
             "graph",
             "changes",
             "search",

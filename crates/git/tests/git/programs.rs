@@ -138,6 +138,29 @@ fn what_git_sees_is_our_configuration_and_nothing_else() {
     }
 }
 
+/// Git would end with an error if it opened the file.
+#[test]
+fn git_never_opens_the_configuration_of_the_repository() {
+    let repo = TempRepo::with_git(&[("a.txt", "one\n"), ("b.txt", "two\n")]);
+    repo.git(&["config", "user.name", "x"]);
+    repo.git(&["config", "user.email", "x"]);
+    repo.git(&["config", "extensions.worktreeConfig", "true"]);
+    repo.write("a.txt", "changed\n");
+    let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
+    for file in [".git/config", ".git/config.worktree"] {
+        repo.write(file, "[broken");
+    }
+    for (content, place) in [(Content::Tree, Place::Top), (Content::Bytes, Place::Folder)] {
+        for words in CALLS {
+            repo.write("a.txt", format!("{content:?}\n"));
+            let done = repository.call(content, place).args(words).command().output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "git {words:?}: {said}");
+        }
+    }
+    assert!(!Command::new("git").arg("status").current_dir(repo.path()).output().unwrap().status.success());
+}
+
 /// A submodule with a configuration of its own, inside another.
 #[test]
 fn git_is_not_started_in_repositories_inside() {
