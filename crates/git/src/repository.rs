@@ -210,11 +210,12 @@ fn common_folder(settings: &str, real: &Path, found: &Found) -> io::Result<TempD
     Ok(folder)
 }
 
-/// A folder for temporary ones that is not in the work tree, or git would see them as new files.
+/// A folder for temporary ones that is not in the work tree, or git would see them as new files. In memory where there is one:
+/// on a busy disk making a folder takes longer than git.
 fn scratch_place(top: &Path) -> PathBuf {
     let of_user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let usual = ["/tmp", "/var/tmp", "/dev/shm"].map(PathBuf::from);
-    let mut places = of_user.into_iter().chain([std::env::temp_dir()]).chain(usual);
+    let usual = [PathBuf::from("/dev/shm"), std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()];
+    let mut places = of_user.into_iter().chain(usual);
     let fits = |place: &PathBuf| {
         place.is_absolute()
             && place.canonicalize().is_ok_and(|real| real.is_dir() && !real.starts_with(top))
