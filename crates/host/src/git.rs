@@ -126,9 +126,10 @@ impl GitPlace {
         specs.extend(self.foreign(&specs).await?);
         let out = self.run(&arguments, &specs).await?;
         let (top, prefix) = (self.repository.top(), self.repository.prefix());
+        let mut own = self.own.many();
         let files = out.split(|byte| *byte == 0).filter_map(|entry| {
             let (status, path) = (entry.get(..2)?, Path::new(OsStr::from_bytes(entry.get(3..)?)));
-            if self.own.holds(&top.join(path)) {
+            if own.holds(&top.join(path)) {
                 return None;
             }
             // A repository inside is named with a slash, which a path would lose.

@@ -120,7 +120,7 @@ pub const PROGRAM_SETTINGS: [(&str, &str); 62] = [
         "receive",
         "[receive]\nprocReceiveRefs = refs\n[transfer]\nadvertiseObjectInfo = true\n[core]\nfsmonitorHookVersion = 2",
     ),
-    ("help", "[help]\nautoCorrect = immediate\n[alias]\nstatsu = \"!%\"\n[completion]\ncommands = x"),
+    ("help", "[help]\nautoCorrect = immediate\n[alias]\nx2 = \"!%\"\n[completion]\ncommands = x"),
     ("unknown", "[future \"x\"]\nprogram = \"%\"\n[core]\nfutureCommand = \"%\""),
 ];
 
