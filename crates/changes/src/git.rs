@@ -3,9 +3,8 @@
 //! A file that is clean in the index is, byte for byte, the object the index names, unless git converts on the way
 //! (line ends, `$Id$`, encodings, filters). For line ends and `$Id$` a clean file of the object's size is the object,
 //! because cleaning only ever removes bytes; a file with a filter or an encoding is copied. Nothing of the repository
-//! is written, and nothing that it names is run: calls begin as all of ours do, with `lathe-workspace`'s `GitCall`. Its
-//! `Git` cannot be used here because it belongs to the async world and speaks in whole outputs, where this needs a
-//! conversation.
+//! is written, and nothing that it names is run: calls are those of `lathe-git`. Its `Snapshots` cannot be used here because
+//! they belong to the async world and speak in whole outputs, where this needs a conversation.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -13,16 +12,20 @@ use std::fs::Metadata;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use lathe_workspace::{GitCall, GitConfig, LIST_FILTERS, git_would_wait};
+use lathe_git::{Boundary, Content, GitCall, Place, Repository};
 
 use crate::Why;
 
 /// Whatever could make a changed file look clean.
-const SETTINGS: [&str; 4] =
-    ["core.ignoreStat=false", "core.checkStat=default", "core.trustctime=true", "core.preloadIndex=true"];
+const SETTINGS: [(&str, &str); 4] = [
+    ("core.ignoreStat", "false"),
+    ("core.checkStat", "default"),
+    ("core.trustctime", "true"),
+    ("core.preloadIndex", "true"),
+];
 
 /// A clean file and the object that holds its content.
 pub(crate) struct Reference {
@@ -33,31 +36,20 @@ pub(crate) struct Reference {
 /// The clean files of the work tree around `root`, with paths beneath `root`, ordered. None where there is no work tree,
 /// no git, or anything is strange: everything is copied then.
 pub(crate) fn clean_files(root: &Path) -> Option<Vec<Reference>> {
-    if git_would_wait(root) {
-        return None;
-    }
     let git = Git::at(root);
-    let found = git.run(
-        GitConfig::Bare,
-        &["rev-parse", "--path-format=absolute", "--is-inside-work-tree", "--git-path", "index"],
-        None,
-    )?;
-    let index = found.strip_suffix(b"\n")?.strip_prefix(b"true\n")?;
-    let index = Path::new(OsStr::from_bytes(index));
-    let before = std::fs::metadata(index).ok()?;
-    let filters = git.run(GitConfig::Bare, &LIST_FILTERS, None);
-    let git = Git { filters: filters.unwrap_or_default(), ..git };
+    let index = git.repository.as_ref()?.index();
+    let before = std::fs::metadata(&index).ok()?;
 
-    let files = git.run(GitConfig::Bare, &["ls-files", "-s", "-v", "-z"], None)?;
+    let files = git.run(Content::Bytes, &["ls-files", "-s", "-v", "-z"], None)?;
     let arguments =
         ["diff-files", "--name-only", "--relative", "--no-ext-diff", "--ignore-submodules=all", "-z"];
     let (conversions, dirty) = std::thread::scope(|scope| {
-        let dirty = scope.spawn(|| git.run(GitConfig::Bare, &arguments, None));
+        let dirty = scope.spawn(|| git.run(Content::Bytes, &arguments, None));
         (git.conversions(&files), dirty.join().ok().flatten())
     });
     let (conversions, dirty) = (conversions?, dirty?);
     // The two looks at the index must have seen the same one.
-    if !is_same(&before, &std::fs::metadata(index).ok()?) {
+    if !is_same(&before, &std::fs::metadata(&index).ok()?) {
         return None;
     }
     let dirty: HashSet<&[u8]> = dirty.split(|byte| *byte == 0).collect();
@@ -79,22 +71,20 @@ fn listed_files(listing: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
+/// A repository, if there is one that can be used.
 pub(crate) struct Git {
-    root: PathBuf,
-    /// The repository, where it is not the one around the root.
-    dir: Option<PathBuf>,
-    /// The keys of the filters that the repository defines, to be switched off.
-    filters: Vec<u8>,
+    repository: Option<Repository>,
 }
 
 impl Git {
+    /// The repository around a folder.
     pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), dir: None, filters: Vec::new() }
+        Self { repository: Repository::find(root, &Boundary::Anywhere).ok() }
     }
 
     /// A repository by its own folder, whatever it says about a work tree.
     pub(crate) fn of(dir: &Path) -> Self {
-        Self { root: dir.to_owned(), dir: Some(dir.to_owned()), filters: Vec::new() }
+        Self { repository: Repository::in_folder(dir).ok() }
     }
 
     /// Files whose content may differ from their object although they are clean.
@@ -105,7 +95,7 @@ impl Git {
             paths.push(0);
         }
         // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
-        let found = self.run(GitConfig::Whole, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
+        let found = self.run(Content::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
         let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
         let mut words = found.split(|byte| *byte == 0);
         while let (Some(path), Some(attribute), Some(value)) = (words.next(), words.next(), words.next()) {
@@ -128,7 +118,7 @@ impl Git {
     /// Whether line ends are converted in files without attributes.
     fn converts_all(&self) -> bool {
         let set = |name: &str, off: &[&[u8]]| {
-            let value = self.run(GitConfig::Whole, &["config", "--get", name], None).unwrap_or_default();
+            let value = self.run(Content::User, &["config", "--get", name], None).unwrap_or_default();
             !off.contains(&value.trim_ascii())
         };
         set("core.autocrlf", &[b"", b"false", b"no", b"off", b"0"])
@@ -141,35 +131,34 @@ impl Git {
             return Some(HashSet::new());
         }
         let asked: Vec<u8> = files.iter().flat_map(|(_, oid)| [oid, &b"\n"[..]].concat()).collect();
-        let sizes = self.run(GitConfig::Bare, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
+        let sizes = self.run(Content::Bytes, &["cat-file", "--batch-check=%(objectsize)"], Some(asked))?;
+        let root = self.repository.as_ref()?.folder();
         let is_other = |path: &[u8], size: &[u8]| {
-            let on_disk = std::fs::symlink_metadata(self.root.join(OsStr::from_bytes(path)));
+            let on_disk = std::fs::symlink_metadata(root.join(OsStr::from_bytes(path)));
             !on_disk.is_ok_and(|found| found.len().to_string().as_bytes() == size)
         };
         let measured = files.iter().zip(sizes.split(|byte| *byte == b'\n'));
         Some(measured.filter(|((path, _), size)| is_other(path, size)).map(|((path, _), _)| *path).collect())
     }
 
-    fn command(&self, config: GitConfig) -> Command {
-        let mut call = GitCall::new(&self.root, config);
-        call.set(&SETTINGS);
-        call.without_filters(&self.filters);
-        if let Some(dir) = &self.dir {
-            call.variable("GIT_DIR", dir);
-            call.variable("GIT_WORK_TREE", &self.root);
+    /// A call in the folder that was asked for.
+    fn call(&self, content: Content) -> Option<GitCall> {
+        let mut call = self.repository.as_ref()?.call(content, Place::Folder);
+        for (key, value) in SETTINGS {
+            call.set(key, value);
         }
-        call.command(&self.root)
+        Some(call)
     }
 
     /// What it prints, if it ends well.
     pub(crate) fn run(
         &self,
-        config: GitConfig,
+        content: Content,
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        let mut command = self.command(config);
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut command = self.call(content)?.args(arguments).command();
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let mut child = command.spawn().ok()?;
         let stdin = child.stdin.take();
@@ -185,8 +174,8 @@ impl Git {
     }
 
     /// What it says on both streams, however it ends.
-    pub(crate) fn output(&self, config: GitConfig, arguments: &[&str]) -> Option<Vec<u8>> {
-        let output = self.command(config).args(arguments).output().ok()?;
+    pub(crate) fn output(&self, content: Content, arguments: &[&str]) -> Option<Vec<u8>> {
+        let output = self.call(content)?.args(arguments).command().output().ok()?;
         Some([output.stdout, output.stderr].concat())
     }
 }
@@ -203,19 +192,20 @@ pub(crate) struct Objects {
     // Taken when it is dropped: git ends when it hears no more.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
+    /// What git reads while it runs is removed with this.
+    _git: Git,
 }
 
 impl Objects {
     /// Of the repository around a folder, or of a copy of it.
     pub fn open(root: &Path, copy: Option<&Path>) -> Option<Self> {
         let git = copy.map_or_else(|| Git::at(root), Git::of);
-        let mut command = git.command(GitConfig::Bare);
-        command.args(["cat-file", "--batch"]);
+        let mut command = git.call(Content::Bytes)?.args(["cat-file", "--batch"]).command();
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(stdin), Some(stdout)) => {
-                Some(Self { child, stdin: Some(stdin), stdout: BufReader::new(stdout) })
+                Some(Self { child, stdin: Some(stdin), stdout: BufReader::new(stdout), _git: git })
             }
             _ => None,
         }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use lathe_workspace::GitConfig;
+use lathe_git::Content;
 
 use crate::git::Git;
 use crate::repository::{is_same, led_to, same_time, small};
@@ -151,7 +151,7 @@ fn unreadable(path: &Path, copy: &Path) -> Option<String> {
     if is_there(copy, "index") && !is_there(path, "index") {
         return Some("has lost index".to_owned());
     }
-    let readable = |folder: &Path| Git::of(folder).run(GitConfig::Bare, &["ls-files", "-z"], None).is_some();
+    let readable = |folder: &Path| Git::of(folder).run(Content::Bytes, &["ls-files", "-z"], None).is_some();
     let mut parts = READ.into_iter().filter(|part| is_there(path, part));
     if parts.any(|part| changed(&part)) && !readable(path) && readable(copy) {
         return Some("cannot be read by git any more".to_owned());
@@ -206,7 +206,7 @@ fn lost_objects(path: &Path, copy: &Path) -> usize {
     }
     // Something is really gone. It is no loss if nothing leads to it.
     let words = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
-    let told = now.output(GitConfig::Bare, &words).unwrap_or_default();
+    let told = now.output(Content::Bytes, &words).unwrap_or_default();
     let told = String::from_utf8_lossy(&told).into_owned();
     let named: HashSet<String> = told
         .lines()
@@ -266,7 +266,7 @@ fn missing(git: &Git, names: &[String]) -> Vec<String> {
         return Vec::new();
     }
     let asked = names.iter().flat_map(|name| [name.as_bytes(), b"\n"].concat()).collect();
-    let told = git.run(GitConfig::Bare, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
+    let told = git.run(Content::Bytes, &["cat-file", "--batch-check=%(objectname)"], Some(asked));
     let Some(told) = told else { return names.to_vec() };
     let told = String::from_utf8_lossy(&told);
     let gone = told.lines().filter_map(|line| line.strip_suffix(" missing"));

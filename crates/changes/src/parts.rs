@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use lathe_workspace::GitConfig;
+use lathe_git::Content;
 
 use crate::git::Git;
 use crate::health::{all_names as names, is_head, is_oid, lacks};
@@ -138,7 +138,7 @@ fn lost_shallow(path: &Path, copy: &Path) -> bool {
         return false;
     }
     let told = |oid: &str| {
-        let commit = Git::of(path).run(GitConfig::Bare, &["cat-file", "commit", oid], None);
+        let commit = Git::of(path).run(Content::Bytes, &["cat-file", "commit", oid], None);
         String::from_utf8_lossy(&commit.unwrap_or_default()).into_owned()
     };
     let parents = |text: String| -> Vec<String> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lathe_workspace::GitConfig;
+use lathe_git::Content;
 use serde::{Deserialize, Serialize};
 
 use crate::git::Git;
@@ -36,7 +36,7 @@ impl Names {
         let git = Git::at(root);
         let format = "--format=%(objectname) %(refname)";
         let all = text(git.run(
-            GitConfig::Bare,
+            Content::Bytes,
             &["for-each-ref", format, "refs/heads", "refs/remotes", "refs/tags"],
             None,
         )?);
@@ -48,12 +48,12 @@ impl Names {
         };
         all.lines().for_each(|line| add(line, ""));
         let stashes = git.run(
-            GitConfig::Bare,
+            Content::Bytes,
             &["log", "-g", "--no-show-signature", "--format=%H %H %gs", "refs/stash", "--"],
             None,
         );
         text(stashes.unwrap_or_default()).lines().for_each(|line| add(line, STASH));
-        if let Some(head) = git.run(GitConfig::Bare, &["rev-parse", "--verify", "-q", "HEAD"], None) {
+        if let Some(head) = git.run(Content::Bytes, &["rev-parse", "--verify", "-q", "HEAD"], None) {
             add(&format!("{} HEAD", text(head).trim()), "");
         }
         Some(Self(names))
@@ -67,7 +67,7 @@ impl Names {
         let lines: Vec<String> =
             oids.iter().enumerate().map(|(at, oid)| format!("create {}/{at} {oid}\n", ours(id))).collect();
         Git::at(root)
-            .run(GitConfig::Bare, &["update-ref", "--stdin"], Some(lines.concat().into_bytes()))
+            .run(Content::Bytes, &["update-ref", "--stdin"], Some(lines.concat().into_bytes()))
             .is_some()
     }
 
@@ -91,9 +91,9 @@ fn ours(id: &str) -> String {
 /// Drops the names of ours.
 pub(crate) fn unpin(root: &Path, id: &str) {
     let git = Git::at(root);
-    let found = git.run(GitConfig::Bare, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
+    let found = git.run(Content::Bytes, &["for-each-ref", "--format=delete %(refname)", &ours(id)], None);
     if let Some(lines) = found.filter(|lines| !lines.is_empty()) {
-        git.run(GitConfig::Bare, &["update-ref", "--stdin"], Some(lines));
+        git.run(Content::Bytes, &["update-ref", "--stdin"], Some(lines));
     }
 }
 
@@ -115,12 +115,12 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
         let put = match kept.name.strip_prefix(STASH) {
             Some(rest) => {
                 let about = rest.split_once(' ').map_or("kept by lathe", |(_, about)| about);
-                git.run(GitConfig::Bare, &["stash", "store", "-m", about, &kept.before], None)
+                git.run(Content::Bytes, &["stash", "store", "-m", about, &kept.before], None)
             }
             None => {
                 let old = kept.after.as_deref().unwrap_or(&nothing);
                 git.run(
-                    GitConfig::Bare,
+                    Content::Bytes,
                     &["update-ref", "-m", "lathe: undo", &kept.name, &kept.before, old],
                     None,
                 )
@@ -133,7 +133,7 @@ pub(crate) fn restore(root: &Path, refs: &[KeptRef]) -> (Vec<String>, Vec<(Strin
     }
     // A branch that is checked out moved under the index, which then says the opposite of what was done.
     if refs.iter().any(|kept| kept.name == "HEAD") && !done.is_empty() {
-        git.run(GitConfig::Bare, &["read-tree", "HEAD"], None);
+        git.run(Content::Bytes, &["read-tree", "HEAD"], None);
     }
     (done, left)
 }

@@ -123,8 +123,8 @@ impl Host {
 }
 
 fn check_git(folder: &Path) -> Check {
-    match lathe_workspace::git_plain(folder, &["--version"]) {
-        Some(version) => good("git", String::from_utf8_lossy(&version).trim().to_owned()),
+    match lathe_git::git_version(folder) {
+        Some(version) => good("git", version),
         None => missing("git", "not found; Lathe works without it".to_owned()),
     }
 }

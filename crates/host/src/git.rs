@@ -1,41 +1,41 @@
 //! Git for a person who works from elsewhere.
 //!
-//! Git runs programs that a repository's configuration names: monitors, hooks, filters, external diffs, signers. All of them
-//! are switched off here, but for the hooks of a commit where that is asked for. Arguments are a list, never a line; what a
-//! client names stands behind `--` or is checked before; paths are literal and stay in the folder. Nothing is committed, and
-//! nothing staged, that nobody asked for.
+//! Calls are those of `lathe-git`: nothing that the repository names is run, but for the hooks of a commit where that is asked
+//! for. All of them run at the top of the work tree. Arguments are a list, never a line; what a client names stands behind
+//! `--` or is checked before; paths are literal, stay in the folder and out of Lathe's own. Nothing is committed, and nothing
+//! staged, that nobody asked for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use lathe_edit::unified_diff;
+use lathe_git::{
+    Boundary, Content, GitCall, GitError, Init, Place, Repository, dot_git, gitlinks, init, user_setting,
+};
 use lathe_workspace::{
-    CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, Spawn, WorkspaceError, capture,
-    is_protected,
+    CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture, is_protected,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::browse::{Browser, READ_MAX};
 use crate::error::{FileProblem, HostError};
+use crate::own::OwnFolder;
 use crate::removed::Removed;
 use crate::session::Host;
 
 const TIME: Duration = Duration::from_secs(60);
 /// Bytes of an answer.
 const MOST: usize = 16 << 20;
-/// The tree without files.
-const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /// The work tree around a folder.
 pub struct GitPlace {
     browser: Browser,
-    /// Where the search for a repository ends: no folder above is looked at.
-    ceiling: PathBuf,
-    /// The way from the top of the work tree to the folder, with a slash at its end.
-    prefix: String,
-    no_filters: Vec<String>,
+    repository: Repository,
+    boundary: Boundary,
+    own: OwnFolder,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -69,34 +69,46 @@ pub struct CommitWish {
 }
 
 impl Host {
-    /// The repository around a folder, not looked for above `ceiling`.
-    pub async fn git(&self, folder: &Path, ceiling: &Path) -> Result<GitPlace, HostError> {
-        let mut git = GitPlace {
-            browser: self.browse(folder)?,
-            ceiling: ceiling.parent().unwrap_or(ceiling).to_owned(),
-            prefix: String::new(),
-            no_filters: Vec::new(),
-        };
-        let found = git.run(&["rev-parse", "--is-inside-work-tree", "--show-prefix"], &[]).await;
-        let found = found.map_err(|_| HostError::Git("there is no git repository here".to_owned()))?;
-        let text = String::from_utf8_lossy(&found);
-        let mut lines = text.lines();
-        if lines.next() != Some("true") {
-            return Err(HostError::Git("there is no git work tree here".to_owned()));
-        }
-        git.prefix = lines.next().unwrap_or_default().to_owned();
-        // None defined is a failure too.
-        let filters = git.run(&["config", "--name-only", "--get-regexp", "^filter\\."], &[]).await;
-        git.no_filters = no_filters(&String::from_utf8_lossy(&filters.unwrap_or_default()));
-        Ok(git)
+    /// The repository around a folder. All of it must lie below `roots`.
+    pub async fn git(&self, folder: &Path, roots: &[PathBuf]) -> Result<GitPlace, HostError> {
+        let browser = self.browse(folder)?;
+        let own = self.own_for(browser.root())?;
+        let (root, boundary) = (browser.root().to_owned(), Boundary::Roots(roots.to_owned()));
+        let within = boundary.clone();
+        // A look at a large repository takes its time.
+        let found = tokio::task::spawn_blocking(move || Repository::find(&root, &within)).await;
+        let repository = found.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
+        Ok(GitPlace { browser, repository, boundary, own })
     }
 
     /// Makes a folder a repository.
-    pub async fn git_init(&self, folder: &Path) -> Result<(), HostError> {
+    pub async fn git_init(&self, folder: &Path, roots: &[PathBuf]) -> Result<(), HostError> {
         let browser = self.browse(folder)?;
-        let ceiling = browser.root().to_owned();
-        let git = GitPlace { browser, ceiling, prefix: String::new(), no_filters: Vec::new() };
-        git.run(&["init", "--quiet", "--template="], &[]).await.map(drop)
+        self.own_for(browser.root())?;
+        match init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
+            Init::Existed => Ok(()),
+            Init::Call(init) => captured(&init.call, "init").await.map(drop),
+        }
+    }
+
+    /// Lathe's own folder, for a folder that does not lie in it.
+    fn own_for(&self, folder: &Path) -> Result<OwnFolder, HostError> {
+        let own = OwnFolder::of(self.home().path());
+        if own.holds(folder) {
+            return Err(WorkspaceError::Outside(folder.to_owned()).into());
+        }
+        Ok(own)
+    }
+}
+
+fn wrong(error: GitError) -> HostError {
+    match error {
+        GitError::NoRepository => HostError::Git("there is no git repository here".to_owned()),
+        GitError::Workspace(error) => error.into(),
+        error @ (GitError::Refused { .. }
+        | GitError::Config { .. }
+        | GitError::NoProgram
+        | GitError::Failed { .. }) => HostError::Git(error.to_string()),
     }
 }
 
@@ -110,14 +122,25 @@ impl GitPlace {
             "--no-renames",
             "--ignore-submodules=dirty",
         ];
-        let out = self.run(&arguments, &[".".to_owned()]).await?;
+        let mut specs = self.all();
+        specs.extend(self.foreign(&specs).await?);
+        let out = self.run(&arguments, &specs).await?;
+        let (top, prefix) = (self.repository.top(), self.repository.prefix());
+        let mut own = self.own.many();
         let files = out.split(|byte| *byte == 0).filter_map(|entry| {
-            let text = String::from_utf8_lossy(entry);
-            let (status, path) = (text.get(..2)?, text.get(3..)?);
-            let path = path.strip_prefix(&self.prefix).unwrap_or(path);
-            Some(GitFile { path: path.to_owned(), status: status.to_owned() })
+            let (status, path) = (entry.get(..2)?, Path::new(OsStr::from_bytes(entry.get(3..)?)));
+            if own.holds(&top.join(path)) {
+                return None;
+            }
+            // A repository inside is named with a slash, which a path would lose.
+            let below = path.strip_prefix(prefix).unwrap_or(path).to_string_lossy().into_owned();
+            let slash = if entry.ends_with(b"/") { "/" } else { "" };
+            Some(GitFile {
+                path: format!("{below}{slash}"),
+                status: String::from_utf8_lossy(status).into_owned(),
+            })
         });
-        Ok(GitStatus { branch: self.branch().await, files: files.collect() })
+        Ok(GitStatus { files: files.collect(), branch: self.branch().await })
     }
 
     async fn branch(&self) -> String {
@@ -130,48 +153,68 @@ impl GitPlace {
 
     /// The difference of one path, or of all, to the last commit; of what is staged to it, if that is asked for.
     pub async fn diff(&self, path: Option<&str>, context: u32, staged: bool) -> Result<String, HostError> {
-        let specs = match path {
-            Some(path) => self.specs(&[path.to_owned()])?,
-            None => vec![".".to_owned()],
+        let named = path.map(|path| self.plain(path)).transpose()?;
+        let mut specs = match &named {
+            Some(plain) => self.specs(std::slice::from_ref(plain)),
+            None => self.all(),
         };
+        let exact = specs.clone();
+        specs.extend(self.foreign(&specs).await?);
         let context = format!("-U{}", context.min(100_000));
-        let from = self.head().await.unwrap_or_else(|| EMPTY_TREE.to_owned());
-        let mut arguments = vec!["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames"];
-        arguments.extend(["--relative", "--ignore-submodules=dirty", &context]);
-        if staged {
-            arguments.push("--cached");
+        let from = self.head().await.unwrap_or_else(|| self.repository.empty_tree().to_owned());
+        let mut arguments: Vec<OsString> = [
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-color",
+            "--no-renames",
+            "--submodule=short",
+            "--ignore-submodules=dirty",
+            &context,
+        ]
+        .map(OsString::from)
+        .to_vec();
+        if !self.repository.prefix().as_os_str().is_empty() {
+            let mut relative = OsString::from("--relative=");
+            relative.push(self.repository.prefix());
+            relative.push("/");
+            arguments.push(relative);
         }
-        arguments.push(&from);
+        if staged {
+            arguments.push("--cached".into());
+        }
+        arguments.push(from.into());
         let diff = self.run(&arguments, &specs).await?;
         let diff = String::from_utf8_lossy(&diff).into_owned();
         // A file git does not know yet is new as a whole.
-        if let (true, false, [spec]) = (diff.is_empty(), staged, specs.as_slice())
-            && path.is_some()
-            && self.run(&["ls-files", "--error-unmatch"], &specs).await.is_err()
+        if let (true, false, Some(plain)) = (diff.is_empty(), staged, &named)
+            && self.run(&["ls-files", "--error-unmatch"], &exact).await.is_err()
         {
-            let content = self.browser.files().read(Path::new(spec), Some(0..READ_MAX)).await?;
-            return Ok(unified_diff(None, Some(&content), spec));
+            let content = self.browser.files().read(plain, Some(0..READ_MAX)).await?;
+            return Ok(unified_diff(None, Some(&content), &plain.to_string_lossy()));
         }
         Ok(diff)
     }
 
     /// A file as it is in a commit.
     pub async fn show(&self, path: &str, revision: &str) -> Result<String, HostError> {
-        let specs = self.specs(&[path.to_owned()])?;
-        let spec = specs.first().map(String::as_str).unwrap_or_default();
-        let commit = self.commit_of(revision).await?;
-        let name = format!("{commit}:{}{spec}", self.prefix);
+        let plain = self.repository.prefix().join(self.plain(path)?);
+        let mut name = OsString::from(self.commit_of(revision).await?);
+        name.push(":");
+        name.push(plain);
+        let name = name.as_os_str();
         let none = |_| HostError::File {
             problem: FileProblem::NotFound,
             reason: format!("{path} is not in {revision}"),
         };
-        let size = self.run(&["cat-file", "-s", &name], &[]).await.map_err(none)?;
+        let size = self.run(&[OsStr::new("cat-file"), OsStr::new("-s"), name], &[]).await.map_err(none)?;
         let size: u64 = String::from_utf8_lossy(&size).trim().parse().unwrap_or(u64::MAX);
         if size > READ_MAX {
             let reason = format!("{path} has {size} bytes in {revision}; no more than {READ_MAX} are shown");
             return Err(HostError::File { problem: FileProblem::TooLarge, reason });
         }
-        let content = self.run(&["cat-file", "blob", &name], &[]).await.map_err(none)?;
+        let content =
+            self.run(&[OsStr::new("cat-file"), OsStr::new("blob"), name], &[]).await.map_err(none)?;
         String::from_utf8(content).map_err(|_| HostError::File {
             problem: FileProblem::Bad,
             reason: format!("{path} is no text in {revision}"),
@@ -179,35 +222,55 @@ impl GitPlace {
     }
 
     pub async fn add(&self, files: &[String]) -> Result<(), HostError> {
-        let specs = self.some(files)?;
-        self.check_filters(&specs).await?;
-        self.run(&["add", "--all"], &specs).await.map(drop)
+        let named = self.some(files)?;
+        let mut specs = self.specs(&named);
+        self.check_filters(&named).await?;
+        // Repositories inside: a look whether their files changed would run git in them, with their own configuration. The
+        // commit they are at is all that is staged of them.
+        let staged = self.run(&["ls-files", "--stage", "-z"], &specs).await?;
+        let links = gitlinks(&staged);
+        let others = self.run(&["ls-files", "--others", "--exclude-standard", "-z"], &specs).await?;
+        let others = others.split(|byte| *byte == 0).filter(|name| name.ends_with(b"/"));
+        for inner in links.iter().map(OsString::as_os_str).chain(others.map(OsStr::from_bytes)) {
+            self.check_inner(inner).map_err(wrong)?;
+        }
+        let is_link =
+            |plain: &PathBuf| links.iter().any(|link| *link == self.repository.prefix().join(plain));
+        if !named.iter().all(is_link) {
+            specs.extend(links.iter().map(|link| excluded(link)));
+            self.run(&["add", "--all"], &specs).await?;
+        }
+        if links.is_empty() {
+            return Ok(());
+        }
+        self.run(&["update-index", "--remove"], &links).await.map(drop)
     }
 
     /// Takes files out of what is staged; the files stay as they are.
     pub async fn reset(&self, files: &[String]) -> Result<(), HostError> {
-        let specs = self.some(files)?;
+        let specs = self.specs(&self.some(files)?);
         self.run(&["reset", "--quiet"], &specs).await.map(drop)
     }
 
     /// Brings files back to what is staged or committed. What they are now can be brought back.
     pub async fn checkout(&self, files: &[String]) -> Result<Vec<Removed>, HostError> {
-        let specs = self.some(files)?;
-        if let Some(spec) = specs.iter().find(|spec| is_protected(Path::new(spec))) {
-            return Err(WorkspaceError::Protected(spec.into()).into());
+        let named = self.some(files)?;
+        let specs = self.specs(&named);
+        if let Some(plain) = named.iter().find(|plain| is_protected(plain)) {
+            return Err(WorkspaceError::Protected(plain.clone()).into());
         }
         self.run(&["ls-files", "--error-unmatch"], &specs).await?;
-        self.check_filters(&specs).await?;
-        for spec in &specs {
+        self.check_filters(&named).await?;
+        for plain in &named {
             // A folder would be more than the files that were named.
-            if self.browser.files().list(Path::new(spec)).await.is_ok() {
-                return Err(WorkspaceError::IsDirectory(spec.into()).into());
+            if self.browser.files().list(plain).await.is_ok() {
+                return Err(WorkspaceError::IsDirectory(plain.clone()).into());
             }
         }
         let mut kept = Vec::new();
         let mut failed = None;
-        for spec in &specs {
-            match self.browser.remove(spec).await {
+        for plain in &named {
+            match self.browser.remove(&plain.to_string_lossy()).await {
                 Ok(one) => kept.push(one),
                 Err(HostError::File { problem: FileProblem::NotFound, .. }) => {}
                 Err(error) => {
@@ -236,7 +299,7 @@ impl GitPlace {
         }
         let (name, email) = match &wish.author {
             Some(author) => author.clone(),
-            None => (self.identity("user.name").await?, self.identity("user.email").await?),
+            None => (self.identity("name")?, self.identity("email")?),
         };
         for word in [&name, &email] {
             if word.trim().is_empty() || word.contains(['\0', '\n', '<', '>']) {
@@ -245,15 +308,21 @@ impl GitPlace {
                 ));
             }
         }
-        let identity: Vec<(&str, &str)> = vec![
+        let message = format!("--message={}", wish.message);
+        let arguments = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--no-edit", &message];
+        let mut call = self.repository.call(Content::Tree, Place::Top);
+        for (variable, value) in [
             ("GIT_AUTHOR_NAME", &name),
             ("GIT_AUTHOR_EMAIL", &email),
             ("GIT_COMMITTER_NAME", &name),
             ("GIT_COMMITTER_EMAIL", &email),
-        ];
-        let message = format!("--message={}", wish.message);
-        let arguments = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--no-edit", &message];
-        self.run_with(&arguments, &[], &identity, wish.hooks).await?;
+        ] {
+            call.variable(variable, value);
+        }
+        if wish.hooks {
+            self.repository.with_hooks(&mut call);
+        }
+        captured(&call.args(arguments), "commit").await?;
         self.head().await.ok_or_else(|| HostError::Git("the commit cannot be found".to_owned()))
     }
 
@@ -300,56 +369,92 @@ impl GitPlace {
     }
 
     /// Who commits: what the repository says, else what the user has set for all.
-    async fn identity(&self, key: &str) -> Result<String, HostError> {
-        let mut found = self.run(&["config", "--get", key], &[]).await;
-        if found.is_err() {
-            // Only read: nothing that the user has set is obeyed.
-            let mut argv: Vec<OsString> = vec!["git".into()];
-            argv.extend(["config", "--global", "--get", key].map(OsString::from));
-            let spawn = Spawn { argv, cwd: self.browser.root().to_owned(), env: base_env(&[]) };
-            found = captured(spawn, "config").await;
-        }
-        let found = found.map_err(|_| {
+    fn identity(&self, key: &str) -> Result<String, HostError> {
+        let set = self.repository.setting("user", key).map(str::to_owned);
+        set.or_else(|| user_setting("user", key)).map(|value| value.trim().to_owned()).ok_or_else(|| {
             HostError::Git(format!(
-                "git does not know who commits: set {key}, or give `author_name` and `author_email`"
+                "git does not know who commits: set user.{key}, or give `author_name` and `author_email`"
             ))
-        })?;
-        Ok(String::from_utf8_lossy(&found).trim().to_owned())
+        })
     }
 
-    fn some(&self, files: &[String]) -> Result<Vec<String>, HostError> {
+    fn some(&self, files: &[String]) -> Result<Vec<PathBuf>, HostError> {
         match files {
             [] => Err(HostError::Git("no file is named".to_owned())),
-            files => self.specs(files),
+            files => files.iter().map(|file| self.plain(file)).collect(),
         }
     }
 
-    /// Paths of the folder, as git is to take them: nothing that leads elsewhere.
-    fn specs(&self, files: &[String]) -> Result<Vec<String>, HostError> {
-        let spec = |file: &String| {
-            let path = Path::new(file);
-            let below =
-                if path.is_absolute() { path.strip_prefix(self.browser.root()).ok() } else { Some(path) };
-            let mut plain = PathBuf::new();
-            for part in below.into_iter().flat_map(Path::components) {
-                match part {
-                    Component::Normal(name) => plain.push(name),
-                    Component::CurDir => {}
-                    Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+    /// A path from the folder on: nothing that leads elsewhere, or into Lathe's own folder.
+    fn plain(&self, file: &str) -> Result<PathBuf, HostError> {
+        let outside = || WorkspaceError::Outside(file.into());
+        let path = Path::new(file);
+        let below = if path.is_absolute() { path.strip_prefix(self.browser.root()).ok() } else { Some(path) };
+        let mut plain = PathBuf::new();
+        for part in below.ok_or_else(outside)?.components() {
+            match part {
+                Component::Normal(name) => plain.push(name),
+                Component::CurDir => {}
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                    return Err(outside().into());
                 }
             }
-            let fits =
-                below.is_some() && !plain.as_os_str().is_empty() && !file.contains('\0') && file.len() < 4096;
-            fits.then(|| plain.to_string_lossy().into_owned())
+        }
+        let fits = !plain.as_os_str().is_empty() && !file.contains('\0') && file.len() < 4096;
+        if !fits || self.own.holds(&self.browser.root().join(&plain)) {
+            return Err(outside().into());
+        }
+        Ok(plain)
+    }
+
+    /// Paths of the folder as git is to take them, without what lies in Lathe's own folder.
+    fn specs(&self, plain: &[PathBuf]) -> Vec<OsString> {
+        let literal = |plain: &PathBuf| {
+            let mut spec = OsString::from(":(literal)");
+            spec.push(self.repository.prefix().join(plain));
+            spec
         };
-        let checked =
-            files.iter().map(|file| spec(file).ok_or_else(|| WorkspaceError::Outside(file.into()).into()));
-        checked.collect()
+        plain.iter().map(literal).chain(self.without_own()).collect()
+    }
+
+    /// The whole folder.
+    fn all(&self) -> Vec<OsString> {
+        match self.repository.prefix().as_os_str().is_empty() {
+            true => [OsString::from(".")].into_iter().chain(self.without_own()).collect(),
+            false => self.specs(&[PathBuf::new()]),
+        }
+    }
+
+    fn without_own(&self) -> Option<OsString> {
+        self.own.below(self.repository.top()).map(|below| excluded(below.as_os_str()))
+    }
+
+    /// What leaves repositories inside out that lead out of the roots: git would look up the commit they are at.
+    async fn foreign(&self, specs: &[OsString]) -> Result<Vec<OsString>, HostError> {
+        let listed = self.run(&["ls-files", "--stage", "-z"], specs).await?;
+        let links = gitlinks(&listed);
+        Ok(links.iter().filter(|link| self.check_inner(link).is_err()).map(|link| excluded(link)).collect())
+    }
+
+    /// Refuses a repository inside this one that leads out of the roots.
+    fn check_inner(&self, below: &OsStr) -> Result<(), GitError> {
+        let path = self.repository.top().join(below);
+        // One that is not checked out leads nowhere.
+        let Ok(real) = path.canonicalize() else { return Ok(()) };
+        if real != path.components().collect::<PathBuf>() {
+            return Err(GitError::Refused {
+                file: path,
+                why: "is reached through a symbolic link".to_owned(),
+            });
+        }
+        dot_git(&real, &self.boundary).map(drop)
     }
 
     /// Files that a program of the user's turns into something else cannot be staged or brought back without it.
-    async fn check_filters(&self, specs: &[String]) -> Result<(), HostError> {
-        let out = self.run(&["check-attr", "-z", "filter"], specs).await?;
+    async fn check_filters(&self, plain: &[PathBuf]) -> Result<(), HostError> {
+        let paths: Vec<OsString> =
+            plain.iter().map(|plain| self.repository.prefix().join(plain).into_os_string()).collect();
+        let out = self.run(&["check-attr", "-z", "filter"], &paths).await?;
         let parts: Vec<&[u8]> = out.split(|byte| *byte == 0).collect();
         for three in parts.chunks_exact(3) {
             if let [path, _, value] = three
@@ -366,75 +471,27 @@ impl GitPlace {
         Ok(())
     }
 
-    async fn run(&self, arguments: &[&str], paths: &[String]) -> Result<Vec<u8>, HostError> {
-        self.run_with(arguments, paths, &[], false).await
-    }
-
-    async fn run_with(
-        &self,
-        arguments: &[&str],
-        paths: &[String],
-        more: &[(&str, &str)],
-        hooks: bool,
-    ) -> Result<Vec<u8>, HostError> {
-        let mut argv: Vec<OsString> = vec!["git".into(), "--literal-pathspecs".into(), "--no-pager".into()];
-        let hooks_off = (!hooks).then_some("core.hooksPath=/dev/null");
-        let settings = [
-            "core.fsmonitor=false",
-            "core.untrackedCache=false",
-            "core.quotePath=false",
-            "core.pager=cat",
-            "core.editor=true",
-            "diff.external=",
-            "diff.noprefix=false",
-            "diff.mnemonicPrefix=false",
-            "diff.orderFile=/dev/null",
-            "diff.ignoreSubmodules=dirty",
-            "commit.gpgSign=false",
-            "log.showSignature=false",
-            "gpg.program=false",
-            "gc.auto=0",
-            "maintenance.auto=false",
-            "protocol.allow=never",
-            "submodule.recurse=false",
-            "init.templateDir=",
-        ];
-        for setting in settings.into_iter().chain(hooks_off).chain(self.no_filters.iter().map(String::as_str))
-        {
-            argv.extend(["-c", setting].map(OsString::from));
-        }
-        argv.extend(arguments.iter().map(OsString::from));
+    /// What a call prints that stands at the top of the work tree.
+    async fn run<S: AsRef<OsStr>>(&self, arguments: &[S], paths: &[OsString]) -> Result<Vec<u8>, HostError> {
+        let what = arguments.first().map(|what| what.as_ref().to_string_lossy().into_owned());
+        let mut call = self.repository.call(Content::Tree, Place::Top).args(arguments);
         if !paths.is_empty() {
-            argv.push("--".into());
-            argv.extend(paths.iter().map(OsString::from));
+            call = call.args(["--"]).args(paths);
         }
-        let mut env = base_env(more);
-        env.push(("GIT_CONFIG_GLOBAL".into(), "/dev/null".into()));
-        env.push(("GIT_CEILING_DIRECTORIES".into(), self.ceiling.clone().into()));
-        let spawn = Spawn { argv, cwd: self.browser.root().to_owned(), env };
-        captured(spawn, arguments.first().copied().unwrap_or_default()).await
+        captured(&call, &what.unwrap_or_default()).await
     }
 }
 
-/// Nothing of our own environment but where programs and the user's folder are.
-fn base_env(more: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-    let ours = ["PATH", "HOME"].into_iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
-    let set = [
-        ("GIT_CONFIG_NOSYSTEM", "1"),
-        ("GIT_ATTR_NOSYSTEM", "1"),
-        ("GIT_OPTIONAL_LOCKS", "0"),
-        ("GIT_NO_LAZY_FETCH", "1"),
-        ("GIT_TERMINAL_PROMPT", "0"),
-        ("GIT_EDITOR", "true"),
-        ("LC_ALL", "C"),
-    ];
-    let set = set.iter().chain(more).map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    ours.chain(set).collect()
+/// A path that is left out, as git is to take it.
+fn excluded(path: &OsStr) -> OsString {
+    let mut spec = OsString::from(":(exclude,literal)");
+    spec.push(path);
+    spec
 }
 
-async fn captured(spawn: Spawn, what: &str) -> Result<Vec<u8>, HostError> {
+async fn captured(call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
     let limits = CaptureLimits { time: TIME, keep: MOST };
-    let ran = capture(&LocalProcesses, spawn, &[], limits, std::future::pending()).await?;
+    let ran = capture(&LocalProcesses, call.spawn(), &[], limits, std::future::pending()).await?;
     match ran.end {
         CaptureEnd::Ended(Ended::Code(0)) if !ran.cut => Ok(ran.stdout),
         CaptureEnd::Ended(Ended::Code(0)) => {
@@ -450,17 +507,4 @@ async fn captured(spawn: Spawn, what: &str) -> Result<Vec<u8>, HostError> {
             Err(HostError::Git(format!("git {what} took longer than {} seconds", TIME.as_secs())))
         }
     }
-}
-
-/// Empty commands for the filters of these keys, and leave to do without them.
-fn no_filters(keys: &str) -> Vec<String> {
-    let ending = |key: &str| key.rfind('.').and_then(|at| key.get(..at)).map(str::to_owned);
-    let mut names: Vec<String> = keys.lines().filter_map(ending).collect();
-    names.sort();
-    names.dedup();
-    let off = |name: &String| {
-        [("clean", ""), ("smudge", ""), ("process", ""), ("required", "false")]
-            .map(|(key, value)| format!("{name}.{key}={value}"))
-    };
-    names.iter().flat_map(off).collect()
 }

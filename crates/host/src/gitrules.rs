@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use lathe_workspace::git_would_wait;
+use lathe_git::git_would_wait;
 
 /// A rule file that asks about git, if there is a reason to.
 pub(crate) fn rules(root: &Path) -> Option<String> {

@@ -155,11 +155,18 @@ fn wrong(folder: &Path, error: &GraphError) -> HostError {
 
 /// What is changed in the work tree, as git sees it.
 fn git_diff(folder: &Path) -> Option<String> {
-    if lathe_workspace::git_would_wait(folder) {
-        return None;
-    }
-    let arguments =
-        ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", "HEAD", "--"];
-    let diff = lathe_workspace::git_output(folder, &arguments)?;
+    let repository = lathe_git::Repository::find(folder, &lathe_git::Boundary::Anywhere).ok()?;
+    let arguments = [
+        "diff",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-color",
+        "--submodule=short",
+        "--ignore-submodules=all",
+        "HEAD",
+        "--",
+    ];
+    let call = repository.call(lathe_git::Content::Bytes, lathe_git::Place::Folder);
+    let diff = call.args(arguments).output()?;
     Some(String::from_utf8_lossy(&diff).into_owned())
 }

@@ -22,6 +22,7 @@ mod local;
 mod lookup;
 mod manage;
 mod models;
+mod own;
 mod patch;
 mod place;
 mod policy;

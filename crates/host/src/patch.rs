@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::Patcher;
+use lathe_git::{GitError, Snapshots};
 use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
-use lathe_workspace::{Git, GitError, LocalProcesses};
+use lathe_workspace::LocalProcesses;
 
 use crate::error::HostError;
 use crate::report::run_report;
@@ -17,16 +18,22 @@ pub(crate) struct GitPatcher {
 }
 
 impl GitPatcher {
-    async fn git(&self) -> Result<Git, GitError> {
-        Git::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone()).await
+    fn git(&self) -> Result<Snapshots, GitError> {
+        Snapshots::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone())
     }
 }
 
 impl Patcher for GitPatcher {
     fn baseline(&self, base: Option<String>) -> Boxed<'_, Result<Option<String>, String>> {
         Box::pin(async move {
-            let found = match self.git().await {
-                Err(GitError::NoRepository) => return Ok(None),
+            let found = match self.git() {
+                // A repository that cannot be used is none: the patch is made from the recorded changes.
+                Err(
+                    GitError::NoRepository
+                    | GitError::NoProgram
+                    | GitError::Refused { .. }
+                    | GitError::Config { .. },
+                ) => return Ok(None),
                 Err(error) => Err(error),
                 Ok(git) => match base {
                     Some(name) => git.commit(&name).await,
@@ -39,7 +46,7 @@ impl Patcher for GitPatcher {
 
     fn changed(&self, tree: String) -> Boxed<'_, Result<Vec<String>, String>> {
         Box::pin(async move {
-            let git = self.git().await.map_err(|error| error.to_string())?;
+            let git = self.git().map_err(|error| error.to_string())?;
             git.changed(&tree).await.map_err(|error| error.to_string())
         })
     }
@@ -58,7 +65,7 @@ impl Host {
         let scratch = self.home().path().join("baselines");
         let wrong =
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
-        let git = Git::find(Arc::new(LocalProcesses), folder, scratch).await.map_err(wrong)?;
+        let git = Snapshots::find(Arc::new(LocalProcesses), folder, scratch).map_err(wrong)?;
         git.commit(name).await.map(|_| ()).map_err(wrong)
     }
 
@@ -69,7 +76,7 @@ impl Host {
             return Err(lathe_agent::AgentError::NoBeginning.into());
         };
         if let Some(tree) = baseline(&events) {
-            let git = self.patcher(id, Path::new(&opened.workspace)).git().await;
+            let git = self.patcher(id, Path::new(&opened.workspace)).git();
             let patch = match git {
                 Ok(git) => git.patch(&tree).await,
                 Err(error) => Err(error),

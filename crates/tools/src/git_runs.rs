@@ -8,6 +8,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use lathe_git::{Setting, parse_settings};
+
 /// Repositories inside that are looked at.
 const MODULES: usize = 256;
 
@@ -140,62 +142,40 @@ fn modules(folder: &Path, files: &mut Vec<PathBuf>) -> bool {
     true
 }
 
-/// The first setting that names a program, as `diff.x.textconv`.
+/// The first setting that names a program, as `diff.x.textconv`. What cannot be read may name one.
 fn named(text: &str) -> Option<String> {
-    let mut section = String::new();
-    for line in text.lines() {
-        let mut line = line.trim();
-        if let Some(rest) = line.strip_prefix('[') {
-            let end = header_end(rest)?;
-            section = rest.get(..end).unwrap_or("").trim().to_lowercase();
-            line = rest.get(end + 1..).unwrap_or("").trim();
-        }
-        let (key, value) = line.split_once('=').map_or((line, ""), |(key, value)| (key.trim(), value.trim()));
-        if key.is_empty() || key.starts_with(['#', ';']) {
-            continue;
-        }
-        let kind = section.split([' ', '"', '.']).next().unwrap_or("");
-        let key = key.to_lowercase();
-        let runs = match (kind, key.as_str()) {
-            ("diff", "external" | "command" | "textconv") => true,
-            ("filter", "clean" | "smudge" | "process") => true,
-            ("gpg", "program") | ("log", "showsignature") => true,
-            ("format", "pretty") | ("pretty", _) => {
-                ["%G", "%-G", "%+G", "% G"].iter().any(|asks| value.contains(asks))
-            }
-            // An object that is missing would be fetched, and what fetches is a program.
-            ("remote", "promisor" | "partialclonefilter" | "uploadpack" | "vcs") => true,
-            ("extensions", "partialclone") => true,
-            ("core", "alternaterefscommand") => true,
-            // A merge that is shown again is made again.
-            ("merge", "driver") | ("diff", "submodule") => true,
-            // What is in there is not looked at.
-            ("include" | "includeif", "path") => true,
-            _ => false,
-        };
-        if runs {
-            return Some(format!(
-                "{}.{key}",
-                section.replace([' ', '"'], ".").replace("..", ".").trim_matches('.')
-            ));
-        }
-    }
-    None
+    let Ok(settings) = parse_settings(text) else {
+        return Some("a configuration that cannot be read".to_owned());
+    };
+    settings.iter().find(|setting| runs(setting)).map(|setting| {
+        let about =
+            setting.about.as_ref().map(|about| format!("{}.", about.to_lowercase())).unwrap_or_default();
+        format!("{}.{about}{}", setting.section, setting.key)
+    })
 }
 
-/// Where the header of a section ends; a bracket in quotes does not end it. None for one that does not end.
-fn header_end(text: &str) -> Option<usize> {
-    let (mut quoted, mut escaped) = (false, false);
-    text.char_indices().find_map(|(at, c)| {
-        match c {
-            _ if std::mem::take(&mut escaped) => {}
-            '\\' => escaped = true,
-            '"' => quoted = !quoted,
-            ']' if !quoted => return Some(at),
-            _ => {}
+/// Whether git may run a program because of a setting, though it only reads.
+fn runs(setting: &Setting) -> bool {
+    let value = setting.value.as_deref().unwrap_or_default();
+    match (setting.section.as_str(), setting.key.as_str()) {
+        ("diff", "external" | "command" | "textconv") => true,
+        ("filter", "clean" | "smudge" | "process") => true,
+        ("gpg", "program") | ("log", "showsignature") => true,
+        ("format", "pretty") | ("pretty", _) => {
+            ["%G", "%-G", "%+G", "% G"].iter().any(|asks| value.contains(asks))
         }
-        None
-    })
+        // An object that is missing would be fetched, and what fetches is a program.
+        ("remote", "promisor" | "partialclonefilter" | "uploadpack" | "vcs") => true,
+        ("extensions", "partialclone") => true,
+        ("core", "alternaterefscommand") => true,
+        // Newer versions have hooks in the configuration, which no setting switches off for all.
+        ("hook", _) => true,
+        // A merge that is shown again is made again.
+        ("merge", "driver") | ("diff", "submodule") => true,
+        // What is in there is not looked at.
+        ("include" | "includeif", "path") => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +196,16 @@ mod tests {
             ("[extensions]\npartialClone = o", Some("extensions.partialclone")),
             ("[core]\nbare = false\n[user]\nname = x\n[branch \"clean\"]\nremote = o\n", None),
             ("[core]\n# textconv = x\n[diff]\nalgorithm = patience", None),
+            // Other spellings that git takes.
+            ("\u{feff}[diff \"x\"]\ntextconv = evil", Some("diff.x.textconv")),
+            ("[diff\t\"x\"]\ntextconv = evil", Some("diff.x.textconv")),
+            ("[core] [diff \"x\"] textconv = evil", Some("diff.x.textconv")),
+            ("[core][diff.x]textconv = evil", Some("diff.x.textconv")),
+            ("[core]\nbare\n[diff\t \t\"x\"]textconv", Some("diff.x.textconv")),
+            ("[hook \"x\"]\ncommand = evil", Some("hook.x.command")),
+            ("[core]\nbare = false \\\n[diff]\nexternal = x", None),
+            ("[core]\nx = \"[diff]\nexternal = x", Some("a configuration that cannot be read")),
+            ("[diff \"x\"", Some("a configuration that cannot be read")),
             ("", None),
         ] {
             assert_eq!(named(text).as_deref(), expected, "{text}");

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use lathe_testkit::TempRepo;
 
+use crate::hostile_layouts::{LAYOUTS, SETTINGS};
 use crate::hostile_table::CASES;
 
 /// Everything that may be done with a folder nobody has trusted, one command for each line. `$L` is the program.
@@ -47,6 +48,28 @@ const READ: &str = r#"{"cassette": 1, "toolset": "lathe"}
 {"answer": {"blocks": [{"call": {"id": "e1", "name": "task_done", "arguments": {"summary": "looked"}}}]}}
 "#;
 
+/// A model that changes the folder, so that everything that keeps and brings back is used.
+const EDIT: &str = r#"{"cassette": 1, "toolset": "lathe"}
+{"answer": {"blocks": [{"call": {"id": "c1", "name": "write", "arguments": {"path": "made.txt", "content": "made\n"}}}]}}
+{"answer": {"blocks": [{"call": {"id": "c2", "name": "bash", "arguments": {"command": "rm src/a.txt"}}}]}}
+{"answer": {"blocks": [{"call": {"id": "c3", "name": "bash", "arguments": {"command": "echo more > more.txt"}}}]}}
+{"answer": {"blocks": [{"call": {"id": "e1", "name": "task_done", "arguments": {"summary": "changed"}}}]}}
+"#;
+
+/// Everything for which Lathe starts git itself.
+const GIT_LOOKS: &str = r#"
+$L run change --mode full-auto --replay "$CASSETTES/edit" --patch-path "$OUT/patch"
+$L run change --mode full-auto --must-patch --base-commit HEAD --replay "$CASSETTES/edit"
+$L diff
+$L show
+$L undo
+$L rewind --to 0 --files
+$L graph query impact ""
+$L replay --tools live
+$L quarantine list
+$L doctor
+"#;
+
 const END: &str = r#"{"cassette": 1, "toolset": "lathe"}
 {"answer": {"blocks": [{"text": {"text": "done"}}]}}
 {"answer": {"blocks": [{"text": {"text": "done"}}]}}
@@ -54,8 +77,8 @@ const END: &str = r#"{"cassette": 1, "toolset": "lathe"}
 
 /// What a case puts into its folder.
 pub(crate) struct Bait {
-    marks: PathBuf,
-    port: u16,
+    pub(crate) marks: PathBuf,
+    pub(crate) port: u16,
 }
 
 impl Bait {
@@ -105,7 +128,7 @@ impl Trap {
     }
 }
 
-fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     let traced = Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null", "/bin/true"])
         .stdout(Stdio::null())
@@ -124,8 +147,8 @@ struct Seen {
 }
 
 #[derive(Default, Debug)]
-struct Traced {
-    programs: Vec<String>,
+pub(crate) struct Traced {
+    pub(crate) programs: Vec<String>,
     addresses: Vec<String>,
 }
 
@@ -138,6 +161,7 @@ fn look(case: &Case, lines: &str) -> Seen {
         std::fs::create_dir(folder).unwrap();
     }
     std::fs::write(cassettes.join("read"), READ).unwrap();
+    std::fs::write(cassettes.join("edit"), EDIT).unwrap();
     std::fs::write(cassettes.join("end"), END).unwrap();
     let trap = Trap::set();
     let repo = TempRepo::with_git(&[("README.md", "# bait\n"), ("src/a.txt", "one\n")]);
@@ -219,7 +243,7 @@ fn look(case: &Case, lines: &str) -> Seen {
     }
 }
 
-fn read_trace(folder: &Path) -> Traced {
+pub(crate) fn read_trace(folder: &Path) -> Traced {
     let mut traced = Traced::default();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -243,7 +267,7 @@ fn started(line: &str) -> &str {
 }
 
 /// Programs that Lathe and the lines of the cassette start themselves, by their whole paths.
-fn is_expected(line: &str) -> bool {
+pub(crate) fn is_expected(line: &str) -> bool {
     let path = Path::new(started(line));
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let folder = path.parent().unwrap_or(Path::new("")).display().to_string();
@@ -255,10 +279,11 @@ fn is_expected(line: &str) -> bool {
         "/usr/local/libexec/git-core",
         "/usr/libexec/git-core",
     ];
-    // Its own program and supervisor, and bash, git and ls of the system. A shell named `sh` is what git runs a bait with.
+    // Its own program and supervisor, and bash, git, ls, rm and cp of the system. A shell named `sh` is what git runs a bait with.
     path == std::path::absolute(env!("CARGO_BIN_EXE_lathe")).unwrap()
         || (name.starts_with("ax") || folder.contains("/home/ax"))
-        || (of_system.contains(&folder.as_str()) && ["bash", "git", "ls"].contains(&name.as_str()))
+        || (of_system.contains(&folder.as_str())
+            && ["bash", "git", "ls", "rm", "cp"].contains(&name.as_str()))
 }
 
 /// A socket of this machine, or a look whether a model's server is on one of the usual ports, which no project chooses.
@@ -271,8 +296,8 @@ fn is_local(line: &str) -> bool {
 }
 
 #[track_caller]
-fn nothing_is_taken(case: &Case) {
-    let seen = look(case, LOOKS);
+fn nothing_is_taken(case: &Case, looks: &str) {
+    let seen = look(case, looks);
     let name = case.name;
     assert_eq!(seen.marks, Vec::<String>::new(), "{name}: a bait was taken\n{}", seen.printed);
     assert_eq!(seen.connections, 0, "{name}: an address of the project was asked\n{}", seen.printed);
@@ -282,7 +307,7 @@ fn nothing_is_taken(case: &Case) {
     }
     assert_eq!(
         seen.printed.matches("\n-- ").count(),
-        LOOKS.lines().filter(|line| !line.is_empty()).count(),
+        looks.lines().filter(|line| !line.is_empty()).count(),
         "{name}"
     );
     if let Some(traced) = seen.traced {
@@ -291,15 +316,37 @@ fn nothing_is_taken(case: &Case) {
         let odd: Vec<&String> = traced.addresses.iter().filter(|line| !is_local(line)).collect();
         assert!(odd.is_empty(), "{name} had these connected: {odd:#?}");
         // Each look is at least one program: Lathe.
-        assert!(traced.programs.len() >= LOOKS.lines().count(), "{name}: nothing was traced");
+        assert!(traced.programs.len() >= looks.lines().count(), "{name}: nothing was traced");
     }
 }
 
 /// A part of the table, so that the parts can run beside each other.
 fn part(number: usize, of: usize) {
     for case in CASES.iter().skip(number).step_by(of) {
-        nothing_is_taken(case);
+        nothing_is_taken(case, LOOKS);
     }
+}
+
+/// The layouts, and the settings that name programs, a few in each folder.
+fn git_part(number: usize, of: usize) {
+    for case in LAYOUTS.iter().chain(&SETTINGS).skip(number).step_by(of) {
+        nothing_is_taken(case, GIT_LOOKS);
+    }
+}
+
+#[test]
+fn no_git_of_ours_runs_what_a_repository_names_1_of_3() {
+    git_part(0, 3);
+}
+
+#[test]
+fn no_git_of_ours_runs_what_a_repository_names_2_of_3() {
+    git_part(1, 3);
+}
+
+#[test]
+fn no_git_of_ours_runs_what_a_repository_names_3_of_3() {
+    git_part(2, 3);
 }
 
 #[test]

@@ -90,6 +90,28 @@ fn nothing_that_a_repository_names_is_run_by_an_allowed_line_of_git() {
     }
 }
 
+/// Issue 15: other ways to write a section than git itself has.
+#[test]
+fn a_setting_is_found_however_the_file_is_written() {
+    for text in [
+        "\u{feff}[diff \"x\"]\n\ttextconv = %\n",
+        "[diff\t\"x\"]\n\ttextconv = %\n",
+        "[core] [diff \"x\"] textconv = %\n",
+        "[core][diff.x]textconv=%\n",
+    ] {
+        let repo = hostile("core.bare", "false", "* diff=x\n");
+        let config = repo.read(".git/config");
+        let text = text.replace('%', &repo.join("evil.sh").display().to_string());
+        repo.write(".git/config", text + &config);
+        let _ = std::process::Command::new("git").arg("diff").current_dir(repo.path()).output().unwrap();
+        assert!(repo.exists("fell"), "the trick does nothing");
+        std::fs::remove_file(repo.join("fell")).unwrap();
+        let decided = bodies(&lines(&repo, &["git diff"]), "call_decided");
+        assert!(!repo.exists("fell"), "{decided:#?}");
+        assert_ne!(decided[0]["decision"]["verdict"], "allow", "{decided:#?}");
+    }
+}
+
 /// A setting alone makes what sorts or formats check signatures.
 #[test]
 fn a_program_for_signatures_is_not_run_by_what_lists() {

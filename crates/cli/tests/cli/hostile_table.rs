@@ -41,13 +41,13 @@ fn configure(repo: &TempRepo, text: &str) {
     append(repo, ".git/config", text);
 }
 
-fn append(repo: &TempRepo, path: &str, text: &str) {
+pub(crate) fn append(repo: &TempRepo, path: &str, text: &str) {
     let mut file = std::fs::File::options().append(true).create(true).open(repo.join(path)).unwrap();
     file.write_all(text.as_bytes()).unwrap();
 }
 
 /// A tracked file that is changed and of an age at which git looks into it.
-fn change(repo: &TempRepo) {
+pub(crate) fn change(repo: &TempRepo) {
     repo.write("README.md", "# changed bait\n");
     repo.write("new.txt", "new\n");
 }
@@ -58,7 +58,7 @@ fn fifo(repo: &TempRepo, path: &str) {
     assert!(Command::new("mkfifo").arg(repo.join(path)).status().unwrap().success());
 }
 
-const fn case(name: &'static str, make: fn(&TempRepo, &Bait)) -> Case {
+pub(crate) const fn case(name: &'static str, make: fn(&TempRepo, &Bait)) -> Case {
     Case { name, make, env: &[] }
 }
 

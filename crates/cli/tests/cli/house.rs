@@ -10,7 +10,7 @@ fn root() -> PathBuf {
 }
 
 /// Which crates each crate may stand on. An engine stands on another only where the design says so.
-const MAY_USE: [(&str, &[&str]); 25] = [
+const MAY_USE: [(&str, &[&str]); 26] = [
     ("protocol", &[]),
     ("blobs", &["protocol"]),
     ("redact", &["protocol"]),
@@ -20,7 +20,8 @@ const MAY_USE: [(&str, &[&str]); 25] = [
     ("policy", &["protocol", "bash"]),
     ("workspace", &["protocol"]),
     ("shell", &["protocol", "workspace"]),
-    ("changes", &["protocol", "blobs", "workspace"]),
+    ("git", &["workspace"]),
+    ("changes", &["protocol", "blobs", "git"]),
     ("grammars", &[]),
     ("search", &["protocol", "workspace"]),
     ("extend", &["protocol", "workspace"]),
@@ -37,6 +38,7 @@ const MAY_USE: [(&str, &[&str]); 25] = [
             "workspace",
             "shell",
             "edit",
+            "git",
             "graph",
             "changes",
             "search",
@@ -56,6 +58,7 @@ const MAY_USE: [(&str, &[&str]); 25] = [
             "shell",
             "edit",
             "documents",
+            "git",
             "graph",
             "changes",
             "search",
@@ -97,6 +100,45 @@ fn crates_depend_only_downwards() {
             assert!(allowed.contains(&on) || (is_test && on == "testkit"), "{name} must not depend on {on}");
         }
     }
+}
+
+/// Ways to name the program git where a process is started. Written apart, so that this file does not find itself.
+fn starts_git(text: &str) -> bool {
+    let git = ["\"gi", "t\""].concat();
+    let ways = [
+        format!("Command::new({git}"),
+        format!("find_program({git}"),
+        format!("{git}.into()"),
+        format!("{git}.to_owned()"),
+        format!("{git}.to_string()"),
+        format!("OsString::from({git}"),
+        format!("OsStr::new({git}"),
+        format!("PathBuf::from({git}"),
+        format!("[{git}].map"),
+        ["bin/gi", "t\""].concat(),
+    ];
+    ways.iter().any(|way| text.contains(way.as_str()))
+}
+
+/// What keeps a repository's configuration out of git's reach is in one crate, so no other may start it.
+#[test]
+fn only_the_crate_git_starts_git() {
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    let is_product = |path: &&PathBuf| {
+        let below = path.strip_prefix(root().join("crates")).unwrap();
+        let mut parts = below.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let (name, folder) = (parts.next().unwrap(), parts.next().unwrap());
+        folder == "src" && !["git", "testkit"].contains(&name.as_str())
+    };
+    let odd: Vec<&PathBuf> = found
+        .iter()
+        .filter(is_product)
+        .filter(|path| starts_git(&std::fs::read_to_string(path).unwrap()))
+        .collect();
+    assert_eq!(odd, Vec::<&PathBuf>::new(), "use lathe-git");
+    let own = std::fs::read_to_string(root().join("crates/git/src/call.rs")).unwrap();
+    assert!(starts_git(&own), "the crate git itself is found");
 }
 
 fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {

@@ -16,6 +16,8 @@ mod graph;
 mod guide;
 mod hostile;
 mod hostile_git;
+mod hostile_layouts;
+mod hostile_serve;
 mod hostile_table;
 mod house;
 mod keys;

@@ -139,11 +139,7 @@ pub(crate) fn add(api: &mut Api) {
 }
 
 async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
-    let folder = asked.folder(app)?;
-    let root =
-        app.roots.iter().filter(|root| folder.starts_with(root)).min_by_key(|root| root.as_os_str().len());
-    let root = root.unwrap_or(&folder);
-    Ok(app.host.git(&folder, root).await?)
+    Ok(app.host.git(&asked.folder(app)?, &app.roots).await?)
 }
 
 async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<GitStatus> {
@@ -204,6 +200,6 @@ async fn commit(
 }
 
 async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<Done> {
-    app.host.git_init(&asked.folder(&app)?).await?;
+    app.host.git_init(&asked.folder(&app)?, &app.roots).await?;
     Ok(Json(Done { success: true }))
 }

@@ -146,6 +146,9 @@ async fn what_begins_with_a_dash_or_leads_out_is_never_an_option() {
 async fn nothing_that_the_repository_names_is_run() {
     let server = repository().await;
     let (root, mark) = (&server.root, server.root.parent().unwrap().join("ran"));
+    std::fs::write(root.join("x.ab"), "one\n").unwrap();
+    git(root, &["add", "x.ab"]);
+    git(root, &["commit", "-q", "-m", "a=b"]);
     let script = root.parent().unwrap().join("run.sh");
     std::fs::write(&script, format!("#!/bin/sh\necho \"$0\" >> {}\ncat\nexit 0\n", mark.display())).unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -163,21 +166,32 @@ async fn nothing_that_the_repository_names_is_run() {
         ("core.editor", &run),
         ("core.sshCommand", &run),
         ("log.showSignature", "true"),
+        ("diff.submodule", "diff"),
+        ("diff.a=b.command", &run),
+        ("filter.a=b.clean", &run),
+        ("hook.evil.command", &run),
+        ("hook.evil.event", "pre-commit"),
     ] {
         git(root, &["config", key, value]);
     }
     for hook in ["pre-commit", "commit-msg", "post-commit", "post-checkout", "post-index-change"] {
         std::fs::copy(&script, root.join(".git/hooks").join(hook)).unwrap();
     }
-    std::fs::write(root.join(".gitattributes"), "*.evil filter=evil diff=evil\na.txt diff=evil\n").unwrap();
+    std::fs::write(
+        root.join(".gitattributes"),
+        "*.evil filter=evil diff=evil\na.txt diff=evil\n*.ab filter=a=b diff=a=b\n",
+    )
+    .unwrap();
     std::fs::write(root.join("a.txt"), "two\n").unwrap();
     std::fs::write(root.join("x.evil"), "x\n").unwrap();
+    std::fs::write(root.join("x.ab"), "two\n").unwrap();
     let post = async |what: &str, body: Value| {
         let (status, answer) = server.post(&format!("/api/git/{what}"), body).await;
         (status, answer)
     };
     assert_eq!(post("status", json!({})).await.0, 200);
     assert_eq!(post("diff", json!({ "path": "a.txt" })).await.0, 200);
+    assert_eq!(post("diff", json!({})).await.0, 200);
     assert_eq!(post("add", json!({ "files": ["a.txt"] })).await.0, 200);
     // Without its filter it would be staged as something else.
     assert_eq!(post("add", json!({ "files": ["x.evil"] })).await.0, 409);

@@ -9,6 +9,7 @@ mod files;
 mod fragments;
 mod frames;
 mod git;
+mod git_bounds;
 mod kit;
 mod lakeview;
 mod online;

@@ -1,0 +1,185 @@
+//! The repository that a folder belongs to, found by a walk upwards.
+//!
+//! Git would take more for a repository: a folder that is laid out like one (anybody can commit such a folder to an ordinary
+//! repository), and whatever a `.git` file names, wherever that is. Its own limit to the walk is a list split at colons, which
+//! a colon in a path breaks. So git is told where the repository is and looks for none.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::GitError;
+use crate::small;
+
+/// Bytes of a file that holds one path.
+const LONGEST_PATH: u64 = 64 << 10;
+
+/// Where a repository and all of its parts may lie.
+#[derive(Debug, Clone)]
+pub enum Boundary {
+    /// For a person at this machine, who may have linked work trees and shared objects wherever they like.
+    Anywhere,
+    /// Only below these folders, which are canonical, and not through symbolic links.
+    Roots(Vec<PathBuf>),
+}
+
+impl Boundary {
+    pub(crate) fn holds(&self, real: &Path) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::Roots(roots) => roots.iter().any(|root| real.starts_with(root)),
+        }
+    }
+
+    /// The outermost root that holds a folder.
+    pub(crate) fn root_of(&self, real: &Path) -> Option<&Path> {
+        match self {
+            Self::Anywhere => None,
+            Self::Roots(roots) => {
+                let around = roots.iter().filter(|root| real.starts_with(root));
+                around.min_by_key(|root| root.as_os_str().len()).map(PathBuf::as_path)
+            }
+        }
+    }
+}
+
+/// A repository with its work tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The folder that holds `.git`.
+    pub top: PathBuf,
+    /// The folder with HEAD and index.
+    pub git_dir: PathBuf,
+    /// The folder with objects and references: another one only for a linked work tree.
+    pub common: PathBuf,
+}
+
+impl Found {
+    /// Whether `.git` is a folder of the work tree, and all there is.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.git_dir == self.top.join(".git") && self.common == self.git_dir
+    }
+}
+
+/// Finds the repository around a folder.
+pub fn find(folder: &Path, boundary: &Boundary) -> Result<Found, GitError> {
+    let start = folder.canonicalize().map_err(|_| GitError::NoRepository)?;
+    let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
+    let within = device(&start);
+    for at in start.ancestors() {
+        // As git does, the walk does not leave the file system.
+        if !boundary.holds(at) || device(at) != within {
+            break;
+        }
+        if let Some(found) = dot_git(at, boundary)? {
+            // Inside of a repository's own folder there is no work tree.
+            let inside = start.starts_with(&found.git_dir) || start.starts_with(&found.common);
+            return if inside { Err(GitError::NoRepository) } else { Ok(found) };
+        }
+    }
+    Err(GitError::NoRepository)
+}
+
+/// The repository whose `.git` is in this folder. A `.git` that leads out of the boundary, or nowhere, is an error.
+pub fn dot_git(top: &Path, boundary: &Boundary) -> Result<Option<Found>, GitError> {
+    let dot = top.join(".git");
+    let Ok(kind) = dot.symlink_metadata() else { return Ok(None) };
+    let (git_dir, is_named) = if kind.is_dir() {
+        (dot.clone(), false)
+    } else if kind.is_symlink() && matches!(boundary, Boundary::Roots(_)) {
+        return Err(GitError::refused(dot, "is a symbolic link"));
+    } else if dot.is_dir() {
+        (real(&dot, &dot)?, true)
+    } else {
+        let Some(named) = one_path(&dot, b"gitdir:")? else { return Ok(None) };
+        (real(&top.join(named), &dot)?, true)
+    };
+    inside(&git_dir, &dot, boundary)?;
+    let common = common_dir(&git_dir, boundary)?;
+    if !is_repository(&git_dir, &common) {
+        return match is_named {
+            // An empty `.git` is not a repository, for git neither.
+            false => Ok(None),
+            true => Err(GitError::refused(dot, "names a folder that is not a repository")),
+        };
+    }
+    Ok(Some(Found { top: top.to_owned(), git_dir, common }))
+}
+
+/// The repository in a folder of its own, without a work tree.
+pub(crate) fn in_folder(git_dir: &Path) -> Result<Found, GitError> {
+    let common = common_dir(git_dir, &Boundary::Anywhere)?;
+    if !is_repository(git_dir, &common) {
+        return Err(GitError::NoRepository);
+    }
+    Ok(Found { top: git_dir.to_owned(), git_dir: git_dir.to_owned(), common })
+}
+
+/// Where objects and references are: elsewhere for a linked work tree.
+fn common_dir(git_dir: &Path, boundary: &Boundary) -> Result<PathBuf, GitError> {
+    let file = git_dir.join("commondir");
+    let Some(named) = one_path(&file, b"")? else { return Ok(git_dir.to_owned()) };
+    let common = real(&git_dir.join(named), &file)?;
+    inside(&common, &file, boundary)?;
+    Ok(common)
+}
+
+fn is_repository(git_dir: &Path, common: &Path) -> bool {
+    git_dir.join("HEAD").symlink_metadata().is_ok_and(|head| head.is_file() || head.is_symlink())
+        && common.join("objects").is_dir()
+        && common.join("refs").is_dir()
+}
+
+fn real(path: &Path, named_by: &Path) -> Result<PathBuf, GitError> {
+    path.canonicalize().map_err(|_| GitError::refused(named_by, "names a folder that does not exist"))
+}
+
+fn inside(path: &Path, named_by: &Path, boundary: &Boundary) -> Result<(), GitError> {
+    if boundary.holds(path) {
+        return Ok(());
+    }
+    Err(GitError::refused(
+        named_by,
+        "leads out of the folders that may be used; a `--root` can add the other folder",
+    ))
+}
+
+/// The path that a file of one line names after `begin`. None: there is no such file. Only the end of the line is not a part
+/// of the path, as for git.
+fn one_path(file: &Path, begin: &[u8]) -> Result<Option<PathBuf>, GitError> {
+    let content = match small::read(file, LONGEST_PATH) {
+        Ok(Some(content)) => content,
+        Ok(None) => return Ok(None),
+        // A part of the path is a file, not a folder: then there is none of this name.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(GitError::refused(file, format!("cannot be read: {error}"))),
+    };
+    let Some(mut path) = content.strip_prefix(begin) else {
+        return Err(GitError::refused(file, "does not begin with `gitdir:`"));
+    };
+    if !begin.is_empty() {
+        path = path.strip_prefix(b" ").unwrap_or(path);
+    }
+    let path = small::without_newline(path);
+    if path.is_empty() || path.contains(&0) {
+        return Err(GitError::refused(file, "names no folder"));
+    }
+    Ok(Some(PathBuf::from(OsStr::from_bytes(path))))
+}
+
+/// Whether git would wait for a writer before it answers: a file that it reads here is a pipe or a device.
+pub fn git_would_wait(folder: &Path) -> bool {
+    let names = [
+        ".gitignore",
+        ".gitattributes",
+        ".gitmodules",
+        ".git/info/exclude",
+        ".git/info/attributes",
+        ".git/index",
+    ];
+    let is_odd =
+        |path: PathBuf| std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
+    folder.ancestors().any(|folder| names.iter().any(|name| is_odd(folder.join(name))))
+}

@@ -1,0 +1,30 @@
+//! Git: the only place in which a git process is started.
+//!
+//! A repository can name programs in more settings than anybody can list, and newer versions of git add more. So nothing is
+//! switched off one by one: git never reads the configuration of the repository. Each repository is opened with a common
+//! folder of our own ([`Repository`]), whose configuration holds only the settings of an allow-list, with checked values.
+//! Objects, references, HEAD and index are those of the real repository, so calls that write still work. Attributes of the
+//! repository count, but find no driver.
+//!
+//! Which repository a folder belongs to is decided here too, not by git ([`find`]).
+//!
+//! Rejected: `-c name=` for every known setting (a driver named `a=b` breaks the argument, and the list is never complete);
+//! a scratch git folder with links to the real one (git refuses a linked HEAD and replaces links when it writes).
+
+mod alternates;
+mod call;
+mod config;
+mod discover;
+mod error;
+mod layout;
+mod repository;
+mod settings;
+mod small;
+mod snapshot;
+
+pub use call::{Content, GitCall, Place, git_version};
+pub use config::{Setting, parse_settings, user_setting};
+pub use discover::{Boundary, Found, dot_git, find, git_would_wait};
+pub use error::GitError;
+pub use repository::{Init, InitCall, Repository, init};
+pub use snapshot::{Snapshots, gitlinks};
