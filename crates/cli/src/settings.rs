@@ -6,8 +6,7 @@ use lathe_config::{
     Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
-    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
-    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
+    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;
@@ -130,6 +129,7 @@ fn load_from(
     flags: Vec<Flag>,
     trusted: &[Part],
 ) -> Result<Config, ConfigErrors> {
+    let known_providers = provider_names();
     load(Inputs {
         user_file: Some(host.home().path().join("config.toml")),
         project_file: Some(place.folder.join(PROJECT_FILE)),
@@ -137,6 +137,7 @@ fn load_from(
         trae_file: Some(place.folder.join("trae_config.yaml")),
         trusted,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        known_providers: &known_providers,
         flags,
     })
 }
@@ -272,7 +273,7 @@ fn extras(settings: &Settings) -> Extras {
         instructions: Vec::new(),
         checks: settings.check.clone().into_iter().map(check).collect(),
         check_seconds: settings.run.check_seconds,
-        secret_variables: settings.secrets.variables.clone(),
+        secret_variables: settings.secrets.variables.iter().chain(settings.key_variables()).cloned().collect(),
         secret_files: settings.secrets.files.clone(),
         keys: settings.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
         passed_variables: settings.secrets.pass.clone(),

@@ -423,6 +423,13 @@ impl Settings {
         keys.chain(servers).map(|(name, key)| (name.to_uppercase(), key)).collect()
     }
 
+    /// The variables that are named as holding a key.
+    pub fn key_variables(&self) -> impl Iterator<Item = &String> {
+        let models = self.models.values().chain([&self.model]).filter_map(|model| model.key_variable.as_ref());
+        let providers = self.providers.values().filter_map(|provider| provider.key_variable.as_ref());
+        models.chain(providers).chain(self.online.key_variable.as_ref())
+    }
+
     /// What the chosen provider is: `openai` for a `[providers.work]` that says so, else its name.
     pub fn provider_kind(&self) -> Option<&str> {
         let name = self.model.provider.as_deref()?;

@@ -68,7 +68,14 @@ impl Host {
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.stored_keys();
         let known = overrides.extras.secrets(self.home().path())?;
-        let asking = Asking { variables: &variables, stored: &stored, workspace: &root, known: &known };
+        let marks = self.marks();
+        let asking = Asking {
+            variables: &variables,
+            stored: &stored,
+            marks: &marks,
+            workspace: &root,
+            known: &known,
+        };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =

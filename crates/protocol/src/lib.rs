@@ -1,5 +1,6 @@
 //! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
 
+mod address;
 mod approval;
 mod budget;
 mod change;
@@ -17,6 +18,7 @@ mod raw;
 mod review;
 mod state;
 
+pub use address::plain_address;
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
 pub use budget::{Budget, TokenPrice};
 pub use change::{Change, SeenFile, Truncation};
@@ -43,7 +45,7 @@ pub use message::{
     ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
 pub use options::{
-    EndingRule, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice, Toolset,
+    EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice, Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;

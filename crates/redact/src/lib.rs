@@ -13,7 +13,7 @@ mod shadow;
 mod shape;
 mod stream;
 
-pub use names::{is_secret_name, secrets_in};
+pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::shape;
 pub use stream::Stream;
 
