@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::Flag;
+use lathe_config::{Config, Flag, Secret, Source};
 use lathe_host::{
-    Attended, Extras, Home, Host, ModelSource, OnlinePlan, Overrides, Pace, Reach, SessionPlan, Strictness,
+    AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
+    SessionPlan, Strictness, same_address,
 };
 use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
@@ -16,6 +17,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::settings::{Place, Settled, lakeview, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
@@ -159,10 +161,7 @@ fn announce(bound: &Bound, as_json: bool, open: bool) {
     if as_json {
         let left: Vec<String> = bound.left.iter().map(ToString::to_string).collect();
         let address = bound.address.to_string();
-        term::out(&format!(
-            "{}\n",
-            json!({ "url": url, "address": address, "token": bound.token, "left": left })
-        ));
+        print_json(&json!({ "url": url, "address": address, "token": bound.token, "left": left }));
     } else {
         term::out(&format!(
             "Lathe listens on {url}\nCtrl-C stops it; runs that are under way can be resumed.\n"
@@ -207,7 +206,7 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
         TokenCommand::List { json: as_json } => Tokens::load(home.path()).map(|tokens| {
             let rows = tokens.rows();
             if as_json {
-                term::out(&format!("{}\n", json!(rows)));
+                print_json(&json!(rows));
             } else if rows.is_empty() {
                 term::out(
                     "no token has a name yet: lathe serve token add NAME --role viewer|operator|admin\n",
@@ -249,12 +248,15 @@ impl Configured {
         let ours = &self.model;
         flag("model.provider", wish.provider.clone().or_else(|| ours.provider.clone()), "provider");
         flag("model.name", wish.model.clone().or_else(|| ours.model.clone()), "model");
-        flag(
-            "model.base_url",
-            wish.base_url.clone().or_else(|| ours.model_base_url.clone()),
-            "model_base_url",
-        );
-        flag("model.api_key", wish.api_key.clone().or_else(|| ours.api_key.clone()), "api_key");
+        // An address and a key of the flags are for the provider of the flags.
+        let same = |provider: &String| {
+            ours.provider.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(provider))
+        };
+        let ours = wish.provider.as_ref().is_none_or(same).then_some(ours);
+        let our_url = ours.and_then(|ours| ours.model_base_url.clone());
+        let our_key = ours.and_then(|ours| ours.api_key.clone()).filter(|_| wish.base_url.is_none());
+        flag("model.base_url", wish.base_url.clone().or(our_url), "model_base_url");
+        flag("model.api_key", wish.api_key.clone().or(our_key), "api_key");
         flag("run.mode", wish.mode.map(|mode| mode.as_str().to_owned()), "mode");
         flag("run.toolset", wish.toolset.map(|set| set.as_str().to_owned()), "toolset");
         flags.extend(wish.max_steps.map(|steps| Flag::new("run.max_steps", steps, "max_steps")));
@@ -287,6 +289,50 @@ impl Configured {
         extras
     }
 
+    /// Takes from a request every key that its address is not for. What a client names, directly or in a file that it
+    /// names and may have written, is an address of the wire; the rest is the owner's.
+    fn guard_key(&self, request: &mut ModelRequest, config: &Config, wish: &Wish) {
+        let of_file = |key: &str| {
+            let source = config.origin(key).map(|origin| &origin.source);
+            wish.config_file.is_some()
+                && match source {
+                    Some(Source::Trae(_)) => true,
+                    Some(Source::User(path)) => wish.config_file.as_ref() == Some(path),
+                    Some(Source::Default | Source::Project(_) | Source::Environment(_) | Source::Flag(_))
+                    | None => false,
+                }
+        };
+        let (url_of_file, key_of_file) = (of_file("model.base_url"), of_file("model.api_key"));
+        if let Some(url) = request.base_url.clone().filter(|_| wish.base_url.is_some() || url_of_file) {
+            let provider = request.provider.clone().unwrap_or_default();
+            let (from, owners) = self.named_address(&provider, &url);
+            request.reach = self.reach(&url);
+            request.address_from = from;
+            let came_with = if wish.base_url.is_some() {
+                wish.api_key.is_some()
+            } else {
+                key_of_file || wish.api_key.is_some()
+            };
+            request.api_key = request.api_key.take().filter(|_| came_with).or(owners);
+            return;
+        }
+        // `LATHE_BASE_URL` and `LATHE_API_KEY` are for the provider that the owner chose.
+        let own = self.settled(&wish.folder, None, self.flags(&Wish::default()));
+        let own = own.ok().and_then(|own| own.config.settings.provider_kind().map(str::to_lowercase));
+        if wish.provider.is_some() && own != request.provider.as_ref().map(|name| name.to_lowercase()) {
+            let is_ours = |key: &str, variable: &str| {
+                matches!(config.origin(key).map(|origin| &origin.source),
+                    Some(Source::Environment(name)) if name == variable)
+            };
+            if is_ours("model.base_url", "LATHE_BASE_URL") {
+                request.base_url = None;
+            }
+            if is_ours("model.api_key", "LATHE_API_KEY") && wish.api_key.is_none() {
+                request.api_key = None;
+            }
+        }
+    }
+
     fn cassette(&self) -> Option<ModelSource> {
         let strictness = if self.model.replay_strict { Strictness::Strict } else { Strictness::Lenient };
         let cassette = self.model.replay.clone()?;
@@ -307,12 +353,8 @@ impl Plans for Configured {
         let names_model = wish.base_url.is_some() || wish.provider.is_some() || wish.model.is_some();
         let cassette = if names_model { None } else { self.cassette() };
         let mut source = cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings));
-        // A client may also have written the file it names.
-        if let ModelSource::Ask(request) = &mut source
-            && (wish.base_url.is_some() || wish.config_file.is_some())
-            && let Some(url) = &request.base_url
-        {
-            request.reach = self.reach(url);
+        if let ModelSource::Ask(request) = &mut source {
+            self.guard_key(request, config, wish);
         }
         Ok(SessionPlan {
             folder: wish.folder.clone(),
@@ -362,6 +404,38 @@ impl Plans for Configured {
         match named.chain(configured).any(|known| known == asked) {
             true => Reach::Anywhere,
             false => Reach::Outside,
+        }
+    }
+
+    fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
+        // Of the user's own files and the flags of `serve`, wherever the server stands.
+        let settled = self.settled(self.host.home().path(), None, self.flags(&Wish::default()));
+        let Ok(settings) = settled.map(|settled| settled.config.settings) else {
+            return (AddressFrom::Wire, None);
+        };
+        let kind = |name: &Option<String>| {
+            let entry = name.as_ref().and_then(|name| settings.providers.get(name));
+            entry.and_then(|entry| entry.provider.clone()).or_else(|| name.clone())
+        };
+        let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
+        let model = &settings.model;
+        let own = (kind(&model.provider), model.base_url.clone(), key(&model.api_key));
+        let providers = settings
+            .providers
+            .iter()
+            .map(|(name, entry)| (kind(&Some(name.clone())), entry.base_url.clone(), key(&entry.api_key)));
+        let models = settings
+            .models
+            .keys()
+            .filter_map(|name| settings.model_named(name))
+            .map(|model| (kind(&model.provider), model.base_url.clone(), key(&model.api_key)));
+        let is_it = |(kind, url, _): &(Option<String>, Option<String>, Option<String>)| {
+            kind.as_ref().is_some_and(|kind| kind.eq_ignore_ascii_case(provider))
+                && url.as_ref().is_some_and(|url| same_address(url, base_url))
+        };
+        match std::iter::once(own).chain(providers).chain(models).find(is_it) {
+            Some((_, _, key)) => (AddressFrom::Owner, key),
+            None => (AddressFrom::Wire, None),
         }
     }
 

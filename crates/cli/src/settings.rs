@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
 use crate::exit::Exit;
 use crate::models::{self, LimitArgs};
+use crate::output::print_json;
 use crate::term;
 use crate::trust::{self, Asking, PROJECT_FILE};
 
@@ -273,7 +274,13 @@ fn extras(settings: &Settings) -> Extras {
         instructions: Vec::new(),
         checks: settings.check.clone().into_iter().map(check).collect(),
         check_seconds: settings.run.check_seconds,
-        secret_variables: settings.secrets.variables.iter().chain(settings.key_variables()).cloned().collect(),
+        secret_variables: settings
+            .secrets
+            .variables
+            .iter()
+            .chain(settings.key_variables())
+            .cloned()
+            .collect(),
         secret_files: settings.secrets.files.clone(),
         keys: settings.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
         passed_variables: settings.secrets.pass.clone(),
@@ -337,7 +344,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
             .iter()
             .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }))
             .collect();
-        term::out(&format!("{}\n", json!(rows)));
+        print_json(&json!(rows));
         return Exit::Done;
     }
     let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);

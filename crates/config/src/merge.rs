@@ -40,17 +40,12 @@ impl Variables<'_> {
 const ENDPOINT: [&str; 4] = ["base_url", "api_key", "api_version", "key_variable"];
 
 /// Every layer in one, the lowest first.
-pub(crate) fn merge(
-    layers: &[Layer],
-    variables: &Variables<'_>,
-    warnings: &mut Vec<Problem>,
-) -> Leaves {
+pub(crate) fn merge(layers: &[Layer], variables: &Variables<'_>, warnings: &mut Vec<Problem>) -> Leaves {
     let mut merged = Leaves::new();
     // What the user's own files allow, below whatever a project says.
     let projects = layers.iter().position(|layer| layer.project.is_some());
     let users = projects.and_then(|first| layers.get(..first)).unwrap_or_default();
-    let allowed =
-        if users.is_empty() { Leaves::new() } else { merge(users, variables, &mut Vec::new()) };
+    let allowed = if users.is_empty() { Leaves::new() } else { merge(users, variables, &mut Vec::new()) };
     // Named models and providers first: a layer may name what a higher one describes.
     for layer in layers {
         let is_model = |path: &Path| path.first().is_some_and(|table| table == "model");

@@ -425,7 +425,8 @@ impl Settings {
 
     /// The variables that are named as holding a key.
     pub fn key_variables(&self) -> impl Iterator<Item = &String> {
-        let models = self.models.values().chain([&self.model]).filter_map(|model| model.key_variable.as_ref());
+        let models =
+            self.models.values().chain([&self.model]).filter_map(|model| model.key_variable.as_ref());
         let providers = self.providers.values().filter_map(|provider| provider.key_variable.as_ref());
         models.chain(providers).chain(self.online.key_variable.as_ref())
     }

@@ -36,8 +36,7 @@ impl Host {
         };
         let stored = self.stored_keys();
         let marks = self.marks();
-        let asking =
-            Asking { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
+        let asking = Asking { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
         let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
         Ok(Aside::new(named.client, named.choice.model, Arc::clone(variables)))
     }

@@ -77,7 +77,8 @@ pub(crate) fn join(
         AddressFrom::Wire => Ok(given),
         AddressFrom::Session(mark) => {
             let mark = mark.as_ref().ok_or(NotTheSameKey)?;
-            let is_same = |key: Option<&str>| ring.marks.of(endpoint.address, key).as_ref() == Some(&mark.mark);
+            let is_same =
+                |key: Option<&str>| ring.marks.of(endpoint.address, key).as_ref() == Some(&mark.mark);
             if is_same(None) {
                 return Ok(None);
             }
@@ -101,14 +102,14 @@ impl KeyRing<'_> {
             names.extend(provider.key_variables());
         }
         names.dedup();
-        let variable = |name: &String| {
-            Some(Key { value: (self.env)(name)?, source: format!("environment {name}") })
-        };
+        let variable =
+            |name: &String| Some(Key { value: (self.env)(name)?, source: format!("environment {name}") });
         let kept = |name: &String| {
             let value = self.stored.get(name)?.clone();
             Some(Key { value, source: format!("stored {name}") })
         };
-        let mut keys: Vec<Key> = names.iter().filter_map(|name| variable(name).or_else(|| kept(name))).collect();
+        let mut keys: Vec<Key> =
+            names.iter().filter_map(|name| variable(name).or_else(|| kept(name))).collect();
         if !is_known && !own.starts_with(KEPT_BY_SERVER) {
             keys.extend(kept(&own));
         }
@@ -168,9 +169,8 @@ impl Marks {
         message.push(0);
         message.extend(key.map(str::as_bytes).unwrap_or_default());
         // HMAC by its definition.
-        let padded = |byte: u8| -> Vec<u8> {
-            (0..64).map(|at| secret.get(at).copied().unwrap_or(0) ^ byte).collect()
-        };
+        let padded =
+            |byte: u8| -> Vec<u8> { (0..64).map(|at| secret.get(at).copied().unwrap_or(0) ^ byte).collect() };
         let inner = Digest::of(&[padded(0x36), message].concat());
         let outer = Digest::of(&[padded(0x5c), inner.as_str().as_bytes().to_vec()].concat());
         Some(outer.as_str().to_owned())
@@ -265,8 +265,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let marks = Marks::load(home.path());
         let key = |value: &str| Key { value: value.to_owned(), source: "x".to_owned() };
-        let session =
-            |marks: &Marks, address: &str, value: &str| AddressFrom::Session(marks.mark(address, Some(&key(value))));
+        let session = |marks: &Marks, address: &str, value: &str| {
+            AddressFrom::Session(marks.mark(address, Some(&key(value))))
+        };
         let mine = session(&marks, "http://mine", "of-openai");
         assert_eq!(joined(("http://mine", &mine), "openai", None, &marks), Ok(Some("of-openai".to_owned())));
         assert_eq!(joined(("http://evil", &mine), "openai", None, &marks), Err("not the same key"));

@@ -69,13 +69,8 @@ impl Host {
         let stored = self.stored_keys();
         let known = overrides.extras.secrets(self.home().path())?;
         let marks = self.marks();
-        let asking = Asking {
-            variables: &variables,
-            stored: &stored,
-            marks: &marks,
-            workspace: &root,
-            known: &known,
-        };
+        let asking =
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =

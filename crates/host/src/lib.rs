@@ -89,5 +89,5 @@ pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
 pub use lathe_views::{
-    Beside, By, CacheMeter, CostReport, CostRow, Cursor, Projector, WireFrame, live_frame,
+    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_file,
 };

@@ -98,9 +98,10 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         None => provider.base_url.to_owned(),
     };
     let endpoint = Endpoint { address: &url, from };
-    let key = join(&endpoint, provider, &name, request.api_key.as_deref(), ring).map_err(|NotTheSameKey| {
-        HostError::OtherAddress { address: plain_address(&url), key: recorded_source(from) }
-    })?;
+    let key =
+        join(&endpoint, provider, &name, request.api_key.as_deref(), ring).map_err(|NotTheSameKey| {
+            HostError::OtherAddress { address: plain_address(&url), key: recorded_source(from) }
+        })?;
     // A server of one's own often wants no key.
     if key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
@@ -136,7 +137,9 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
 /// What a session remembers of where its key came from.
 fn recorded_source(from: &AddressFrom) -> String {
     match from {
-        AddressFrom::Session(Some(mark)) => mark.source.chars().filter(|c| !c.is_control()).take(80).collect(),
+        AddressFrom::Session(Some(mark)) => {
+            mark.source.chars().filter(|c| !c.is_control()).take(80).collect()
+        }
         AddressFrom::Session(None) | AddressFrom::Owner | AddressFrom::Wire => "not recorded".to_owned(),
     }
 }

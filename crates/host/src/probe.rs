@@ -27,8 +27,9 @@ impl Host {
         let mut request = ModelRequest { params, ..request.clone() };
         request.patience.attempts = 1;
         let stored = self.stored_keys();
-        let ring = KeyRing { env: &environment, stored: &stored, marks: &Marks::none() };
-        let found = match models::find(&request, &ring) {
+        let found =
+            models::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
+        let found = match found {
             Ok(found) => found,
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
         };

@@ -202,13 +202,8 @@ impl Host {
         let variables = Arc::new(Variables::new(&surroundings));
         let known = plan.extras.secrets(self.home.path())?;
         let (stored, marks) = (self.stored_keys(), self.marks());
-        let asking = Asking {
-            variables: &variables,
-            stored: &stored,
-            marks: &marks,
-            workspace: &root,
-            known: &known,
-        };
+        let asking =
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let budget = self.priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
@@ -266,13 +261,8 @@ impl Host {
         let toolset = Some(before.toolset);
         let known = overrides.extras.secrets(self.home.path())?;
         let (stored, marks) = (self.stored_keys(), self.marks());
-        let asking = Asking {
-            variables: &variables,
-            stored: &stored,
-            marks: &marks,
-            workspace: &root,
-            known: &known,
-        };
+        let asking =
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
@@ -553,8 +543,12 @@ pub(crate) fn ready(
             }
             Some(_) | None => cassette.toolset(),
         };
-        let choice =
-            ModelChoice { provider: models::RECORDED.into(), model: "recorded".into(), base_url: None, key: None };
+        let choice = ModelChoice {
+            provider: models::RECORDED.into(),
+            model: "recorded".into(),
+            base_url: None,
+            key: None,
+        };
         let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
         let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
         Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
@@ -583,13 +577,7 @@ pub(crate) fn ready(
             found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
             let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), &known)));
-            Ready {
-                client,
-                choice: found.choice,
-                toolset: toolset.unwrap_or(Toolset::Lathe),
-                key,
-                known,
-            }
+            Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key, known }
         }
     };
     if let Some(path) = record {

@@ -11,6 +11,7 @@ mod event;
 mod facts;
 mod gate;
 mod ids;
+mod json;
 mod message;
 mod options;
 mod question;
@@ -40,12 +41,14 @@ pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
+pub use json::{escape_unseen, json_text};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
 pub use options::{
-    EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice, Toolset,
+    EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
+    Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;

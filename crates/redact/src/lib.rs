@@ -8,11 +8,13 @@
 
 mod escapes;
 mod forms;
+mod masking;
 mod names;
 mod shadow;
 mod shape;
 mod stream;
 
+pub use masking::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::shape;
 pub use stream::Stream;

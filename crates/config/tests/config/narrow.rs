@@ -24,7 +24,11 @@ fn a_project_cannot_widen_anything() {
         ("[model]\nname = 'ds'", "model.name", "small from user file user.toml:4"),
         ("[model]\nname = 'dearest'", "model.name", "small from user file user.toml:4"),
         ("[models.ds]\nname = 'dearest'", "models.ds.name", "coder from user file user.toml:10"),
-        ("[models.ds]\nbase_url = 'http://evil'", "models.ds.base_url", "http://ds from user file user.toml:8"),
+        (
+            "[models.ds]\nbase_url = 'http://evil'",
+            "models.ds.base_url",
+            "http://ds from user file user.toml:8",
+        ),
         ("[model]\nmax_retries = 4", "model.max_retries", "-"),
         ("[model]\nstall_seconds = 121", "model.stall_seconds", "-"),
         ("[model]\nanswer_seconds = 3601", "model.answer_seconds", "-"),

@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
-use axum::{Extension, Json};
 use futures::Stream;
 use lathe_host::{Keep, Lakeview};
 use lathe_protocol::{SessionId, StepSummarised};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::runs::admin;
 use crate::access::Identity;
-use crate::api::{Answer, Api, Endpoint, Input};
+use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::Live;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json};
 use lathe_host::HostError;
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
 use crate::access::{Identity, Role, random};
-use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
 use crate::live::Live;
@@ -362,6 +362,7 @@ async fn open_session(
         tokio::task::block_in_place(|| models::choose(app, name, &mut wish))?;
     }
     if let Some(url) = &wish.base_url {
+        models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
     let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
