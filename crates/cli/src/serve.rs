@@ -10,7 +10,7 @@ use lathe_host::{
     AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
     SessionPlan, Strictness, same_address,
 };
-use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
+use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -137,6 +137,7 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
         },
         token: std::env::var("LATHE_SERVE_TOKEN").ok().filter(|token| token.len() >= 32),
     };
+    let folder = home.path().to_owned();
     let host = Arc::new(Host::new(home));
     let plans =
         Arc::new(Configured { host: Arc::clone(&host), model: args.model, model_hosts: args.model_hosts });
@@ -146,14 +147,17 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     };
     // Listened for before anybody is told that the server is there.
     let stop = stopped();
-    announce(&bound, args.json, args.open);
-    match bound.serve(stop).await {
+    announce(&bound, &folder, args.json, args.open);
+    let served = bound.serve(stop).await;
+    // The token is worth nothing now.
+    let _ = std::fs::remove_file(folder.join("server/open.html"));
+    match served {
         Ok(()) => Exit::Done,
         Err(error) => Exit::failed(&error.to_string()),
     }
 }
 
-fn announce(bound: &Bound, as_json: bool, open: bool) {
+fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     let url = bound.url();
     for warning in &bound.warnings {
         term::err(&format!("warning: {}\n", term::clean(warning)));
@@ -172,12 +176,42 @@ fn announce(bound: &Bound, as_json: bool, open: bool) {
     }
     if open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let page = match opening_page(home, &url) {
+            Ok(page) => page,
+            Err(error) => {
+                term::err(&format!(
+                    "warning: no browser is opened, because its first page cannot be written: {error}\n"
+                ));
+                return;
+            }
+        };
         let mut command = std::process::Command::new(opener);
-        command.arg(&url).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.arg(&page).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         if command.stderr(std::process::Stdio::null()).spawn().is_err() {
             term::err(&format!("warning: no browser can be opened here ({opener} is not there)\n"));
         }
     }
+}
+
+/// A page that only this user can read and that leads to the address with the token: a command line, the browser's too, can
+/// be read by every user of the machine.
+fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let folder = home.join("server");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let path = folder.join("open.html");
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let to = json_text(&url).replace('<', "\\u003c");
+    write!(
+        file,
+        "<!doctype html><meta charset=\"utf-8\"><title>Lathe</title><script>location.replace({to})</script>\n"
+    )?;
+    Ok(path)
 }
 
 /// Ends with the first signal to stop.

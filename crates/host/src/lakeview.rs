@@ -67,7 +67,8 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.stored_keys();
-        let known = overrides.extras.secrets(self.home().path())?;
+        let mut known = overrides.extras.secrets(self.home().path())?;
+        known.extend(crate::secrets::found(&root));
         let marks = self.marks();
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };

@@ -31,7 +31,7 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::place::{fit_env, new_id, shell_env, working_folder};
-use crate::secrets::{project_texts, redactor as secrets};
+use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
 #[derive(Debug, Clone)]
@@ -200,7 +200,8 @@ impl Host {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
-        let known = plan.extras.secrets(self.home.path())?;
+        let mut known = plan.extras.secrets(self.home.path())?;
+        known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys(), self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
@@ -259,7 +260,8 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
-        let known = overrides.extras.secrets(self.home.path())?;
+        let mut known = overrides.extras.secrets(self.home.path())?;
+        known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys(), self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };

@@ -7,6 +7,7 @@
 //! seen.
 
 mod escapes;
+mod files;
 mod forms;
 mod masking;
 mod names;
@@ -14,6 +15,7 @@ mod shadow;
 mod shape;
 mod stream;
 
+pub use files::keys_in_file;
 pub use masking::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::shape;
