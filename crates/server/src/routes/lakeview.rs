@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
 use lathe_host::{Keep, Lakeview};
-use lathe_protocol::{SessionId, StepSummarised};
+use lathe_protocol::{SessionId, StepSummarised, json_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ async fn stream(
     let events =
         futures::stream::unfold(receiver, |mut receiver: mpsc::Receiver<(&'static str, Value)>| async {
             let (kind, data) = receiver.recv().await?;
-            Some((Ok(Event::default().event(kind).data(data.to_string())), receiver))
+            Some((Ok(Event::default().event(kind).data(json_text(&data))), receiver))
         });
     Ok(Sse::new(events))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::HostError;
+use lathe_host::{HostError, Projector};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -423,7 +423,7 @@ async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
         trajectory_file: app.host.trajectories().join(format!("{id}{ending}.json")).display().to_string(),
         working_dir: live.folder.display().to_string(),
         success,
-        final_result: finished.result,
+        final_result: Projector::shown(&finished.result).into_owned(),
         agent_state: if success { "completed" } else { "error" },
         execution_time: (ended - began) as f64 / 1e6,
         steps_count: steps,

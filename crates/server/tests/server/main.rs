@@ -11,6 +11,7 @@ mod frames;
 mod git;
 mod kit;
 mod lakeview;
+mod masked;
 mod online;
 mod outside;
 mod page;
