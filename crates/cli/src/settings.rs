@@ -6,7 +6,8 @@ use lathe_config::{
     Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
-    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
+    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
+    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;

@@ -10,11 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-<<<<<<< HEAD
-use lathe_protocol::{Block, Boxed};
-=======
-use lathe_protocol::{Boxed, plain_address};
->>>>>>> 4ad2a44 (Join keys with addresses in one place, by who named the address)
+use lathe_protocol::{Block, Boxed, plain_address};
 use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
