@@ -32,6 +32,18 @@ pub(crate) fn long_form(argument: OsString) -> OsString {
     }
 }
 
+/// Where the secret begins in a word of the command line, given the word before it: a key, or the token in an address.
+pub(crate) fn secret_part(before: &[u8], word: &[u8]) -> Option<usize> {
+    if matches!(before, b"--api-key" | b"-k") {
+        return Some(0);
+    }
+    let after = |mark: &[u8]| word.starts_with(mark).then_some(mark.len());
+    let token = || word.windows(TOKEN.len()).position(|part| part == TOKEN).map(|at| at + TOKEN.len());
+    after(b"--api-key=").or_else(|| after(b"-k=")).or_else(|| after(b"-k")).or_else(token)
+}
+
+const TOKEN: &[u8] = b"#token=";
+
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Work on a task without a person, and show what is done

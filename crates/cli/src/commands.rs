@@ -4,11 +4,12 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use lathe_host::{CheckState, Home, Host, ToolLook, ToolRun};
-use lathe_protocol::{CallFinished, Toolset};
+use lathe_protocol::{CallFinished, Toolset, escape_unseen};
 use serde_json::json;
 
 use crate::args::{Cli, Command, ConfigCommand, DoctorArgs, ToolCommand, ToolRunArgs, ToolsArgs};
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::settings::{Given, Place};
 use crate::term::{self, Paint};
 use crate::{interactive, models, rewind, run, settings, show, travel, upkeep};
@@ -80,7 +81,7 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     if args.json {
-        term::out(&format!("{}\n", json!(specs)));
+        print_json(&json!(specs));
         return Exit::Done;
     }
     let paint = Paint::new(term::is_terminal());
@@ -140,7 +141,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
 async fn tool_preview(host: &Host, run: ToolRun) -> Exit {
     match host.preview_tool(run).await {
         Ok(ToolLook::Preview(preview)) => {
-            term::out(&format!("{}\n", preview.get()));
+            term::out(&format!("{}\n", escape_unseen(preview.get().to_owned())));
             Exit::Done
         }
         Ok(ToolLook::Refused(finished)) => tool_finished(&finished, false),
@@ -172,7 +173,7 @@ async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
             .iter()
             .map(|check| json!({ "name": check.name, "state": state_word(check.state), "detail": check.detail }))
             .collect();
-        term::out(&format!("{}\n", json!(rows)));
+        print_json(&json!(rows));
     } else {
         let paint = Paint::new(term::is_terminal());
         for check in &checks {

@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 40;
 
 #[derive(Args)]
 pub(crate) struct ConnectArgs {
-    /// Address of the server, as `lathe serve` prints it; the token may be in LATHE_TOKEN instead
+    /// Address of the server. The token is best in LATHE_TOKEN or --token-file: other users can read a command line
     url: String,
     /// What is to be done; without it and without --session the sessions are listed
     task: Option<String>,
@@ -49,13 +49,36 @@ pub(crate) struct ConnectArgs {
     /// Where to work on the server: one of its roots or a folder inside
     #[arg(long, value_name = "DIR")]
     working_dir: Option<String>,
+    /// File that holds the token; `-` reads it from standard input
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<std::path::PathBuf>,
     /// Certificate in PEM that the server's is checked by, instead of those of the system
     #[arg(long, value_name = "FILE")]
     ca: Option<std::path::PathBuf>,
 }
 
+/// The token in a file, or in the first line of standard input.
+fn token_of(file: &std::path::Path) -> Result<String, String> {
+    let read = if file == std::path::Path::new("-") {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|_| line)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = read.map_err(|error| format!("the token in {} cannot be read: {error}", file.display()))?;
+    Ok(text.trim().to_owned())
+}
+
 pub(crate) async fn connect(args: ConnectArgs) -> Exit {
-    let token = std::env::var("LATHE_TOKEN").ok().filter(|token| !token.is_empty());
+    let token = match args.token_file.as_deref().map(token_of).transpose() {
+        Ok(token) => token.or_else(|| std::env::var("LATHE_TOKEN").ok().filter(|token| !token.is_empty())),
+        Err(reason) => return Exit::wrong_usage(&reason),
+    };
+    if args.url.contains("#token=") {
+        term::err(
+            "warning: the token stood in the command line, where other users of this machine could read it for a moment; put it into LATHE_TOKEN or --token-file\n",
+        );
+    }
     let address = match Address::read(&args.url, token, args.ca.as_deref()) {
         Ok(address) => address,
         Err(reason) => return Exit::wrong_usage(&reason),

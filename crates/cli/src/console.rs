@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
-    SessionOptions, StepNo, Verdict, text_of,
+    SessionOptions, StepNo, Verdict, plain_address, text_of,
 };
 
 use crate::term::{Paint, clean};
@@ -89,22 +89,27 @@ impl Console {
         }
     }
 
-    /// The first line: what will happen and under which rules.
-    pub(crate) fn opening(&self, options: &SessionOptions) -> String {
+    /// The first line: what will happen and under which rules. The host is told where it is not the provider's own, the
+    /// folder where the user does not stand in it.
+    pub(crate) fn opening(&self, options: &SessionOptions, folder: Option<&str>) -> String {
         let mode = self
             .unusual_mode(options)
             .unwrap_or_else(|| format!("{} {}", self.say(Say::Mode), options.mode.as_str()));
         let line = format!(
-            "lathe {} · {} {} ({}) · {mode} · {} · {} {} {}{}",
+            "lathe {} · {} {} ({}{}) · {mode} · {} · {} {} {}{}{}",
             env!("CARGO_PKG_VERSION"),
             self.say(Say::Model),
             clean(&options.model.model),
             clean(&options.model.provider),
+            clean(&host_of(options)),
             self.say(Say::Sandbox),
             self.say(Say::AtMost),
             options.limits.max_steps,
             self.say(Say::Steps),
             crate::models::budget_words(&options.limits.budget),
+            folder
+                .map(|folder| format!(" · {} {}", self.say(Say::Folder), clean(folder)))
+                .unwrap_or_default(),
         );
         let hint = match options.mode {
             _ if self.mode_from == ModeFrom::Asked => String::new(),
@@ -374,6 +379,13 @@ impl Console {
 }
 
 /// A command of reasonable length; the whole is in the journal.
+/// The host of a model that is not at its provider's own address, as it stands after the provider.
+fn host_of(options: &SessionOptions) -> String {
+    let Some(url) = options.model.base_url.as_deref().map(plain_address) else { return String::new() };
+    let host = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+    format!(" @ {}", host.split('/').next().unwrap_or_default())
+}
+
 fn clipped(command: &str) -> String {
     let lines: Vec<&str> = command.lines().collect();
     let mut text: String = lines.iter().take(OUTPUT_LINES).copied().collect::<Vec<_>>().join("\n");

@@ -41,7 +41,7 @@ pub(crate) async fn work(
     mut output: Output,
     files: Files,
 ) -> Exit {
-    output.opening(&session.options);
+    output.opening(&session);
     output.remembered(host.remembered_facts().as_ref());
     let id = session.id.clone();
     // Going on shows the session from its beginning; another task shows only itself.

@@ -82,6 +82,7 @@ impl Exit {
             | HostError::UnknownProvider(_)
             | HostError::NoModelName
             | HostError::NoPrice { .. }
+            | HostError::OtherAddress { .. }
             | HostError::BadModel(_)
             | HostError::Folder { .. }
             | HostError::Graph(_)

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use lathe_host::{Export, Host};
 
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term;
 
 #[derive(Debug, Args)]
@@ -87,7 +88,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
         GraphCommand::Query(args) => {
             let target = args.target.join(" ");
             match host.graph_query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
-                Ok(asked) if args.json => term::out(&format!("{}\n", asked.json)),
+                Ok(asked) if args.json => print_json(&asked.json),
                 Ok(asked) => term::out(&term::foreign(&asked.text)),
                 Err(error) => return Exit::host(&error),
             }
@@ -124,7 +125,7 @@ fn counted(host: &Host, args: &FolderArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     if args.json {
-        term::out(&format!("{counted}\n"));
+        print_json(&counted);
         return Exit::Done;
     }
     let number = |key: &str| counted[key].as_u64().unwrap_or(0);

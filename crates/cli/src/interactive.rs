@@ -56,7 +56,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
-    output.opening(&session.options);
+    output.opening(&session);
     output.remembered(host.remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory =

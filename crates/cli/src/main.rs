@@ -48,6 +48,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
+    // Before the first thread: keys leave the places where other programs can read them.
+    lathe_host::seal_process(args::secret_part);
     std::panic::set_hook(Box::new(exit::report_panic));
     // One thread is enough for one session, and starts sooner; a server has many.
     let runtime = match cli.command {

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::args::ModelArgs;
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::settings::source;
 use crate::term::{self, Paint};
 
@@ -199,7 +200,7 @@ pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {
                 })
             })
             .collect();
-        term::out(&format!("{}\n", json!(rows)));
+        print_json(&json!(rows));
         return Exit::Done;
     }
     let paint = Paint::new(term::is_terminal());

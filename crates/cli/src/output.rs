@@ -1,7 +1,9 @@
 //! Where a run's updates go: text for people, one object, or every event as a line.
 
+use std::path::Path;
+
 use lathe_host::{FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
-use lathe_protocol::{Event, SessionId, SessionOptions, Update};
+use lathe_protocol::{Event, SessionId, Update, escape_unseen, json_text};
 use serde_json::json;
 
 use crate::args::OutputArg;
@@ -40,9 +42,13 @@ impl Output {
         self.kind == OutputArg::Text
     }
 
-    pub(crate) fn opening(&self, options: &SessionOptions) {
+    pub(crate) fn opening(&self, session: &Session) {
+        let options = &session.options;
         if self.is_text() {
-            term::out(&self.console.opening(options));
+            let here = std::env::current_dir().and_then(|here| here.canonicalize()).unwrap_or_default();
+            let elsewhere = Path::new(&session.workspace) != here && options.model.provider != "cassette";
+            let folder = elsewhere.then_some(session.workspace.as_str());
+            term::out(&self.console.opening(options, folder));
         } else if let Some(mode) = self.console.unusual_mode(options) {
             term::err(&format!("{mode}\n"));
         }
@@ -97,7 +103,7 @@ impl Output {
         let diffs = host.diffs(report)?;
         match self.kind {
             OutputArg::Text => term::out(&self.closing_text(id, report, &diffs, false)),
-            OutputArg::Json => term::out(&format!("{}\n", closing_json(id, report, &diffs, exit))),
+            OutputArg::Json => print_json(&closing_json(id, report, &diffs, exit)),
             OutputArg::StreamJson => {}
         }
         Ok(())
@@ -184,11 +190,19 @@ impl Output {
 
 pub(crate) fn json_line(event: &Event) -> String {
     match serde_json::to_string(event) {
-        Ok(line) => format!("{line}\n"),
+        Ok(line) => format!("{}\n", escape_unseen(line)),
         Err(error) => {
-            format!("{}\n", json!({ "unreadable_event": event.seq.0, "reason": error.to_string() }))
+            format!(
+                "{}\n",
+                json_text(&json!({ "unreadable_event": event.seq.0, "reason": error.to_string() }))
+            )
         }
     }
+}
+
+/// Prints a value as one line of JSON.
+pub(crate) fn print_json(value: &serde_json::Value) {
+    term::out(&format!("{}\n", json_text(value)));
 }
 
 fn closing_json(id: &SessionId, report: &RunReport, diffs: &[FileDiff], exit: Exit) -> serde_json::Value {

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lathe_host::{Host, HostError, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, SessionId, Verdict};
+use lathe_protocol::{Mode, SessionId, Verdict, json_text};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term;
 
 #[derive(Args)]
@@ -94,7 +95,7 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
         *counts.entry(format!("{} -> {}", word(changed.was), word(changed.would_be))).or_default() += 1;
     }
     if as_json {
-        term::out(&format!("{}\n", json!({ "replay": replay, "counts": counts })));
+        print_json(&json!({ "replay": replay, "counts": counts }));
         return Exit::Done;
     }
     for changed in &replay.changed {
@@ -117,7 +118,7 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
 
 fn list(host: &Host, as_json: bool) -> Exit {
     match host.allowed_for_ever() {
-        Ok(allowed) if as_json => term::out(&format!("{}\n", json!(allowed))),
+        Ok(allowed) if as_json => print_json(&json!(allowed)),
         Ok(allowed) if allowed.is_empty() => term::out("nothing was allowed for ever\n"),
         Ok(allowed) => {
             for (at, allowed) in allowed.iter().enumerate() {
@@ -181,11 +182,15 @@ fn answer(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json:
         Err(text) => {
             let because = "this is neither a JSON text nor an object with `command`";
             let value = json!({ "command": text, "decision": "ask", "because": because, "commands": [] });
-            return format!("{value}\n");
+            return format!("{}\n", json_text(&value));
         }
     };
     let decided = check.line(mode, command);
-    if as_json { format!("{}\n", to_json(command, &decided)) } else { readable(command, &decided) }
+    if as_json {
+        format!("{}\n", json_text(&to_json(command, &decided)))
+    } else {
+        readable(command, &decided)
+    }
 }
 
 /// The answer to a line with nothing on it.
@@ -193,7 +198,7 @@ fn nothing(text: &str, as_json: bool) -> String {
     const WORDS: &str = "nothing to run";
     if as_json {
         let value = json!({ "command": text, "decision": "allow", "because": WORDS, "commands": [] });
-        return format!("{value}\n");
+        return format!("{}\n", json_text(&value));
     }
     format!("{:<5}  {}  ({WORDS})\n", word(Verdict::Allow), visible(text))
 }

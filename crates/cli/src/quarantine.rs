@@ -5,6 +5,7 @@ use lathe_host::{Host, Kept};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term;
 
 #[derive(Args)]
@@ -43,7 +44,7 @@ pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
 
 fn list(entries: &[Kept], as_json: bool) -> Exit {
     if as_json {
-        term::out(&format!("{}\n", json!(entries)));
+        print_json(&json!(entries));
         return Exit::Done;
     }
     if entries.is_empty() {
@@ -69,7 +70,7 @@ fn restore(host: &Host, id: Option<&str>, as_json: bool) -> Exit {
     };
     if as_json {
         let left: Vec<_> = back.left.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect();
-        term::out(&format!("{}\n", json!({ "id": kept.id, "restored": back.done, "left": left })));
+        print_json(&json!({ "id": kept.id, "restored": back.done, "left": left }));
     } else {
         back.done.iter().for_each(|path| term::out(&format!("  {}  brought back\n", term::clean(path))));
         for (path, why) in &back.left {

@@ -6,6 +6,7 @@ use lathe_protocol::{SessionId, StepNo};
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term::{self, Paint};
 use crate::words::{Language, Say};
 
@@ -93,7 +94,7 @@ fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: W
         Err(error) => return Exit::host(&error),
     };
     if as_json {
-        term::out(&format!("{}\n", json!({ "preview": preview, "undone": undone })));
+        print_json(&json!({ "preview": preview, "undone": undone }));
     } else {
         term::out(&words(&undone, preview, back));
     }
@@ -146,7 +147,7 @@ pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
             .iter()
             .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
             .collect();
-        term::out(&format!("{}\n", json!(rows)));
+        print_json(&json!(rows));
         return Exit::Done;
     }
     let paint = Paint::new(term::is_terminal());

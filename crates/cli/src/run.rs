@@ -113,9 +113,13 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Err(exit) => return exit,
     };
     let config = &settled.config;
+    let mode = match host.options(&id) {
+        Ok(before) => resumed_mode(before.mode, config.settings.run.mode, args.mode.map(Mode::from)),
+        Err(error) => return Exit::host(&error),
+    };
     let overrides = Overrides {
         source: source(&args.model, &config.settings),
-        mode: args.mode.map(Mode::from),
+        mode: Some(mode),
         max_steps: args.max_steps,
         budget: limits(&config.settings).budget,
         record: args.model.record,
@@ -143,6 +147,23 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         }
     };
     work(host, session, body, Output::new(args.output), files).await
+}
+
+/// The mode of a resumed session. A journal alone does not make it work without questions: what was allowed then needs the
+/// flag, or the configuration, again.
+fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> Mode {
+    if let Some(flag) = flag {
+        return flag;
+    }
+    let mode = recorded.min(configured.unwrap_or(Mode::Default));
+    if mode != recorded {
+        let recorded = recorded.as_str();
+        term::err(&format!(
+            "the session worked in mode {recorded}; it goes on in mode {}. Give --mode {recorded} again if you want that.\n",
+            mode.as_str()
+        ));
+    }
+    mode
 }
 
 pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {

@@ -5,17 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::Flag;
+use lathe_config::{Config, Flag, Secret, Source};
 use lathe_host::{
-    Attended, Extras, Home, Host, ModelSource, OnlinePlan, Overrides, Pace, Reach, SessionPlan, Strictness,
+    AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
+    SessionPlan, Strictness, same_address,
 };
-use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule};
+use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::settings::{Place, Settled, lakeview, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
@@ -135,6 +137,7 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
         },
         token: std::env::var("LATHE_SERVE_TOKEN").ok().filter(|token| token.len() >= 32),
     };
+    let folder = home.path().to_owned();
     let host = Arc::new(Host::new(home));
     let plans =
         Arc::new(Configured { host: Arc::clone(&host), model: args.model, model_hosts: args.model_hosts });
@@ -144,14 +147,17 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     };
     // Listened for before anybody is told that the server is there.
     let stop = stopped();
-    announce(&bound, args.json, args.open);
-    match bound.serve(stop).await {
+    announce(&bound, &folder, args.json, args.open);
+    let served = bound.serve(stop).await;
+    // The token is worth nothing now.
+    let _ = std::fs::remove_file(folder.join("server/open.html"));
+    match served {
         Ok(()) => Exit::Done,
         Err(error) => Exit::failed(&error.to_string()),
     }
 }
 
-fn announce(bound: &Bound, as_json: bool, open: bool) {
+fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     let url = bound.url();
     for warning in &bound.warnings {
         term::err(&format!("warning: {}\n", term::clean(warning)));
@@ -159,10 +165,7 @@ fn announce(bound: &Bound, as_json: bool, open: bool) {
     if as_json {
         let left: Vec<String> = bound.left.iter().map(ToString::to_string).collect();
         let address = bound.address.to_string();
-        term::out(&format!(
-            "{}\n",
-            json!({ "url": url, "address": address, "token": bound.token, "left": left })
-        ));
+        print_json(&json!({ "url": url, "address": address, "token": bound.token, "left": left }));
     } else {
         term::out(&format!(
             "Lathe listens on {url}\nCtrl-C stops it; runs that are under way can be resumed.\n"
@@ -173,12 +176,42 @@ fn announce(bound: &Bound, as_json: bool, open: bool) {
     }
     if open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+        let page = match opening_page(home, &url) {
+            Ok(page) => page,
+            Err(error) => {
+                term::err(&format!(
+                    "warning: no browser is opened, because its first page cannot be written: {error}\n"
+                ));
+                return;
+            }
+        };
         let mut command = std::process::Command::new(opener);
-        command.arg(&url).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
+        command.arg(&page).stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
         if command.stderr(std::process::Stdio::null()).spawn().is_err() {
             term::err(&format!("warning: no browser can be opened here ({opener} is not there)\n"));
         }
     }
+}
+
+/// A page that only this user can read and that leads to the address with the token: a command line, the browser's too, can
+/// be read by every user of the machine.
+fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
+    use std::io::Write as _;
+    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let folder = home.join("server");
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let path = folder.join("open.html");
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    let to = json_text(&url).replace('<', "\\u003c");
+    write!(
+        file,
+        "<!doctype html><meta charset=\"utf-8\"><title>Lathe</title><script>location.replace({to})</script>\n"
+    )?;
+    Ok(path)
 }
 
 /// Ends with the first signal to stop.
@@ -207,7 +240,7 @@ fn tokens(home: &Home, command: TokenCommand) -> Exit {
         TokenCommand::List { json: as_json } => Tokens::load(home.path()).map(|tokens| {
             let rows = tokens.rows();
             if as_json {
-                term::out(&format!("{}\n", json!(rows)));
+                print_json(&json!(rows));
             } else if rows.is_empty() {
                 term::out(
                     "no token has a name yet: lathe serve token add NAME --role viewer|operator|admin\n",
@@ -249,12 +282,15 @@ impl Configured {
         let ours = &self.model;
         flag("model.provider", wish.provider.clone().or_else(|| ours.provider.clone()), "provider");
         flag("model.name", wish.model.clone().or_else(|| ours.model.clone()), "model");
-        flag(
-            "model.base_url",
-            wish.base_url.clone().or_else(|| ours.model_base_url.clone()),
-            "model_base_url",
-        );
-        flag("model.api_key", wish.api_key.clone().or_else(|| ours.api_key.clone()), "api_key");
+        // An address and a key of the flags are for the provider of the flags.
+        let same = |provider: &String| {
+            ours.provider.as_ref().is_some_and(|ours| ours.eq_ignore_ascii_case(provider))
+        };
+        let ours = wish.provider.as_ref().is_none_or(same).then_some(ours);
+        let our_url = ours.and_then(|ours| ours.model_base_url.clone());
+        let our_key = ours.and_then(|ours| ours.api_key.clone()).filter(|_| wish.base_url.is_none());
+        flag("model.base_url", wish.base_url.clone().or(our_url), "model_base_url");
+        flag("model.api_key", wish.api_key.clone().or(our_key), "api_key");
         flag("run.mode", wish.mode.map(|mode| mode.as_str().to_owned()), "mode");
         flag("run.toolset", wish.toolset.map(|set| set.as_str().to_owned()), "toolset");
         flags.extend(wish.max_steps.map(|steps| Flag::new("run.max_steps", steps, "max_steps")));
@@ -287,6 +323,50 @@ impl Configured {
         extras
     }
 
+    /// Takes from a request every key that its address is not for. What a client names, directly or in a file that it
+    /// names and may have written, is an address of the wire; the rest is the owner's.
+    fn guard_key(&self, request: &mut ModelRequest, config: &Config, wish: &Wish) {
+        let of_file = |key: &str| {
+            let source = config.origin(key).map(|origin| &origin.source);
+            wish.config_file.is_some()
+                && match source {
+                    Some(Source::Trae(_)) => true,
+                    Some(Source::User(path)) => wish.config_file.as_ref() == Some(path),
+                    Some(Source::Default | Source::Project(_) | Source::Environment(_) | Source::Flag(_))
+                    | None => false,
+                }
+        };
+        let (url_of_file, key_of_file) = (of_file("model.base_url"), of_file("model.api_key"));
+        if let Some(url) = request.base_url.clone().filter(|_| wish.base_url.is_some() || url_of_file) {
+            let provider = request.provider.clone().unwrap_or_default();
+            let (from, owners) = self.named_address(&provider, &url);
+            request.reach = self.reach(&url);
+            request.address_from = from;
+            let came_with = if wish.base_url.is_some() {
+                wish.api_key.is_some()
+            } else {
+                key_of_file || wish.api_key.is_some()
+            };
+            request.api_key = request.api_key.take().filter(|_| came_with).or(owners);
+            return;
+        }
+        // `LATHE_BASE_URL` and `LATHE_API_KEY` are for the provider that the owner chose.
+        let own = self.settled(&wish.folder, None, self.flags(&Wish::default()));
+        let own = own.ok().and_then(|own| own.config.settings.provider_kind().map(str::to_lowercase));
+        if wish.provider.is_some() && own != request.provider.as_ref().map(|name| name.to_lowercase()) {
+            let is_ours = |key: &str, variable: &str| {
+                matches!(config.origin(key).map(|origin| &origin.source),
+                    Some(Source::Environment(name)) if name == variable)
+            };
+            if is_ours("model.base_url", "LATHE_BASE_URL") {
+                request.base_url = None;
+            }
+            if is_ours("model.api_key", "LATHE_API_KEY") && wish.api_key.is_none() {
+                request.api_key = None;
+            }
+        }
+    }
+
     fn cassette(&self) -> Option<ModelSource> {
         let strictness = if self.model.replay_strict { Strictness::Strict } else { Strictness::Lenient };
         let cassette = self.model.replay.clone()?;
@@ -307,12 +387,8 @@ impl Plans for Configured {
         let names_model = wish.base_url.is_some() || wish.provider.is_some() || wish.model.is_some();
         let cassette = if names_model { None } else { self.cassette() };
         let mut source = cassette.unwrap_or_else(|| source(&ModelArgs::default(), &config.settings));
-        // A client may also have written the file it names.
-        if let ModelSource::Ask(request) = &mut source
-            && (wish.base_url.is_some() || wish.config_file.is_some())
-            && let Some(url) = &request.base_url
-        {
-            request.reach = self.reach(url);
+        if let ModelSource::Ask(request) = &mut source {
+            self.guard_key(request, config, wish);
         }
         Ok(SessionPlan {
             folder: wish.folder.clone(),
@@ -362,6 +438,38 @@ impl Plans for Configured {
         match named.chain(configured).any(|known| known == asked) {
             true => Reach::Anywhere,
             false => Reach::Outside,
+        }
+    }
+
+    fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
+        // Of the user's own files and the flags of `serve`, wherever the server stands.
+        let settled = self.settled(self.host.home().path(), None, self.flags(&Wish::default()));
+        let Ok(settings) = settled.map(|settled| settled.config.settings) else {
+            return (AddressFrom::Wire, None);
+        };
+        let kind = |name: &Option<String>| {
+            let entry = name.as_ref().and_then(|name| settings.providers.get(name));
+            entry.and_then(|entry| entry.provider.clone()).or_else(|| name.clone())
+        };
+        let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
+        let model = &settings.model;
+        let own = (kind(&model.provider), model.base_url.clone(), key(&model.api_key));
+        let providers = settings
+            .providers
+            .iter()
+            .map(|(name, entry)| (kind(&Some(name.clone())), entry.base_url.clone(), key(&entry.api_key)));
+        let models = settings
+            .models
+            .keys()
+            .filter_map(|name| settings.model_named(name))
+            .map(|model| (kind(&model.provider), model.base_url.clone(), key(&model.api_key)));
+        let is_it = |(kind, url, _): &(Option<String>, Option<String>, Option<String>)| {
+            kind.as_ref().is_some_and(|kind| kind.eq_ignore_ascii_case(provider))
+                && url.as_ref().is_some_and(|url| same_address(url, base_url))
+        };
+        match std::iter::once(own).chain(providers).chain(models).find(is_it) {
+            Some((_, _, key)) => (AddressFrom::Owner, key),
+            None => (AddressFrom::Wire, None),
         }
     }
 

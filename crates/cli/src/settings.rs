@@ -7,7 +7,7 @@ use lathe_config::{
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
-    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
+    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
 use serde_json::json;
@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
 use crate::exit::Exit;
 use crate::models::{self, LimitArgs};
+use crate::output::print_json;
 use crate::term;
 use crate::trust::{self, Asking, PROJECT_FILE};
 
@@ -130,6 +131,7 @@ fn load_from(
     flags: Vec<Flag>,
     trusted: &[Part],
 ) -> Result<Config, ConfigErrors> {
+    let known_providers = provider_names();
     load(Inputs {
         user_file: Some(host.home().path().join("config.toml")),
         project_file: Some(place.folder.join(PROJECT_FILE)),
@@ -137,6 +139,7 @@ fn load_from(
         trae_file: Some(place.folder.join("trae_config.yaml")),
         trusted,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+        known_providers: &known_providers,
         flags,
     })
 }
@@ -272,7 +275,13 @@ fn extras(settings: &Settings) -> Extras {
         instructions: Vec::new(),
         checks: settings.check.clone().into_iter().map(check).collect(),
         check_seconds: settings.run.check_seconds,
-        secret_variables: settings.secrets.variables.clone(),
+        secret_variables: settings
+            .secrets
+            .variables
+            .iter()
+            .chain(settings.key_variables())
+            .cloned()
+            .collect(),
         secret_files: settings.secrets.files.clone(),
         keys: settings.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
         passed_variables: settings.secrets.pass.clone(),
@@ -336,7 +345,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
             .iter()
             .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }))
             .collect();
-        term::out(&format!("{}\n", json!(rows)));
+        print_json(&json!(rows));
         return Exit::Done;
     }
     let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);

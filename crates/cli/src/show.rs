@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use lathe_host::{CacheMeter, Host, HostError, SessionState, Summary, run_report};
-use lathe_protocol::{Event, Fact};
+use lathe_protocol::{Event, Fact, escape_unseen};
 use serde_json::json;
 
 use crate::args::{FormatArg, OutputArg, SessionsArgs, ShowArgs};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Output, print_json};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -18,11 +18,11 @@ pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
         let events = host.events(&id)?;
         match args.format {
             FormatArg::Json => {
-                term::out(&format!("{}\n", json!({ "session": id, "events": events })));
+                print_json(&json!({ "session": id, "events": events }));
                 Ok(())
             }
             FormatArg::Trajectory => {
-                term::out(&format!("{}\n", host.trajectory(&id)?));
+                term::out(&format!("{}\n", escape_unseen(host.trajectory(&id)?)));
                 Ok(())
             }
             FormatArg::Html => {
@@ -44,7 +44,7 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
             workspace = &opened.workspace;
-            term::out(&console.opening(&opened.options));
+            term::out(&console.opening(&opened.options, None));
         }
         term::out(&console.event(event, &host.recorded_diff(event, workspace)?));
     }
@@ -80,7 +80,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
     }
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
     if args.json {
-        term::out(&format!("{}\n", json!(sessions)));
+        print_json(&json!(sessions));
         return Exit::Done;
     }
     let filtered = args.search.is_some() || args.folder.is_some() || args.limit == Some(0);

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools, WatchArgs};
 use crate::console::Console;
 use crate::exit::Exit;
-use crate::output::json_line;
+use crate::output::{json_line, print_json};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -16,7 +16,7 @@ pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
     let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo)));
     match forked {
         Ok(id) if args.json => {
-            term::out(&format!("{}\n", json!({ "id": id })));
+            print_json(&json!({ "id": id }));
             Exit::Done
         }
         Ok(id) => {

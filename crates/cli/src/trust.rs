@@ -9,6 +9,7 @@ use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, Proj
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -175,7 +176,7 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
             others.iter().map(|(root, trusted)| json!({ "folder": root, "trusted": trusted })).collect();
         let shown =
             json!({ "folder": look.root, "items": items, "unusable": look.unusable, "others": folders });
-        term::out(&format!("{shown}\n"));
+        print_json(&shown);
         return Exit::Done;
     }
     term::out(&format!("{}\n", shown_path(&look.root)));

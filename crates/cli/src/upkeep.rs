@@ -8,6 +8,7 @@ use lathe_protocol::Usage;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::output::print_json;
 use crate::term;
 
 #[derive(Args)]
@@ -53,7 +54,7 @@ pub(crate) fn cost(host: &Host, args: &CostArgs) -> Exit {
     let (rows, total) = (report.rows(by), report.total());
     if args.json {
         let rows: Vec<_> = rows.iter().map(row_json).collect();
-        term::out(&format!("{}\n", json!({ "rows": rows, "total": row_json(&total) })));
+        print_json(&json!({ "rows": rows, "total": row_json(&total) }));
         return Exit::Done;
     }
     let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0).max(5);
@@ -130,7 +131,7 @@ pub(crate) fn gc(host: &Host, args: &GcArgs) -> Exit {
             "kept_sessions": garbage.kept_sessions,
             "kept_bytes": garbage.kept_bytes,
         });
-        term::out(&format!("{value}\n"));
+        print_json(&value);
         return Exit::Done;
     }
     let verb = if args.dry_run { "would remove" } else { "removed" };

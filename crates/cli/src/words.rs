@@ -46,6 +46,7 @@ messages! {
     Mode: "mode", "模式";
     Sandbox: "sandbox off (level 0)", "沙箱 关闭（0 级）";
     AtMost: "at most", "最多";
+    Folder: "folder", "文件夹";
     Steps: "steps", "步";
     OneStep: "step", "步";
     ModeHint: "There is no sandbox in this version, so only what the rules allow (reading, building, testing) is done in this mode; `--mode full-auto` lets it work.",

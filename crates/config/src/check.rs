@@ -45,6 +45,14 @@ impl Speaker<'_> {
     pub(crate) fn is_user(self) -> bool {
         matches!(self, Speaker::User)
     }
+
+    /// What a project is told to do instead of what it may not say.
+    pub(crate) fn instead(self) -> Option<&'static str> {
+        match self {
+            Speaker::User => None,
+            Speaker::Project { instead, .. } => Some(instead),
+        }
+    }
 }
 
 pub(crate) struct Checked {

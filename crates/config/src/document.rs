@@ -10,7 +10,8 @@ Values come from, the highest first: the command line, the environment, the proj
 and the defaults below. `lathe config show` prints each value with its source.
 
 A project may not choose where code and keys are sent, what is started, which file is written, or how
-much is allowed: such keys in a project's file are ignored with a warning, trusted or not. Its `[check]` and
+much is allowed: such keys in a project's file are ignored with a warning, trusted or not. Limits it may only
+narrow: a smaller number, a shorter list, `false`, or the name of a model where you name none. Its `[check]` and
 `[field.NAME]` count entry by entry once you trust them as they are (`lathe trust add`). A Trae file counts
 as your own only when you name it (`--config-file` or `TRAE_CONFIG_FILE`); else it counts as the project's.
 A `.env` is never read.
@@ -90,6 +91,7 @@ fn rows<'a>(
         let by = match user_only.or(field.user_only.as_ref()) {
             Some(_) if by_trust => "you, project by trust",
             Some(_) => "you",
+            None if field.narrow_only => "you; project may narrow",
             None => "you, project",
         };
         let variable = match &field.variable {

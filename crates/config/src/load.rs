@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use crate::check::{Checked, Leaves, Reading, Speaker, check};
 use crate::format::{Misread, parse_json, parse_toml, parse_yaml, read};
-use crate::merge::{Layer, merge, object, origins};
+use crate::merge::{Layer, Variables, merge, object, origins};
 use crate::part::Part;
 use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
 use crate::schema::fixed_keys;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
-use crate::tree::{Entry, Node, under};
+use crate::tree::{Entry, Node, Value, under};
 
 const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
@@ -31,6 +31,8 @@ pub struct Inputs<'a> {
     /// Entries of the project's file that the user trusts.
     pub trusted: &'a [Part],
     pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// Names of the providers whose `<NAME>_API_KEY` is their key.
+    pub known_providers: &'a [&'a str],
     pub flags: Vec<Flag>,
 }
 
@@ -77,7 +79,8 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     loader.variables(inputs.env);
     loader.flags(&inputs.flags);
 
-    let leaves = merge(&loader.layers, inputs.env, &mut loader.warnings);
+    let variables = Variables { env: inputs.env, known_providers: inputs.known_providers };
+    let leaves = merge(&loader.layers, &variables, &mut loader.warnings);
     let settings = loader.settings(&leaves);
     let warnings = once(loader.warnings);
     match settings {
@@ -144,7 +147,7 @@ impl Loader {
     }
 
     fn layer(&mut self, source: Source, leaves: Leaves) {
-        self.layers.push(Layer { source, leaves, made_for: None });
+        self.layers.push(Layer { source, leaves, made_for: None, project: None });
     }
 
     fn error(&mut self, source: &Source, line: Option<u32>, fault: Fault) {
@@ -165,6 +168,9 @@ impl Loader {
             Ok(tree) => {
                 let checked = check(&tree, &source, Reading::Exact, speaker);
                 self.take_strictly(source, checked);
+                if let Some(last) = self.layers.last_mut() {
+                    last.project = speaker.instead();
+                }
             }
             Err(misreads) => {
                 for Misread { line, fault } in misreads {
@@ -248,12 +254,20 @@ impl Loader {
             }
             return true;
         }
-        let checked = check(&mapped.tree, &source, Reading::Lenient, speaker);
+        let mut tree = mapped.tree;
+        // What a project calls its models counts for nothing, and its agent's model is in `model` already.
+        if !speaker.is_user()
+            && let Value::Table(entries) = &mut tree.value
+        {
+            entries.retain(|entry| entry.key != "models");
+        }
+        let checked = check(&tree, &source, Reading::Lenient, speaker);
         self.warnings.extend(checked.problems);
         self.layers.push(Layer {
             source,
             leaves: checked.leaves,
             made_for: mapped.made_for.filter(|_| !speaker.is_user()),
+            project: speaker.instead(),
         });
         true
     }

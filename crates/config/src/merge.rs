@@ -2,7 +2,8 @@
 //!
 //! Most keys simply give way to the same key of a higher layer. What belongs together stays together:
 //! an entry of `providers` or `mcp_servers` is taken whole from the highest layer that has it, and an
-//! address and a key are dropped when a higher layer chooses another provider.
+//! address and a key are dropped when a higher layer chooses another provider. A project's layer only narrows
+//! what the layers below it allow.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::check::{Leaf, Leaves};
 use crate::problem::{Fault, Origin, Problem, Source};
+use crate::schema::fixed_keys;
 use crate::tree::{Path, spell};
 
 /// What one source said.
@@ -18,27 +20,102 @@ pub(crate) struct Layer {
     pub(crate) leaves: Leaves,
     /// For a Trae file whose provider was refused: the provider its model belongs to.
     pub(crate) made_for: Option<String>,
+    /// For a project's layer: what its author is told to do instead of what is refused.
+    pub(crate) project: Option<&'static str>,
+}
+
+/// What the environment says, and which providers have variables of their own there.
+pub(crate) struct Variables<'a> {
+    pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
+    pub(crate) known_providers: &'a [&'a str],
+}
+
+impl Variables<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        (self.env)(name).filter(|value| !value.is_empty())
+    }
 }
 
 /// The parts of a model that belong to its provider.
-const ENDPOINT: [&str; 3] = ["base_url", "api_key", "api_version"];
+const ENDPOINT: [&str; 4] = ["base_url", "api_key", "api_version", "key_variable"];
 
 /// Every layer in one, the lowest first.
-pub(crate) fn merge(
-    layers: &[Layer],
-    env: &dyn Fn(&str) -> Option<String>,
-    warnings: &mut Vec<Problem>,
-) -> Leaves {
+pub(crate) fn merge(layers: &[Layer], variables: &Variables<'_>, warnings: &mut Vec<Problem>) -> Leaves {
     let mut merged = Leaves::new();
+    // What the user's own files allow, below whatever a project says.
+    let projects = layers.iter().position(|layer| layer.project.is_some());
+    let users = projects.and_then(|first| layers.get(..first)).unwrap_or_default();
+    let allowed = if users.is_empty() { Leaves::new() } else { merge(users, variables, &mut Vec::new()) };
     // Named models and providers first: a layer may name what a higher one describes.
     for layer in layers {
-        merge_all_but_model(&mut merged, &layer.leaves);
+        let is_model = |path: &Path| path.first().is_some_and(|table| table == "model");
+        let rest = layer.leaves.iter().filter(|(path, _)| !is_model(path));
+        let mut rest: Leaves = rest.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
+        refuse_more(&allowed, layer, &mut rest, warnings);
+        merge_all_but_model(&mut merged, &rest);
     }
+    named_keys(&mut merged, variables);
     for layer in layers {
-        merge_model(&mut merged, layer, warnings);
+        merge_model(&mut merged, layer, &allowed, variables, warnings);
     }
-    provider_variables(&mut merged, env);
+    provider_variables(&mut merged, variables);
     merged
+}
+
+/// Takes out of a project's layer what asks for more than the user's own files allow.
+fn refuse_more(users: &Leaves, layer: &Layer, own: &mut Leaves, warnings: &mut Vec<Problem>) {
+    let Some(instead) = layer.project else { return };
+    for (path, field) in fixed_keys().into_iter().filter(|(_, field)| field.narrow_only) {
+        let Some(leaf) = own.get(&path) else { continue };
+        let allowed = users.get(&path).map(|known| &known.value).or(field.default.as_ref());
+        let Some(allowed) = allowed.filter(|allowed| asks_for_more(&leaf.value, allowed)) else { continue };
+        let shown = match allowed {
+            Json::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let reason = format!("a project may only narrow what you allow, which is {shown}; {instead}");
+        warnings.push(Problem {
+            source: layer.source.clone(),
+            line: leaf.origin.line,
+            fault: Fault::Refused { key: spell(&path), reason },
+        });
+        own.remove(&path);
+    }
+}
+
+/// Whether a value is not within another: a larger number, a switch that is off, an entry that a list lacks, another text.
+fn asks_for_more(value: &Json, allowed: &Json) -> bool {
+    match (value, allowed) {
+        (Json::Number(value), Json::Number(allowed)) => {
+            value.as_f64().unwrap_or(f64::MAX) > allowed.as_f64().unwrap_or(0.0)
+        }
+        (Json::Bool(value), Json::Bool(allowed)) => *value && !allowed,
+        (Json::Array(value), Json::Array(allowed)) => value.iter().any(|entry| !allowed.contains(entry)),
+        (value, allowed) => value != allowed,
+    }
+}
+
+/// The keys of entries that name a variable. They belong to the entry, as a key that is written there does.
+fn named_keys(merged: &mut Leaves, variables: &Variables<'_>) {
+    let entries: Vec<(Path, Leaf)> = merged
+        .iter()
+        .filter(|(path, _)| {
+            matches!(path.as_slice(), [table, _, key]
+                if matches!(table.as_str(), "models" | "providers") && key == "key_variable")
+        })
+        .map(|(path, leaf)| (path.clone(), leaf.clone()))
+        .collect();
+    for (mut path, leaf) in entries {
+        path.truncate(2);
+        path.push("api_key".to_owned());
+        merged.extend(named_key(&leaf, variables).map(|key| (path, key)));
+    }
+}
+
+/// The key that a variable holds, at the place where the variable is named.
+fn named_key(key_variable: &Leaf, variables: &Variables<'_>) -> Option<Leaf> {
+    let value = variables.get(key_variable.value.as_str()?)?;
+    Some(Leaf { value: value.into(), origin: key_variable.origin.clone() })
 }
 
 fn merge_all_but_model(merged: &mut Leaves, leaves: &Leaves) {
@@ -76,12 +153,20 @@ fn merge_all_but_model(merged: &mut Leaves, leaves: &Leaves) {
     }
 }
 
-fn merge_model(merged: &mut Leaves, layer: &Layer, warnings: &mut Vec<Problem>) {
-    let mut own = below(&layer.leaves, &["model"]);
+fn merge_model(
+    merged: &mut Leaves,
+    layer: &Layer,
+    users: &Leaves,
+    variables: &Variables<'_>,
+    warnings: &mut Vec<Problem>,
+) {
+    let is_model = |path: &Path| path.first().is_some_and(|table| table == "model");
+    let said = layer.leaves.iter().filter(|(path, _)| is_model(path));
+    let mut said: Leaves = said.map(|(path, leaf)| (path.clone(), leaf.clone())).collect();
     if let (Some(made_for), Some(chosen)) = (&layer.made_for, text(merged, &["model", "provider"]))
         && *made_for != kind(merged, &chosen)
     {
-        if let Some(name) = own.get("name") {
+        if let Some(name) = said.get(&path(&["model", "name"])) {
             warnings.push(Problem {
                 source: layer.source.clone(),
                 line: name.origin.line,
@@ -92,6 +177,22 @@ fn merge_model(merged: &mut Leaves, layer: &Layer, warnings: &mut Vec<Problem>) 
             });
         }
         return;
+    }
+    refuse_more(users, layer, &mut said, warnings);
+    let mut own = below(&said, &["model"]);
+    if let Some(key) = own.get("key_variable").and_then(|leaf| named_key(leaf, variables)) {
+        own.insert("api_key".to_owned(), key);
+    }
+    // Where the user names no model a project may, but an entry of the user's is not among those.
+    if let Some(instead) = layer.project
+        && let Some(name) = own.get("name").and_then(|leaf| leaf.value.as_str())
+        && !below(merged, &["models", name]).is_empty()
+    {
+        let reason = format!("a project may not choose an entry of your `models`; {instead}");
+        let line = own.get("name").and_then(|leaf| leaf.origin.line);
+        let fault = Fault::Refused { key: "model.name".to_owned(), reason };
+        warnings.push(Problem { source: layer.source.clone(), line, fault });
+        own.remove("name");
     }
     // A name under `models` stands for all that is written there. Trae's names are resolved already,
     // and what it calls a model may be the name of another entry.
@@ -165,20 +266,34 @@ fn is_legacy(source: &Source) -> bool {
     matches!(source, Source::Trae(path) if path.extension().is_some_and(|end| end == "json"))
 }
 
-/// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file.
-fn provider_variables(merged: &mut Leaves, env: &dyn Fn(&str) -> Option<String>) {
+/// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file. Only a provider that Lathe
+/// knows, or that the user describes under `providers`, has a key there: `STRIPE_API_KEY` belongs to another program,
+/// whatever else is called `stripe`.
+fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>) {
     let Some(provider) = text(merged, &["model", "provider"]) else {
         return;
     };
     let kind = kind(merged, &provider);
+    let named = text(merged, &["model", "key_variable"]);
+    let names_its_variable = named.is_some_and(|name| variables.get(&name).is_some());
     for (key, suffix) in [("api_key", "API_KEY"), ("base_url", "BASE_URL")] {
         let path = path(&["model", key]);
         if merged.get(&path).is_some_and(|leaf| !leaf.origin.source.is_file()) {
             continue;
         }
+        if key == "api_key" && names_its_variable {
+            continue;
+        }
+        let is_known = |name: &str| {
+            let known = variables.known_providers.iter().any(|known| known.eq_ignore_ascii_case(name));
+            known || users_own(merged, name)
+        };
         let said = [&provider, &kind].into_iter().find_map(|name| {
+            if key == "api_key" && !is_known(name) {
+                return None;
+            }
             let variable = variable(name, suffix);
-            let value = env(&variable).filter(|value| !value.is_empty())?;
+            let value = variables.get(&variable)?;
             Some((variable, value))
         });
         if let Some((variable, value)) = said {
@@ -195,6 +310,11 @@ fn variable(provider: &str, suffix: &str) -> String {
     };
     let name: String = provider.chars().map(plain).collect();
     format!("{name}_{suffix}")
+}
+
+/// Whether the user describes a provider of this name.
+fn users_own(merged: &Leaves, provider: &str) -> bool {
+    !below(merged, &["providers", provider]).is_empty()
 }
 
 /// What a provider is, by its entry.

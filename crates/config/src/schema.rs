@@ -37,6 +37,8 @@ pub(crate) struct Field {
     pub(crate) user_only: Option<String>,
     /// Whether a project's file may set entries of it that the user trusts.
     pub(crate) by_trust: bool,
+    /// Whether a project's file may only narrow what the user allows.
+    pub(crate) narrow_only: bool,
 }
 
 /// The fields of [`Settings`].
@@ -98,6 +100,7 @@ fn field(key: &str, schema: &Json) -> Field {
         variable: text("x-env"),
         user_only: text("x-user-only"),
         by_trust: schema.get("x-by-trust") == Some(&Json::Bool(true)),
+        narrow_only: schema.get("x-narrow-only") == Some(&Json::Bool(true)),
     }
 }
 

@@ -3,8 +3,9 @@
 //! Each section moves to the crate that uses it when that crate first reads it, and only
 //! [`Settings`], their composition, stays.
 //!
-//! Beside a field stand `x-env`, the variable that sets it, `x-user-only`, the reason why a
-//! project's file may not, and `x-by-trust`, if a project's file may with the user's trust in each entry.
+//! Beside a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
+//! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only` that it
+//! may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user gives none).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ pub struct Settings {
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub providers: BTreeMap<String, ProviderSection>,
     /// Models by a name of your own, which `model.name` and `lakeview.model` may give.
+    #[schemars(extend("x-user-only" = ENDPOINT))]
     pub models: BTreeMap<String, ModelSection>,
     /// Tools that are not Lathe's own, and tools that are left out.
     pub tools: ToolsSection,
@@ -106,14 +108,17 @@ pub struct ModelSection {
     #[schemars(extend("x-env" = "LATHE_PROVIDER", "x-user-only" = ENDPOINT))]
     pub provider: Option<String>,
     /// The model as the provider names it, or a name under `models`.
-    #[schemars(extend("x-env" = "LATHE_MODEL"))]
+    #[schemars(extend("x-narrow-only" = true, "x-env" = "LATHE_MODEL"))]
     pub name: Option<String>,
     /// Address of the server. The variable `<PROVIDER>_BASE_URL` sets it too.
     #[schemars(extend("x-env" = "LATHE_BASE_URL", "x-user-only" = ENDPOINT))]
     pub base_url: Option<String>,
-    /// Key for the provider. The variable `<PROVIDER>_API_KEY` sets it too, and is the better place.
+    /// Key for the provider. The variable `<PROVIDER>_API_KEY` of a provider that Lathe knows sets it too, and is the better place.
     #[schemars(extend("x-env" = "LATHE_API_KEY", "x-user-only" = KEY))]
     pub api_key: Option<Secret>,
+    /// Variable of the environment that holds the key. It is for a provider that Lathe does not know: only known providers have a variable of their own.
+    #[schemars(extend("x-user-only" = KEY))]
+    pub key_variable: Option<String>,
     /// Version of the interface, where the provider wants one (Azure).
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub api_version: Option<String>,
@@ -126,27 +131,27 @@ pub struct ModelSection {
     /// How many of the likeliest words to choose from. The provider decides if left out.
     pub top_k: Option<u32>,
     /// Tokens of one answer at most.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub max_tokens: Option<u32>,
     /// Tokens of one answer at most, thinking included. It comes before `max_tokens`.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub max_completion_tokens: Option<u32>,
     /// Whether one answer may hold several calls. The provider decides if left out.
     pub parallel_tool_calls: Option<bool>,
     /// How often a failed request is tried again.
-    #[schemars(extend("default" = ModelSection::RETRIES))]
+    #[schemars(extend("x-narrow-only" = true, "default" = ModelSection::RETRIES))]
     pub max_retries: Option<u32>,
     /// Seconds of silence after which an answer counts as broken and is asked for again.
-    #[schemars(range(min = 1), extend("default" = 120))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true, "default" = 120))]
     pub stall_seconds: Option<u32>,
     /// Seconds one answer may take in all.
-    #[schemars(range(min = 1), extend("default" = 3600))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true, "default" = 3600))]
     pub answer_seconds: Option<u32>,
     /// The longest a provider may make Lathe wait before it asks again.
-    #[schemars(range(min = 1), extend("default" = 120))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true, "default" = 120))]
     pub longest_wait_seconds: Option<u32>,
     /// Tokens the model may think for before it answers, where that must be asked for (Anthropic).
-    #[schemars(range(min = 1024))]
+    #[schemars(range(min = 1024), extend("x-user-only" = ALLOWED))]
     pub thinking_tokens: Option<u32>,
     /// Whether Anthropic's own `bash` and text editor are used for the tools of those names (toolset `trae`).
     #[schemars(extend("default" = false))]
@@ -155,7 +160,7 @@ pub struct ModelSection {
     #[schemars(extend("default" = true))]
     pub supports_tool_calling: Option<bool>,
     /// How many answers to ask for (Gemini).
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("default" = 1, "x-narrow-only" = true))]
     pub candidate_count: Option<u32>,
     /// Texts at which the answer ends.
     pub stop_sequences: Option<Vec<String>>,
@@ -188,10 +193,10 @@ pub struct RunSection {
     /// Names and words of the tools.
     pub toolset: Toolset,
     /// Steps of one run at most.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub max_steps: u32,
     /// Seconds a shell line may take unless the call says otherwise.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub line_seconds: u32,
     /// US dollars one run may cost.
     #[schemars(range(min = 0.0), extend("x-user-only" = ALLOWED))]
@@ -203,12 +208,13 @@ pub struct RunSection {
     #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
     pub max_seconds: Option<u64>,
     /// What a run does when the model cannot be reached: wait until it is back, or fail.
-    #[schemars(extend("default" = "fail"))]
+    #[schemars(extend("x-user-only" = ALLOWED, "default" = "fail"))]
     pub on_outage: Option<OnOutage>,
     /// Seconds a command under `check` may take.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub check_seconds: u32,
     /// The tools the model is given, by name. All of the toolset if left out.
+    #[schemars(extend("x-narrow-only" = true))]
     pub tools: Option<Vec<String>>,
     /// File to write the trajectory to, in Trae's format.
     #[schemars(extend("x-user-only" = WRITTEN))]
@@ -269,7 +275,7 @@ pub struct ToolsSection {
     #[schemars(extend("x-user-only" = PROGRAM))]
     pub call_command: Option<String>,
     /// Seconds such a tool may take.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub call_seconds: u32,
     /// Tools the model is not given, by name; `bash(git push)` forbids a command only. The lists of all files count together.
     pub exclude: Vec<String>,
@@ -304,8 +310,10 @@ pub enum Console {
 #[serde(default)]
 pub struct LakeviewSection {
     /// Whether steps are summarised. It costs requests of its own.
+    #[schemars(extend("x-narrow-only" = true))]
     pub enabled: bool,
     /// A name under `models`, or another model of the same provider. The model of the task if left out.
+    #[schemars(extend("x-user-only" = ASKED))]
     pub model: Option<String>,
     /// Tokens the summaries of one session may take.
     #[schemars(range(min = 1), extend("default" = 200_000, "x-user-only" = ALLOWED))]
@@ -395,6 +403,8 @@ pub struct ProviderSection {
     pub provider: Option<String>,
     /// Its key.
     pub api_key: Option<Secret>,
+    /// Variable of the environment that holds its key.
+    pub key_variable: Option<String>,
     /// Its address.
     pub base_url: Option<String>,
     /// Version of the interface, where it wants one (Azure).
@@ -411,6 +421,14 @@ impl Settings {
         let servers = self.mcp_servers.values().flat_map(|server| server.env.iter().chain(&server.headers));
         let servers = servers.map(|(name, value)| (name.clone(), value));
         keys.chain(servers).map(|(name, key)| (name.to_uppercase(), key)).collect()
+    }
+
+    /// The variables that are named as holding a key.
+    pub fn key_variables(&self) -> impl Iterator<Item = &String> {
+        let models =
+            self.models.values().chain([&self.model]).filter_map(|model| model.key_variable.as_ref());
+        let providers = self.providers.values().filter_map(|provider| provider.key_variable.as_ref());
+        models.chain(providers).chain(self.online.key_variable.as_ref())
     }
 
     /// What the chosen provider is: `openai` for a `[providers.work]` that says so, else its name.

@@ -1,5 +1,6 @@
 //! The configuration for people.
 
+use lathe_protocol::plain_address;
 use serde_json::Value as Json;
 
 use crate::load::Config;
@@ -17,12 +18,14 @@ pub struct Row {
 }
 
 impl Config {
-    /// Every value there is, in the order of the reference. Keys are masked.
+    /// Every value there is, in the order of the reference. Keys, and passwords inside addresses, are masked.
     pub fn rows(&self) -> Vec<Row> {
         let row = |(key, value): (String, Json)| {
             let source =
                 self.origins.get(&key).cloned().unwrap_or(Origin { source: Source::Default, line: None });
-            Row { key, value: plain(&value), source }
+            let value = plain(&value);
+            let value = if is_address(&key) { plain_address(&value) } else { value };
+            Row { key, value, source }
         };
         flatten(&self.settings).into_iter().map(row).collect()
     }
@@ -51,6 +54,12 @@ pub(crate) fn flatten(settings: &Settings) -> Vec<(String, Json)> {
     found
 }
 
+/// Whether a key holds an address, which may hold a password.
+fn is_address(key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or_default();
+    matches!(last, "base_url" | "url" | "http_url" | "tcp")
+}
+
 fn plain(value: &Json) -> String {
     match value {
         Json::String(text) => text.clone(),
@@ -73,7 +82,7 @@ pub fn trae_show_config(config: &Config) -> String {
     ];
     let mut own = vec![
         ("Model", text(&model.name)),
-        ("Base URL", text(&model.base_url)),
+        ("Base URL", model.base_url.as_deref().map(plain_address)),
         ("API Version", text(&model.api_version)),
         ("API Key", key),
         ("Max Tokens", model.output_limit().map(|limit| limit.to_string())),

@@ -35,7 +35,8 @@ impl Host {
             return Ok(Aside::new(Arc::clone(&own.client), own.choice.model.clone(), Arc::clone(variables)));
         };
         let stored = self.stored_keys();
-        let asking = Asking { variables, stored: &stored, workspace: root, known: &own.known };
+        let marks = self.marks();
+        let asking = Asking { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
         let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;
         Ok(Aside::new(named.client, named.choice.model, Arc::clone(variables)))
     }

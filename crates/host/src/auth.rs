@@ -7,6 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use crate::error::HostError;
+use crate::keys::Marks;
 use crate::providers::{PROVIDERS, Provider, provider, variable};
 use crate::session::Host;
 
@@ -32,6 +33,12 @@ pub enum KeyFrom {
 impl Host {
     fn auth_file(&self) -> PathBuf {
         self.home().path().join("auth.json")
+    }
+
+    /// What sessions remember their keys by. The folder is made for it.
+    pub(crate) fn marks(&self) -> Marks {
+        let _ = self.home().make();
+        Marks::load(self.home().path())
     }
 
     pub(crate) fn stored_keys(&self) -> Stored {

@@ -18,6 +18,10 @@ pub enum HostError {
         "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"
     )]
     UnknownProvider(String),
+    #[error(
+        "the session asked the model at {address}, which neither your configuration nor a flag names now, and none of your keys is the one it was asked with (its source: {key}). If the address is yours, give it again: --model-base-url {address}, and --api-key if it needs one"
+    )]
+    OtherAddress { address: String, key: String },
     #[error("the model cannot be asked: {0}")]
     BadModel(String),
     #[error(
@@ -144,6 +148,7 @@ impl HostError {
             Self::NoModel => "no-model",
             Self::NoKey { .. } => "no-key",
             Self::UnknownProvider(_) => "unknown-provider",
+            Self::OtherAddress { .. } => "other-address",
             Self::BadModel(_) => "bad-model",
             Self::NoModelName => "no-model-name",
             Self::NoPrice { .. } => "no-price",

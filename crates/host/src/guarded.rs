@@ -25,6 +25,19 @@ impl GuardedClient {
         self.redactor.text(&text).into_owned()
     }
 
+    /// An error repeats what a server said, and servers repeat keys.
+    fn error(&self, error: ModelError) -> ModelError {
+        let clean = |text: String| told(&self.redactor, &text);
+        match error {
+            ModelError::Refused(text) => ModelError::Refused(clean(text)),
+            ModelError::TooLong(text) => ModelError::TooLong(clean(text)),
+            ModelError::Unavailable(text) => ModelError::Unavailable(clean(text)),
+            ModelError::Diverged(text) => ModelError::Diverged(clean(text)),
+            ModelError::Cancelled => ModelError::Cancelled,
+            ModelError::OutOfTime => ModelError::OutOfTime,
+        }
+    }
+
     /// What a provider signed stays as it is unless it holds a secret. Escapes of JSON hide none: each text is looked at
     /// as it means.
     fn raw(&self, raw: Option<Raw>) -> Option<Raw> {
@@ -88,6 +101,18 @@ impl GuardedClient {
     }
 }
 
+/// Characters of a server's words that are told.
+const TOLD: usize = 2000;
+
+/// The words of a server without secrets, and only then cut.
+pub(crate) fn told(redactor: &Redactor, words: &str) -> String {
+    let clean = redactor.text(words);
+    match clean.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", clean.get(..at).unwrap_or_default()),
+        None => clean.into_owned(),
+    }
+}
+
 /// Words on their way to a screen.
 struct Shown<'a> {
     redactor: &'a Redactor,
@@ -109,14 +134,18 @@ impl<'a> Shown<'a> {
             Delta::Thinking(text) => words(self.thinking.push(text.as_bytes())).map(Delta::Thinking),
             Delta::CallForming(name) => Some(Delta::CallForming(name)),
             Delta::Retry { attempt, wait_ms, reason } => {
-                Some(Delta::Retry { attempt, wait_ms, reason: self.redactor.text(&reason).into_owned() })
+                Some(Delta::Retry { attempt, wait_ms, reason: told(self.redactor, &reason) })
             }
         }
     }
 
-    fn finish(self) -> Option<Delta> {
-        let rest = String::from_utf8_lossy(&self.text.finish()).into_owned();
-        (!rest.is_empty()).then_some(Delta::Text(rest))
+    /// What was held back, thinking first, as a model does it.
+    fn finish(self) -> impl Iterator<Item = Delta> {
+        let rest = |bytes: Vec<u8>| {
+            Some(String::from_utf8_lossy(&bytes).into_owned()).filter(|text| !text.is_empty())
+        };
+        let thinking = rest(self.thinking.finish()).map(Delta::Thinking);
+        thinking.into_iter().chain(rest(self.text.finish()).map(Delta::Text))
     }
 }
 
@@ -145,14 +174,76 @@ impl ModelClient for GuardedClient {
                         let _ = deltas.send(delta).await;
                     }
                 }
-                if let Some(delta) = shown.finish() {
+                for delta in shown.finish() {
                     let _ = deltas.send(delta).await;
                 }
             };
             let (answer, ()) = tokio::join!(asking, passing);
-            let answer = answer?;
+            let answer = answer.map_err(|error| self.error(error))?;
             let blocks = answer.blocks.into_iter().map(|block| self.block(block)).collect();
             Ok(Answer { blocks, ..answer })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lathe_model::{Head, Rope, Variables, Wire};
+    use lathe_protocol::{AgentId, StepNo};
+
+    use super::*;
+
+    const KEY: &str = "sk-planted-0123456789";
+
+    /// Shows some words and fails.
+    struct Failing(fn(String) -> ModelError);
+
+    impl ModelClient for Failing {
+        fn form(&self) -> Form {
+            Wire::Chat.into()
+        }
+
+        fn ask<'a>(
+            &'a self,
+            _: Request,
+            deltas: &'a mpsc::Sender<Delta>,
+            _: &'a CancellationToken,
+        ) -> Boxed<'a, Result<Answer, ModelError>> {
+            Box::pin(async move {
+                let half = KEY.get(..12).unwrap_or_default().to_owned();
+                let _ = deltas.send(Delta::Thinking(half.clone())).await;
+                let _ = deltas.send(Delta::Text(half)).await;
+                // The key stands where the words are cut.
+                Err(self.0(format!("{}{KEY} is not my key", "x".repeat(TOLD - 9))))
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn errors_lose_their_secrets_before_they_are_cut_and_thinking_is_not_held_back() {
+        let kinds: [fn(String) -> ModelError; 4] =
+            [ModelError::Refused, ModelError::TooLong, ModelError::Unavailable, ModelError::Diverged];
+        for kind in kinds {
+            let redactor = Redactor::new([("KEY".to_owned(), KEY.to_owned())]);
+            let client = GuardedClient::new(Arc::new(Failing(kind)), redactor);
+            let mut rope = Rope::new(client.form(), AgentId::main(), Arc::new(Variables::none()));
+            rope.set_head(&Head { model: "m".to_owned(), system: String::new(), tools: Vec::new() });
+            let (sender, mut deltas) = mpsc::channel(16);
+            let error = client
+                .ask(rope.request(StepNo(1)), &sender, &CancellationToken::new())
+                .await
+                .map(|_| ())
+                .unwrap_err()
+                .to_string();
+            drop(sender);
+            assert!(!error.contains("sk-planted"), "{error}");
+            assert!(error.ends_with("«secret:K…"), "{error}");
+            let mut shown = Vec::new();
+            while let Some(delta) = deltas.recv().await {
+                shown.push(format!("{delta:?}"));
+            }
+            let half = KEY.get(..12).unwrap();
+            assert_eq!(shown, [format!("Thinking({half:?})"), format!("Text({half:?})")]);
+        }
     }
 }

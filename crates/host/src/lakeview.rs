@@ -67,8 +67,11 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.stored_keys();
-        let known = overrides.extras.secrets(self.home().path())?;
-        let asking = Asking { variables: &variables, stored: &stored, workspace: &root, known: &known };
+        let mut known = overrides.extras.secrets(self.home().path())?;
+        known.extend(crate::secrets::found(&root));
+        let marks = self.marks();
+        let asking =
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let plan = &overrides.extras.lakeview;
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =

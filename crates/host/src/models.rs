@@ -1,10 +1,11 @@
-//! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Keys never
-//! leave this module but for the client and the redactor.
+//! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
+//! to which address is decided in `keys.rs`.
 
 use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire};
-use lathe_protocol::ModelChoice;
+use lathe_protocol::{ModelChoice, plain_address};
 
 use crate::error::HostError;
+use crate::keys::{AddressFrom, Endpoint, Env, KeyRing, NotTheSameKey, join};
 use crate::local;
 use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
 
@@ -14,15 +15,15 @@ const AZURE_VERSION: &str = "2024-10-21";
 /// The provider of a session that was answered from a cassette.
 pub(crate) const RECORDED: &str = "cassette";
 
-/// Reads a variable; what was stored by `lathe auth login` counts as one.
-pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
-
 /// What the user said about the model.
 #[derive(Clone, Default)]
 pub struct ModelRequest {
     pub provider: Option<String>,
     pub model: Option<String>,
     pub base_url: Option<String>,
+    /// Who named that address.
+    pub address_from: AddressFrom,
+    /// The key that came with the address.
     pub api_key: Option<String>,
     pub patience: Patience,
     /// The version of the interface (Azure).
@@ -40,7 +41,7 @@ impl std::fmt::Debug for ModelRequest {
         f.debug_struct("ModelRequest")
             .field("provider", provider)
             .field("model", model)
-            .field("base_url", base_url)
+            .field("base_url", &base_url.as_deref().map(plain_address))
             .finish_non_exhaustive()
     }
 }
@@ -52,11 +53,16 @@ impl ModelRequest {
         if choice.provider == RECORDED {
             return self;
         }
-        let same = self.provider.is_none() && self.base_url.is_none();
+        let recorded = choice.base_url.clone().filter(|_| self.provider.is_none() && self.base_url.is_none());
+        let address_from = match &recorded {
+            Some(_) => AddressFrom::Session(choice.key.clone()),
+            None => self.address_from,
+        };
         Self {
             provider: self.provider.or_else(|| Some(choice.provider.clone())),
             model: self.model.or_else(|| Some(choice.model.clone())),
-            base_url: self.base_url.or_else(|| choice.base_url.clone().filter(|_| same)),
+            base_url: recorded.or(self.base_url),
+            address_from,
             ..self
         }
     }
@@ -76,10 +82,13 @@ struct Chosen {
     offers: Option<String>,
 }
 
-pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, HostError> {
-    let Chosen { name, provider, offers } = choose(request, env)?;
-    let first = |names: Vec<String>| names.iter().find_map(|name| env(name));
-    let base_url = request.base_url.clone().or_else(|| url_of(provider, &name, env));
+pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundModel, HostError> {
+    let env = ring.env;
+    let Chosen { name, provider, offers } = choose(request, ring)?;
+    let (base_url, from) = match &request.base_url {
+        Some(url) => (Some(url.clone()), &request.address_from),
+        None => (url_of(provider, &name, env), &AddressFrom::Owner),
+    };
     let url = match &base_url {
         Some(url) => url.clone(),
         None if name == "azure" => {
@@ -88,11 +97,13 @@ pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, H
         None if provider.base_url.is_empty() => return Err(HostError::UnknownProvider(name)),
         None => provider.base_url.to_owned(),
     };
-    let mut keys = vec![variable(&name, "API_KEY")];
-    keys.extend(provider.key_variables());
-    let api_key = request.api_key.clone().or_else(|| first(keys));
+    let endpoint = Endpoint { address: &url, from };
+    let key =
+        join(&endpoint, provider, &name, request.api_key.as_deref(), ring).map_err(|NotTheSameKey| {
+            HostError::OtherAddress { address: plain_address(&url), key: recorded_source(from) }
+        })?;
     // A server of one's own often wants no key.
-    if api_key.is_none() && base_url.is_none() && provider.needs_key {
+    if key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
     }
     let model = request.model.clone().or(offers).ok_or(HostError::NoModelName)?;
@@ -104,23 +115,44 @@ pub(crate) fn find(request: &ModelRequest, env: Env<'_>) -> Result<FoundModel, H
         Address::Usual
     };
     let params = Params { quirks: provider.quirks, ..request.params.clone() };
+    let mark = base_url.as_ref().and_then(|_| ring.marks.mark(&url, key.as_ref()));
     let client = ClientOptions {
         form: Form::new(provider.wire, params),
         base_url: url,
         model: model.clone(),
         address,
-        auth: provider.auth(api_key),
+        auth: provider.auth(key.map(|key| key.value)),
         headers: headers(&name, env),
-        key_hint: format!("set {}, or give --api-key", variable(&name, "API_KEY")),
+        key_hint: key_hint(&name, provider),
         patience: request.patience.clone(),
         outage: request.outage,
         reach: request.reach,
     };
     client.check().map_err(HostError::BadModel)?;
-    Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url }, client })
+    // What may hold a password is not kept with the session.
+    let base_url = base_url.as_deref().map(plain_address);
+    Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url, key: mark }, client })
 }
 
-fn choose(request: &ModelRequest, env: Env<'_>) -> Result<Chosen, HostError> {
+/// What a session remembers of where its key came from.
+fn recorded_source(from: &AddressFrom) -> String {
+    match from {
+        AddressFrom::Session(Some(mark)) => {
+            mark.source.chars().filter(|c| !c.is_control()).take(80).collect()
+        }
+        AddressFrom::Session(None) | AddressFrom::Owner | AddressFrom::Wire => "not recorded".to_owned(),
+    }
+}
+
+/// What to do about a key.
+fn key_hint(name: &str, known: &Provider) -> String {
+    match provider(name).is_some() || name == known.name {
+        true => format!("set {}, or give --api-key", variable(name, "API_KEY")),
+        false => format!("give --api-key, or name its variable in `[providers.{name}] key_variable`"),
+    }
+}
+
+fn choose(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<Chosen, HostError> {
     if let Some(name) = &request.provider {
         let name = name.to_lowercase();
         let known = provider(&name).unwrap_or(&CUSTOM);
@@ -129,12 +161,12 @@ fn choose(request: &ModelRequest, env: Env<'_>) -> Result<Chosen, HostError> {
     if request.base_url.is_some() {
         return Ok(Chosen { name: CUSTOM.name.to_owned(), provider: &CUSTOM, offers: None });
     }
-    let has_key = |provider: &&Provider| provider.key_variables().iter().any(|name| env(name).is_some());
+    let has_key = |provider: &&Provider| !ring.find(provider, provider.name).is_empty();
     if let Some(provider) = PROVIDERS.iter().find(has_key) {
         return Ok(Chosen { name: provider.name.to_owned(), provider, offers: None });
     }
     let local = PROVIDERS.iter().filter(|provider| provider.is_local()).find_map(|provider| {
-        let url = url_of(provider, provider.name, env).unwrap_or_else(|| provider.base_url.to_owned());
+        let url = url_of(provider, provider.name, ring.env).unwrap_or_else(|| provider.base_url.to_owned());
         local::offered(&url).into_iter().next().map(|model| (provider, model))
     });
     let (provider, model) = local.ok_or(HostError::NoModel)?;
@@ -162,8 +194,8 @@ fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
 }
 
 /// How requests to this model would be written; the usual form where none is found.
-pub(crate) fn form(request: &ModelRequest, env: Env<'_>) -> Form {
-    find(request, env).map_or_else(|_| Wire::Chat.into(), |found| found.client.form)
+pub(crate) fn form(request: &ModelRequest, ring: &KeyRing<'_>) -> Form {
+    find(request, ring).map_or_else(|_| Wire::Chat.into(), |found| found.client.form)
 }
 
 impl ModelRequest {
@@ -176,11 +208,14 @@ impl ModelRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::Stored;
+    use crate::keys::Marks;
 
     fn found(request: ModelRequest, env: &[(&str, &str)]) -> Result<FoundModel, &'static str> {
         let env =
             |name: &str| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-        find(&request, &env).map_err(|error| error.code())
+        let (stored, marks) = (Stored::new(), Marks::none());
+        find(&request, &KeyRing { env: &env, stored: &stored, marks: &marks }).map_err(|error| error.code())
     }
 
     fn seen(
@@ -260,6 +295,6 @@ mod tests {
     #[test]
     fn a_model_without_a_name_is_an_error() {
         let request = ModelRequest { base_url: Some("http://x".into()), ..ModelRequest::default() };
-        assert!(matches!(find(&request, &|_| None), Err(HostError::NoModelName)));
+        assert_eq!(found(request, &[]).err(), Some("no-model-name"));
     }
 }

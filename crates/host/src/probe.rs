@@ -9,8 +9,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::doctor::{Check, CheckState};
+use crate::guarded::told;
+use crate::keys::{KeyRing, Marks};
 use crate::models::{self, ModelRequest};
-use crate::session::Host;
+use crate::secrets::{configured, redactor};
+use crate::session::{Host, environment};
 
 /// The question costs a few tokens, and may take this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,9 +27,8 @@ impl Host {
         let mut request = ModelRequest { params, ..request.clone() };
         request.patience.attempts = 1;
         let stored = self.stored_keys();
-        let found = models::find(&request, &|name| {
-            std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| stored.get(name).cloned())
-        });
+        let found =
+            models::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
         let found = match found {
             Ok(found) => found,
             Err(error) => return Some(check(CheckState::Broken, error.to_string())),
@@ -40,7 +42,7 @@ impl Host {
             Err(_) => format!("did not answer in {} seconds", PATIENCE.as_secs()),
         };
         // What a server repeats of the key is not shown.
-        let words = key.map_or(words.clone(), |key| words.replace(&key, "«secret:API_KEY»"));
+        let words = told(&redactor(key, &configured(self.home().path())), &words);
         Some(check(CheckState::Broken, format!("{name}: {words}")))
     }
 }

@@ -134,14 +134,17 @@ pub const PROVIDERS: [Provider; 18] = [
     Provider::local("llamacpp", Wire::Chat, "http://127.0.0.1:8080/v1"),
 ];
 
+/// What people call some of them, and their names.
+const ALIASES: [(&str, &str); 3] = [("gemini", "google"), ("kimi", "moonshot"), ("claude", "anthropic")];
+
+/// Every name of a provider that Lathe knows.
+pub fn provider_names() -> Vec<&'static str> {
+    let names = PROVIDERS.iter().map(|provider| provider.name);
+    names.chain(ALIASES.iter().map(|(alias, _)| *alias)).collect()
+}
+
 pub(crate) fn provider(name: &str) -> Option<&'static Provider> {
-    // What people call them.
-    let name = match name {
-        "gemini" => "google",
-        "kimi" => "moonshot",
-        "claude" => "anthropic",
-        other => other,
-    };
+    let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
     PROVIDERS.iter().find(|provider| provider.name == name)
 }
 

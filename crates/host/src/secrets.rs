@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use lathe_redact::{Redactor, is_secret_name, secrets_in};
+use lathe_redact::{Redactor, is_secret_name, keys_in_file, secrets_in};
 use toml::de::{DeTable, DeValue};
 
 use crate::extras::Extras;
@@ -31,10 +31,12 @@ pub(crate) fn redactor(key: Option<String>, known: &[(String, String)]) -> Redac
 /// The keys of `config.toml` and those that `auth login` stored.
 pub(crate) fn configured(home: &Path) -> Secrets {
     let mut found = Secrets::new();
-    if let Ok(text) = std::fs::read_to_string(home.join("config.toml"))
-        && let Ok(table) = DeTable::parse(&text)
-    {
-        keys(table.get_ref(), "", &mut found);
+    if let Some(text) = small_text(&home.join("config.toml")) {
+        if let Ok(table) = DeTable::parse(&text) {
+            keys(table.get_ref(), "", &mut found);
+        }
+        // A file that cannot be read to its end holds keys too, and addresses hold passwords.
+        found.extend(keys_in_file(&text));
     }
     let stored = std::fs::read_to_string(home.join("auth.json")).unwrap_or_default();
     let stored: std::collections::BTreeMap<String, String> =
@@ -42,6 +44,31 @@ pub(crate) fn configured(home: &Path) -> Secrets {
     found.extend(stored);
     found
 }
+
+/// Files of configuration that a project may bring, whoever may use them.
+const PROJECT_FILES: [&str; 4] =
+    [".lathe/config.toml", "trae_config.yaml", "trae_config.yml", "trae_config.json"];
+
+/// Folders above the working one that are looked into.
+const ABOVE: usize = 32;
+
+/// The keys in configuration files of a folder and those above it, used or not: any line may print them.
+pub(crate) fn found(folder: &Path) -> Secrets {
+    let files = folder.ancestors().take(ABOVE).flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name)));
+    files.filter_map(|file| small_text(&file)).flat_map(|text| keys_in_file(&text)).collect()
+}
+
+/// The text of an ordinary file that is no larger than a configuration.
+fn small_text(path: &Path) -> Option<String> {
+    let about = std::fs::metadata(path).ok()?;
+    if !about.is_file() || about.len() > LARGEST {
+        return None;
+    }
+    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+}
+
+/// Bytes of a file that is looked into.
+const LARGEST: u64 = 1 << 20;
 
 /// Texts whose key is named like a secret. The name is that of the table with it: `OPENAI_API_KEY`.
 fn keys(table: &DeTable<'_>, above: &str, found: &mut Secrets) {
@@ -98,6 +125,7 @@ impl Host {
         // A file that cannot be read hides nothing, but what the others say still counts.
         let mut known = named(home).secrets(home).unwrap_or_else(|_| configured(home));
         known.extend(self.met.lock().map(|met| met.clone()).unwrap_or_default());
+        known.extend(std::env::current_dir().map(|here| found(&here)).unwrap_or_default());
         redactor(None, &known)
     }
 }

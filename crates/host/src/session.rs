@@ -16,7 +16,7 @@ use lathe_protocol::{
     ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
     ToolSpec, Toolset,
 };
-use lathe_redact::Redactor;
+use lathe_redact::{Redactor, secrets_in_address};
 use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
@@ -27,10 +27,11 @@ use crate::extras::Extras;
 use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
+use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::place::{fit_env, new_id, shell_env, working_folder};
-use crate::secrets::{project_texts, redactor as secrets};
+use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
 #[derive(Debug, Clone)]
@@ -199,9 +200,11 @@ impl Host {
         let root = working_folder(&plan.folder)?;
         let surroundings = surroundings(&root);
         let variables = Arc::new(Variables::new(&surroundings));
-        let known = plan.extras.secrets(self.home.path())?;
+        let mut known = plan.extras.secrets(self.home.path())?;
+        known.extend(found_secrets(&root));
+        let (stored, marks) = (self.stored_keys(), self.marks());
         let asking =
-            Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root, known: &known };
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
         let budget = self.priced(plan.limits.budget, &ready.choice)?;
         let options = SessionOptions {
@@ -257,9 +260,11 @@ impl Host {
         let root = working_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
-        let known = overrides.extras.secrets(self.home.path())?;
+        let mut known = overrides.extras.secrets(self.home.path())?;
+        known.extend(found_secrets(&root));
+        let (stored, marks) = (self.stored_keys(), self.marks());
         let asking =
-            Asking { variables: &variables, stored: &self.stored_keys(), workspace: &root, known: &known };
+            Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
             ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
@@ -298,6 +303,7 @@ impl Host {
         let Opening { tools, review, online, options, attended, extras, outside } = opening;
         let mut known = extras.secrets(self.home.path())?;
         known.extend(ready.key.clone().map(|key| ("API_KEY".to_owned(), key)));
+        known.extend(ready.known.iter().cloned());
         let redactor = Arc::new(secrets(None, &known));
         self.meet(known);
         let mut services = self
@@ -457,7 +463,7 @@ impl Host {
         let form = match &plan.source {
             ModelSource::Ask(request) => {
                 let stored = self.stored_keys();
-                models::form(request, &|name| variable(name, &stored))
+                models::form(request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() })
             }
             ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {
                 Wire::Chat.into()
@@ -505,16 +511,13 @@ pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOption
 pub(crate) struct Asking<'a> {
     pub(crate) variables: &'a Arc<Variables>,
     pub(crate) stored: &'a Stored,
+    pub(crate) marks: &'a Marks,
     pub(crate) workspace: &'a Path,
     /// Secrets by the user's word.
     pub(crate) known: &'a [(String, String)],
 }
 
 impl Asking<'_> {
-    fn variable(&self, name: &str) -> Option<String> {
-        variable(name, self.stored)
-    }
-
     /// The same for every session in a folder: they begin alike, so they share what a provider has cached.
     fn cache_key(&self) -> String {
         let digest = Digest::of(self.workspace.display().to_string().as_bytes());
@@ -522,9 +525,9 @@ impl Asking<'_> {
     }
 }
 
-/// The environment, and what was stored.
-fn variable(name: &str, stored: &Stored) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| stored.get(name).cloned())
+/// A variable of the environment, if something is in it.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 pub(crate) fn ready(
@@ -542,8 +545,12 @@ pub(crate) fn ready(
             }
             Some(_) | None => cassette.toolset(),
         };
-        let choice =
-            ModelChoice { provider: models::RECORDED.into(), model: "recorded".into(), base_url: None };
+        let choice = ModelChoice {
+            provider: models::RECORDED.into(),
+            model: "recorded".into(),
+            base_url: None,
+            key: None,
+        };
         let client = Arc::new(ReplayClient::new(cassette, Arc::clone(variables), pace, strictness));
         let client = Arc::new(GuardedClient::new(client, secrets(None, asking.known)));
         Ok(Ready { client, choice, toolset, key: None, known: asking.known.to_vec() })
@@ -560,20 +567,19 @@ pub(crate) fn ready(
         }
         ModelSource::Ask(request) => {
             let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
-            let mut found = models::find(&request, &|name| asking.variable(name))?;
+            let ring = KeyRing { env: &environment, stored: asking.stored, marks: asking.marks };
+            let mut found = models::find(&request, &ring)?;
             let key = found.client.auth.key().map(str::to_owned);
+            // A password inside the address is a secret like the key.
+            let mut known = asking.known.to_vec();
+            let inside = secrets_in_address(&found.client.base_url);
+            known.extend(inside.into_iter().map(|secret| ("BASE_URL".to_owned(), secret)));
             let Form { wire, params } = found.client.form;
             let params = Params { cache_key: Some(asking.cache_key()), ..(*params).clone() };
             found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
-            let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), asking.known)));
-            Ready {
-                client,
-                choice: found.choice,
-                toolset: toolset.unwrap_or(Toolset::Lathe),
-                key,
-                known: asking.known.to_vec(),
-            }
+            let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), &known)));
+            Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key, known }
         }
     };
     if let Some(path) = record {

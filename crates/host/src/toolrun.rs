@@ -99,7 +99,9 @@ impl Host {
         } else {
             run.extras.outside(&folder, home).await?
         };
-        let redactor = Arc::new(crate::secrets::redactor(None, &run.extras.secrets(home)?));
+        let mut known = run.extras.secrets(home)?;
+        known.extend(crate::secrets::found(&run.folder));
+        let redactor = Arc::new(crate::secrets::redactor(None, &known));
         let services = Arc::new(self.person_services(&folder, &run.extras, redactor)?);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {

@@ -110,6 +110,6 @@ pub(crate) fn text_block(text: String) -> Block {
 }
 
 pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> Broken {
-    let shown: String = data.chars().take(200).collect();
+    let shown: String = data.chars().take(crate::failure::WORDS).collect();
     Broken::NotJson(format!("{error} in {shown}"))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use lathe_protocol::{Block, Boxed};
+use lathe_protocol::{Block, Boxed, plain_address};
 use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -132,11 +132,11 @@ impl ClientOptions {
     /// What could never work, said before anything is sent.
     pub fn check(&self) -> Result<(), String> {
         let url = reqwest::Url::parse(&self.base_url)
-            .map_err(|error| format!("`{}` is no address: {error}", self.base_url))?;
+            .map_err(|error| format!("`{}` is no address: {error}", plain_address(&self.base_url)))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
             return Err(format!(
                 "`{}` is no address of a server: it must begin with http:// or https://",
-                self.base_url
+                plain_address(&self.base_url)
             ));
         }
         if let Some(reason) = self.reach.refuses(&self.base_url) {
@@ -186,12 +186,15 @@ impl ClientOptions {
 
 pub struct HttpClient {
     options: ClientOptions,
+    /// The address as it is told.
+    server: String,
     http: OnceLock<reqwest::Client>,
 }
 
 impl HttpClient {
     pub fn new(options: ClientOptions) -> Self {
-        Self { options, http: OnceLock::new() }
+        let server = plain_address(&options.base_url);
+        Self { options, server, http: OnceLock::new() }
     }
 
     fn http(&self) -> Result<&reqwest::Client, ModelError> {
@@ -216,7 +219,7 @@ impl HttpClient {
     }
 
     fn place(&self) -> Place<'_> {
-        Place { server: &self.options.base_url, key_hint: &self.options.key_hint }
+        Place { server: &self.server, key_hint: &self.options.key_hint }
     }
 
     fn post(&self, request: &Request) -> Result<reqwest::RequestBuilder, ModelError> {
@@ -285,7 +288,7 @@ impl HttpClient {
         if kind.starts_with("text/html") {
             return Err(Failure::again(format!(
                 "{} answered with a web page: is this the address of a model?",
-                self.options.base_url
+                self.server
             )));
         }
         let mut assembling = assembly(self.options.form.wire);
@@ -386,8 +389,8 @@ impl HttpClient {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> Failure {
-        let words = chain(error);
-        let text = format!("{} cannot be reached: {words}", self.options.base_url);
+        let words = chain(error).replace(&self.options.url(), &self.server);
+        let text = format!("{} cannot be reached: {words}", self.server);
         // Asking again does not make a certificate good.
         if words.contains("certificate") || error.is_builder() {
             return Failure::Final(ModelError::Refused(text));

@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::request::ModelError;
 use crate::retry::retry_after;
 
+/// Characters of a provider's words that are kept for whoever redacts and cuts them.
+pub(crate) const WORDS: usize = 1 << 20;
+
 /// What one attempt came to, when it came to nothing.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -102,7 +105,8 @@ fn error_words(body: &str) -> (String, String) {
     });
     let (words, kind) = found.unwrap_or_else(|| (body.trim().to_owned(), String::new()));
     let words = if words.is_empty() { "no reason given".to_owned() } else { words };
-    (words.chars().take(2000).collect(), kind.to_lowercase())
+    // Whoever takes secrets out of this cuts it afterwards: half a secret is not known.
+    (words.chars().take(WORDS).collect(), kind.to_lowercase())
 }
 
 /// Every provider says it in its own words.

@@ -12,8 +12,8 @@ pub enum Actor {
     Project,
 }
 
-/// How much may be done without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// How much may be done without asking. The order is that of how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Nothing may change.

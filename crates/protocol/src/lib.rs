@@ -1,5 +1,6 @@
 //! The words every part of Lathe speaks: ids, events, commands, messages, effects. No I/O.
 
+mod address;
 mod approval;
 mod budget;
 mod change;
@@ -10,6 +11,7 @@ mod event;
 mod facts;
 mod gate;
 mod ids;
+mod json;
 mod message;
 mod options;
 mod question;
@@ -17,6 +19,7 @@ mod raw;
 mod review;
 mod state;
 
+pub use address::plain_address;
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
 pub use budget::{Budget, TokenPrice};
 pub use change::{Change, SeenFile, Truncation};
@@ -38,12 +41,14 @@ pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
+pub use json::{escape_unseen, json_text};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
 };
 pub use options::{
-    EndingRule, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice, Toolset,
+    EndingRule, KeyMark, Limits, ModelChoice, PatchRule, Persona, Sandbox, SessionOptions, ToolChoice,
+    Toolset,
 };
 pub use question::{Question, QuestionKind, QuestionOption};
 pub use raw::Raw;

@@ -86,8 +86,20 @@ pub struct PatchRule {
 pub struct ModelChoice {
     pub provider: String,
     pub model: String,
+    /// Scheme, host, port and path; passwords and queries are not part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
+    /// What is remembered of the key that was sent to that address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyMark>,
+}
+
+/// Where a key came from, and a keyed hash of it and its address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeyMark {
+    /// In words, such as `environment OPENAI_API_KEY`; `none` if no key was sent.
+    pub source: String,
+    pub mark: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -53,6 +53,28 @@ fn json_once(value: &str, numbers: Numbers, slashes: bool, upper: bool) -> Strin
     })
 }
 
+/// Every character as a number, also those that need it not: as JSON, as C, as shells and as HTML write it.
+pub(crate) fn each_character(value: &str) -> Vec<String> {
+    let mut forms = Vec::new();
+    for upper in [false, true] {
+        let units = |c: char| -> String {
+            let unit = |unit: u16| if upper { format!("\\u{unit:04X}") } else { format!("\\u{unit:04x}") };
+            c.encode_utf16(&mut [0; 2]).iter().map(|code| unit(*code)).collect()
+        };
+        forms.push(value.chars().map(units).collect());
+        let byte = |byte: u8| if upper { format!("\\x{byte:02X}") } else { format!("\\x{byte:02x}") };
+        forms.push(value.bytes().map(byte).collect());
+        let mark = |c: char| {
+            let number = u32::from(c);
+            if upper { format!("&#x{number:X};") } else { format!("&#x{number:x};") }
+        };
+        forms.push(value.chars().map(mark).collect());
+    }
+    forms.push(value.bytes().map(|byte| format!("\\{byte:03o}")).collect());
+    forms.push(value.chars().map(|c| format!("&#{};", u32::from(c))).collect());
+    forms
+}
+
 pub(crate) fn html(value: &str) -> Vec<String> {
     let ways = [
         ("\"", "'", "/"),

@@ -45,6 +45,14 @@ fn spelled(value: &str) -> Vec<String> {
         let ways = [("%20", true), ("%20", false), ("+", true)];
         forms.extend(ways.map(|(space, upper)| percent(value, space, kept, upper)));
     }
+    if value.len() <= LONG {
+        forms.extend(turned(value));
+        forms.extend((0..5).flat_map(|before| base32(value.as_bytes(), before)));
+        forms.extend(escapes::each_character(value));
+        forms.extend(
+            [" ", ":"].into_iter().flat_map(|gap| [true, false].map(|upper| spaced_hex(value, gap, upper))),
+        );
+    }
     forms.extend(escapes::json(value));
     forms.extend(escapes::html(value));
     forms.extend(escapes::shell(value));
@@ -101,6 +109,42 @@ fn inside_base64(value: &[u8], before: usize) -> String {
     (first..last).map(letter).collect()
 }
 
+/// A value must be this long to be known backwards or in another case: a short one is a word of ordinary text so.
+const TURNED: usize = 12;
+
+/// The value backwards, and in the other cases.
+fn turned(value: &str) -> Vec<String> {
+    if value.len() < TURNED {
+        return Vec::new();
+    }
+    vec![value.chars().rev().collect(), value.to_uppercase(), value.to_lowercase()]
+}
+
+/// The characters of base32 that depend on the value alone, when `before` bytes stand in front of it.
+fn base32(value: &[u8], before: usize) -> Vec<String> {
+    const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let bit = |at: usize| -> u8 {
+        let byte = (at / 8).checked_sub(before).and_then(|byte| value.get(byte)).copied().unwrap_or(0);
+        byte >> (7 - at % 8) & 1
+    };
+    let first = (before * 8).div_ceil(5);
+    let last = (before + value.len()) * 8 / 5;
+    let letter = |place: usize| {
+        let index = (0..5).fold(0, |index, at| index << 1 | usize::from(bit(place * 5 + at)));
+        LETTERS.get(index).map_or('A', |letter| char::from(*letter))
+    };
+    let upper: String = (first..last).map(letter).collect();
+    if upper.len() < TURNED {
+        return Vec::new();
+    }
+    vec![upper]
+}
+
+/// Hex with something between the bytes, in one line.
+fn spaced_hex(value: &str, gap: &str, upper: bool) -> String {
+    hex(value, gap, upper).get(gap.len()..).unwrap_or_default().to_owned()
+}
+
 /// Every byte, also those that need it not.
 fn hex(value: &str, mark: &str, upper: bool) -> String {
     let byte = |byte: u8| if upper { format!("{mark}{byte:02X}") } else { format!("{mark}{byte:02x}") };
@@ -120,4 +164,35 @@ fn percent(value: &str, space: &str, kept: &str, upper: bool) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Redactor;
+
+    #[test]
+    fn a_value_is_known_turned_wrapped_and_with_every_character_escaped() {
+        let value = "sk-Planted/0123+xyz";
+        let redactor = Redactor::new([("KEY".to_owned(), value.to_owned())]);
+        for text in [
+            "zyx+3210/detnalP-ks",
+            "SK-PLANTED/0123+XYZ",
+            "sk-planted/0123+xyz",
+            "ONVS2UDMMFXHIZLEF4YDCMRTFN4HS6Q=",
+            "PBZWWLKQNRQW45DFMQXTAMJSGMVXQ6L2", // "x" before it
+            "\\u0073\\u006b\\u002d\\u0050\\u006c\\u0061\\u006e\\u0074\\u0065\\u0064\\u002f\\u0030\\u0031\\u0032\\u0033\\u002b\\u0078\\u0079\\u007a",
+            "\\x73\\x6b\\x2d\\x50\\x6c\\x61\\x6e\\x74\\x65\\x64\\x2f\\x30\\x31\\x32\\x33\\x2b\\x78\\x79\\x7a",
+            "\\163\\153\\055\\120\\154\\141\\156\\164\\145\\144\\057\\060\\061\\062\\063\\053\\170\\171\\172",
+            "73 6b 2d 50 6c 61 6e 74 65 64 2f 30 31 32 33 2b 78 79 7a",
+            "73:6B:2D:50:6C:61:6E:74:65:64:2F:30:31:32:33:2B:78:79:7A",
+            "c2stUGxhbnR\nlZC8wMTIzK3\nh5eg==",
+            "&#x73;&#x6b;&#x2d;&#x50;&#x6c;&#x61;&#x6e;&#x74;&#x65;&#x64;&#x2f;&#x30;&#x31;&#x32;&#x33;&#x2b;&#x78;&#x79;&#x7a;",
+        ] {
+            let clean = redactor.text(text);
+            assert!(clean.contains("«secret:KEY»"), "{text}: {clean}");
+        }
+        for text in ["planted 0123", "sk-Planted", "SK-", "zyx+3210"] {
+            assert_eq!(redactor.text(text), text);
+        }
+    }
 }

@@ -7,13 +7,17 @@
 //! seen.
 
 mod escapes;
+mod files;
 mod forms;
+mod masking;
 mod names;
 mod shadow;
 mod shape;
 mod stream;
 
-pub use names::{is_secret_name, secrets_in};
+pub use files::keys_in_file;
+pub use masking::ShapeStream;
+pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::shape;
 pub use stream::Stream;
 

@@ -158,6 +158,19 @@ fn is_word(value: &str) -> bool {
 
 /// `user:password` of every address in a value, and the password by itself where it is no word. A user without a password
 /// is one in a variable that is named like a secret.
+/// What is secret in an address: its password, a lone user, and values of its query by their names.
+pub fn secrets_in_address(address: &str) -> Vec<String> {
+    let mut secrets = in_addresses(address, true);
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    for part in query.split(['&', '#']) {
+        let Some((name, value)) = part.split_once('=') else { continue };
+        if judge(name) != Name::No && value.len() >= SHORTEST && !is_word(value) {
+            secrets.push(value.to_owned());
+        }
+    }
+    secrets
+}
+
 fn in_addresses(value: &str, lone_users: bool) -> Vec<String> {
     let mut secrets = Vec::new();
     for (at, _) in value.match_indices("://") {

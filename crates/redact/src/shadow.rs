@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 /// A line of this many characters of base64 goes on in the next.
-const WRAPPED: usize = 20;
+const WRAPPED: usize = 8;
 
 /// As much is read at once, however thickly a text is sown with controls.
 const BLOCK: usize = 1 << 20;

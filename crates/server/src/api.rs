@@ -1,14 +1,14 @@
 //! The table of routes: the router, the roles and the OpenAPI document come from the same rows, so they cannot disagree.
 
+use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::handler::Handler;
 use axum::http::request::Parts;
-use axum::http::{Method, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
-use axum::{Json, Router};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -325,6 +325,17 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
             .await
             .map(|axum::extract::Path(named)| Named(named))
             .map_err(|error| ApiError::bad(error.body_text()))
+    }
+}
+
+/// JSON as it goes to a client: nothing in it acts on a terminal that shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Json<T>(pub T);
+
+impl<T: serde::Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        let kind = HeaderValue::from_static("application/json");
+        ([(header::CONTENT_TYPE, kind)], lathe_protocol::json_text(&self.0)).into_response()
     }
 }
 

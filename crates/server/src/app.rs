@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan};
+use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan};
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 
@@ -73,6 +73,12 @@ pub trait Plans: Send + Sync {
     fn reach(&self, base_url: &str) -> Reach {
         let _ = base_url;
         Reach::Outside
+    }
+    /// Who named an address that came over the wire for this provider: the owner, with the owner's key for it, where the
+    /// configuration has the same one; else the wire, which has no key but its own.
+    fn named_address(&self, provider: &str, base_url: &str) -> (AddressFrom, Option<String>) {
+        let _ = (provider, base_url);
+        (AddressFrom::Wire, None)
     }
     /// The settings of a folder, each with its source; secrets are not in it.
     fn settings(&self, folder: &Path) -> Result<serde_json::Value, String>;

@@ -1,8 +1,8 @@
 //! What goes wrong: for the one who starts the server, and for the one who asks it.
 
+use crate::api::Json;
 use std::path::PathBuf;
 
-use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use lathe_host::{FileProblem, HostError};

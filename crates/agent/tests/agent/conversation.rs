@@ -16,7 +16,7 @@ pub(crate) struct Conversation {
 
 pub(crate) fn options() -> SessionOptions {
     SessionOptions {
-        model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None },
+        model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None, key: None },
         mode: Mode::FullAuto,
         sandbox: Sandbox::Off,
         toolset: Toolset::Lathe,

@@ -54,7 +54,8 @@ impl Address {
         let name = name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let given = fragment.split('&').find_map(|part| part.strip_prefix("token="));
         let token = given.map(str::to_owned).or(token);
-        let token = token.ok_or("give the token in the address (`#token=...`) or in LATHE_TOKEN")?;
+        let token = token
+            .ok_or("give the token in LATHE_TOKEN, in --token-file, or in the address (`#token=...`)")?;
         if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("the token is one word".to_owned());
         }

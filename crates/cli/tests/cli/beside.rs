@@ -55,15 +55,19 @@ fn a_judge_of_its_own_holds_up_the_end_until_its_budget_is_used_up() {
     assert!(judge.violations().is_empty() && model.violations().is_empty());
 }
 
-struct Server {
-    running: Running,
+pub(crate) struct Server {
+    pub(crate) running: Running,
     address: String,
     token: String,
 }
 
 impl Server {
-    fn start(lathe: lathe_testkit::Lathe) -> Self {
-        let running = lathe.args(["serve", "--port", "0", "--json"]).spawn();
+    pub(crate) fn start(lathe: lathe_testkit::Lathe) -> Self {
+        Self::with(lathe, &[])
+    }
+
+    pub(crate) fn with(lathe: lathe_testkit::Lathe, flags: &[&str]) -> Self {
+        let running = lathe.args(["serve", "--port", "0", "--json"]).args(flags).spawn();
         running.wait_for_stdout("\"token\"", WITHIN);
         eventually(WITHIN, "the whole line", || running.stdout_so_far().contains('\n'));
         let said: Value = serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
@@ -71,7 +75,7 @@ impl Server {
         Self { address: text("address"), token: text("token"), running }
     }
 
-    fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();
         write!(

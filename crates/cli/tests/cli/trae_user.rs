@@ -395,7 +395,7 @@ fn configuration_shows_every_value_with_its_source_and_no_key() {
     )]);
     let lathe = lathe();
     std::fs::create_dir_all(lathe.home()).unwrap();
-    std::fs::write(lathe.home().join("config.toml"), "[model]\nprovider = \"openai\"\nname = \"gpt\"\napi_key = \"sk-abcdefghijklmnop\"\n[run]\nmax_steps = 5\n").unwrap();
+    std::fs::write(lathe.home().join("config.toml"), "[model]\nprovider = \"openai\"\nname = \"gpt\"\napi_key = \"sk-abcdefghijklmnop\"\n[run]\nmax_steps = 50\n").unwrap();
     let shown = lathe
         .clone()
         .in_dir(repo.path())

@@ -81,6 +81,7 @@ impl Setup {
             trae_file: Some(self.path("trae_config.yaml")),
             trusted: &self.trusted,
             env: &env,
+            known_providers: &["openai", "anthropic", "google", "azure", "ollama", "openrouter", "doubao"],
             flags: self.flags.iter().map(|(key, value, flag)| Flag::new(key, value.clone(), flag)).collect(),
         })
     }

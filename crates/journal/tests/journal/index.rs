@@ -50,7 +50,7 @@ fn worked(home: &Home, id: &str, second: i64) {
 #[test]
 fn a_session_is_summed_up_from_its_live_branch() {
     let mut other = opened("s").options;
-    other.model = ModelChoice { provider: "p".into(), model: "other".into(), base_url: None };
+    other.model = ModelChoice { provider: "p".into(), model: "other".into(), base_url: None, key: None };
     let drafts = [
         draft(opened("s")),
         draft(task("First\n task")),

@@ -81,7 +81,7 @@ pub fn opened(id: &str) -> SessionOpened {
         session: SessionId::new(id),
         workspace: "/work/repo".into(),
         options: SessionOptions {
-            model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None },
+            model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None, key: None },
             mode: Mode::Default,
             sandbox: Sandbox::Off,
             toolset: Toolset::Lathe,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
-use lathe_host::{Cursor, FrameReader, Projector, live_frame};
+use lathe_host::{Cursor, FrameReader, LiveFrames, Projector};
 use lathe_protocol::{CallId, Event, Fact, Seq, SessionHandle, SessionId, Update};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
@@ -138,6 +138,7 @@ impl Hub {
         let asked = Arc::clone(&questions);
         let task = tokio::spawn(async move {
             let mut frames = frames;
+            let mut live = LiveFrames::default();
             while let Some(update) = updates.next().await {
                 match update {
                     Update::Event(event) => {
@@ -158,6 +159,9 @@ impl Hub {
                             }
                             _ => {}
                         }
+                        for text in live.flush(&id, frames.projector().run()) {
+                            let _ = out.send(Sent::Live { after: event.seq, text: text.into() });
+                        }
                         for frame in frames.take(&event) {
                             let text = Utf8Bytes::from(frame.to_json(&id));
                             let (cursor, size) = (frame.cursor, text.len());
@@ -175,8 +179,10 @@ impl Hub {
                     // Nobody is there to see it.
                     Update::Frame(_) if out.receiver_count() == 0 => {}
                     Update::Frame(frame) => {
-                        let text = live_frame(&frame, &id, frames.projector().run());
-                        let _ = out.send(Sent::Live { after: frame.after, text: text.into() });
+                        let after = frame.after;
+                        if let Some(text) = live.take(frame, &id, frames.projector().run()) {
+                            let _ = out.send(Sent::Live { after, text: text.into() });
+                        }
                     }
                 }
             }

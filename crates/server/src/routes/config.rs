@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::api::{Answer, Api, Asked, Endpoint};
+use crate::api::{Answer, Api, Asked, Endpoint, Json};
 use crate::app::App;
 use crate::error::ApiError;
 

@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -21,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::multipart::Parts;
 use super::workplace::Workplace;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
 

@@ -1,14 +1,14 @@
 //! Git of a folder, with ai-ide's names and shapes. Nothing is staged or committed that nobody asked for.
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json};
 use lathe_host::{CommitWish, GitCommit, GitPlace, GitStatus, Removed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::workplace::Workplace;
 use crate::access::{Identity, Role};
-use crate::api::{Answer, Api, Endpoint, Input};
+use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 

@@ -4,12 +4,12 @@ use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
-use axum::{Extension, Json};
 use futures::Stream;
 use lathe_host::{Keep, Lakeview};
-use lathe_protocol::{SessionId, StepSummarised};
+use lathe_protocol::{SessionId, StepSummarised, json_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::runs::admin;
 use crate::access::Identity;
-use crate::api::{Answer, Api, Endpoint, Input};
+use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::live::Live;
@@ -212,7 +212,7 @@ async fn stream(
     let events =
         futures::stream::unfold(receiver, |mut receiver: mpsc::Receiver<(&'static str, Value)>| async {
             let (kind, data) = receiver.recv().await?;
-            Some((Ok(Event::default().event(kind).data(data.to_string())), receiver))
+            Some((Ok(Event::default().event(kind).data(json_text(&data))), receiver))
         });
     Ok(Sse::new(events))
 }

@@ -1,15 +1,15 @@
 //! The server about itself: health, numbers, its own description; and how a browser signs in.
 
+use axum::Extension;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::access::{Identity, Role, cookie_name, wrong_token};
-use crate::api::{Answer, Api, Endpoint, Input};
+use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::serve::Peer;

@@ -1,17 +1,19 @@
 //! Models under names of one's own. A key goes in and never comes out: it is in the key store of the host, and what is kept
 //! here says only that there is one.
+//!
+//! A key is stored under a name made of the model's and of the address it is for, and all of a change happens under one
+//! lock. So whatever two admins do at the same time, a key is found only with the address it was given for.
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use lathe_host::{ModelRequest, ModelSource, Overrides, Reach};
-use lathe_protocol::ModelChoice;
+use lathe_protocol::{Digest, ModelChoice, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Answer, Api, Endpoint, Input, Named};
+use crate::api::{Answer, Api, Endpoint, Input, Json, Named};
 use crate::app::{App, Wish};
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -97,8 +99,9 @@ pub(crate) fn add(api: &mut Api) {
         );
 }
 
-/// The name of a model's key in the key store.
-fn key_name(name: &str) -> String {
+/// The name of a model's key in the key store. It holds the provider and the address: a key belongs to the place it was
+/// given for.
+fn key_name(name: &str, kept: &Kept) -> String {
     // Two names never share a key: what is no letter or digit is written by its number.
     let word: String = name
         .chars()
@@ -110,7 +113,8 @@ fn key_name(name: &str) -> String {
             }
         })
         .collect();
-    format!("server_model_{word}")
+    let place = format!("{}\n{}", kept.provider, kept.base_url.as_deref().unwrap_or_default());
+    format!("server_model_{word}_at_{}", Digest::of(place.as_bytes()).short())
 }
 
 fn row(app: &App, name: &str, kept: &Kept) -> ModelRow {
@@ -118,8 +122,8 @@ fn row(app: &App, name: &str, kept: &Kept) -> ModelRow {
         name: name.to_owned(),
         provider: kept.provider.clone(),
         model: kept.model.clone(),
-        base_url: kept.base_url.clone(),
-        api_key_set: app.host.stored_key(&key_name(name)).is_some(),
+        base_url: kept.base_url.as_deref().map(plain_address),
+        api_key_set: app.host.stored_key(&key_name(name, kept)).is_some(),
     }
 }
 
@@ -133,10 +137,10 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
     let all: AllKept = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
+    wish.api_key = app.host.stored_key(&key_name(name, &kept));
     wish.provider = Some(kept.provider);
     wish.model = Some(kept.model);
     wish.base_url = kept.base_url;
-    wish.api_key = app.host.stored_key(&key_name(name));
     Ok(())
 }
 
@@ -147,14 +151,22 @@ pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overr
     let same = |kept: &Kept| {
         kept.provider.to_lowercase() == choice.provider
             && kept.model == choice.model
-            && kept.base_url == choice.base_url
+            && kept.base_url.as_deref().map(plain_address) == choice.base_url
     };
     if let Some((name, kept)) = kept.iter().find(|(_, kept)| same(kept)) {
-        request.provider = Some(kept.provider.clone());
-        request.model = Some(kept.model.clone());
-        request.base_url.clone_from(&kept.base_url);
-        request.api_key = app.host.stored_key(&key_name(name));
+        ask_kept(app, name, kept, request);
     }
+}
+
+/// Makes a request one for a kept model: its address, and the key that was given for it.
+fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) {
+    request.provider = Some(kept.provider.clone());
+    request.model = Some(kept.model.clone());
+    request.base_url.clone_from(&kept.base_url);
+    let owners = kept.base_url.as_ref().map(|url| app.plans.named_address(&kept.provider, url));
+    let (from, key) = owners.unwrap_or_default();
+    request.address_from = from;
+    request.api_key = app.host.stored_key(&key_name(name, kept)).or(key);
 }
 
 /// Refuses an address that whoever asks over the wire may not make this server speak to.
@@ -195,30 +207,40 @@ async fn put(
         return Err(ApiError::unprocessable("`base_url` begins with http:// or https://."));
     }
     if let Some(url) = &base_url {
+        no_secret_inside(url)?;
         allowed(&app, url)?;
     }
     tokio::task::block_in_place(|| {
-        let before: AllKept = app.settings.read(FILE)?;
-        let moved = before
-            .get(&name)
-            .is_some_and(|before| before.base_url != base_url || before.provider != provider);
-        match api_key.filter(|key| !key.trim().is_empty()) {
-            Some(key) => drop(app.host.login(&key_name(&name), &key)?),
-            // A key belongs to the place it was given for.
-            None if moved => drop(app.host.logout(&key_name(&name))?),
-            None => {}
-        }
         let kept = Kept { provider, model, base_url };
-        let shown = row(&app, &name, &kept);
+        // Reading, the key and writing are one change: two writers cannot mix.
         app.settings.change(FILE, |all: &mut AllKept| {
             if all.len() >= MODELS_MAX && !all.contains_key(&name) {
                 return Err(ApiError::conflict(format!("There are {MODELS_MAX} models already.")));
             }
+            let now = key_name(&name, &kept);
+            if let Some(before) =
+                all.get(&name).map(|before| key_name(&name, before)).filter(|before| *before != now)
+            {
+                app.host.logout(&before)?;
+            }
+            if let Some(key) = api_key.filter(|key| !key.trim().is_empty()) {
+                app.host.login(&now, &key)?;
+            }
+            let shown = row(&app, &name, &kept);
             all.insert(name, kept);
-            Ok(())
-        })?;
-        Ok(Json(shown))
+            Ok(Json(shown))
+        })
     })
+}
+
+/// Refuses an address with a user, a password or a query: a key has a field of its own, which is never shown.
+pub(crate) fn no_secret_inside(base_url: &str) -> Result<(), ApiError> {
+    if plain_address(base_url) == base_url {
+        return Ok(());
+    }
+    Err(ApiError::unprocessable(
+        "`base_url` is a scheme, a host, a port and a path: no user, no password, no query. The key belongs into `api_key`.",
+    ))
 }
 
 async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Tested> {
@@ -228,23 +250,20 @@ async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Test
         Ok(reach) => reach,
         Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
     };
-    let request = ModelRequest {
-        reach,
-        provider: Some(kept.provider),
-        model: Some(kept.model),
-        base_url: kept.base_url,
-        api_key: app.host.stored_key(&key_name(&name)),
-        ..ModelRequest::default()
-    };
+    let mut request = ModelRequest { reach, ..ModelRequest::default() };
+    tokio::task::block_in_place(|| ask_kept(&app, &name, &kept, &mut request));
     let (ok, detail) = app.host.test_model(&request).await;
     Ok(Json(Tested { ok, detail }))
 }
 
 async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
     tokio::task::block_in_place(|| {
-        named(&app, &name)?;
-        app.host.logout(&key_name(&name))?;
-        app.settings.change(FILE, |all: &mut AllKept| Ok(all.remove(&name).is_some()))?;
-        Ok(Json(Deleted { deleted: true }))
+        app.settings.change(FILE, |all: &mut AllKept| {
+            let Some(kept) = all.remove(&name) else {
+                return Err(ApiError::not_found("There is no model of that name."));
+            };
+            app.host.logout(&key_name(&name, &kept))?;
+            Ok(Json(Deleted { deleted: true }))
+        })
     })
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use axum::Json;
 use axum::extract::State;
 use lathe_host::HostError;
 use lathe_protocol::{Persona, Toolset};
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named, parse};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named, parse};
 use crate::app::{App, Wish};
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};

@@ -1,14 +1,13 @@
 //! Documents beside the workspace, with the names of the server fork. Who asks here reaches the same shelf as the tool of a
 //! session.
 
-use axum::Json;
 use axum::extract::State;
 use lathe_host::{Document, Found, Shelf, Version};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
 

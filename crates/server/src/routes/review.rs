@@ -1,6 +1,5 @@
 //! Review of edits: hunks accepted or rejected, in a session that is open here or not.
 
-use axum::Json;
 use axum::extract::State;
 use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
 use lathe_protocol::{CommandBody, CommandId, Event, Fact, ReceiptAnswer, RunNo, SessionId};
@@ -8,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::random;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
 

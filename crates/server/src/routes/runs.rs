@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::{Extension, Json};
-use lathe_host::HostError;
+use lathe_host::{HostError, Projector};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
 use crate::access::{Identity, Role, random};
-use crate::api::{Answer, Api, Asked, Endpoint, Input, parse};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
 use crate::live::Live;
@@ -362,6 +362,7 @@ async fn open_session(
         tokio::task::block_in_place(|| models::choose(app, name, &mut wish))?;
     }
     if let Some(url) = &wish.base_url {
+        models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
     let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
@@ -422,7 +423,7 @@ async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
         trajectory_file: app.host.trajectories().join(format!("{id}{ending}.json")).display().to_string(),
         working_dir: live.folder.display().to_string(),
         success,
-        final_result: finished.result,
+        final_result: Projector::shown(&finished.result).into_owned(),
         agent_state: if success { "completed" } else { "error" },
         execution_time: (ended - began) as f64 / 1e6,
         steps_count: steps,

@@ -1,17 +1,16 @@
 //! Sessions: listed, searched, named, forked, taken back, exported.
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Projector, Really, Removed, Summary, Undone, What};
+use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_file};
 use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::access::random;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Named};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -358,8 +357,8 @@ async fn export(
     let id = app.session(&id)?;
     let (ending, text) = tokio::task::block_in_place(|| -> Result<_, ApiError> {
         Ok(match asked.format.unwrap_or_default() {
-            Format::Jsonl => ("jsonl", app.host.lines(&id)?),
-            Format::Trajectory => ("json", app.host.trajectory(&id)?),
+            Format::Jsonl => ("jsonl", masked_file(&app.host.lines(&id)?, true)),
+            Format::Trajectory => ("json", masked_file(&app.host.trajectory(&id)?, false)),
             Format::Html => ("html", app.host.html(&id, false)?),
             Format::Text => {
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
@@ -387,7 +386,9 @@ async fn trajectory(
     Asked(asked): Asked<OfRun>,
 ) -> Result<Response, ApiError> {
     let id = app.session(&id)?;
-    let text = tokio::task::block_in_place(|| app.host.trajectory_of(&id, asked.run.map(RunNo)))?;
+    let text = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+        Ok(masked_file(&app.host.trajectory_of(&id, asked.run.map(RunNo))?, false))
+    })?;
     Ok(([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
 }
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Answer, Api, Asked, Endpoint, Input};
+use crate::api::{Answer, Api, Asked, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
 

@@ -11,7 +11,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Cursor, FrameReader, SessionState};
-use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId};
+use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId, json_text};
 use serde_json::{Value, json};
 use tokio::sync::{broadcast, mpsc};
 
@@ -528,7 +528,7 @@ async fn ended(sink: &mut Sink) -> Goodbye {
 
 /// A frame that is in no journal.
 fn note(kind: &str, data: &Value) -> Message {
-    Message::Text(json!({ "type": kind, "data": data }).to_string().into())
+    Message::Text(json_text(&json!({ "type": kind, "data": data })).into())
 }
 
 async fn ping(sink: &mut Sink) -> Result<(), Goodbye> {

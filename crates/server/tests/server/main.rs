@@ -12,6 +12,7 @@ mod git;
 mod git_bounds;
 mod kit;
 mod lakeview;
+mod masked;
 mod online;
 mod outside;
 mod page;

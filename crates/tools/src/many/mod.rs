@@ -190,6 +190,8 @@ async fn file(context: &RunContext, path: &Path, patterns: &[String]) -> Result<
         None if media == Some(Media::Pdf) => return Err("its text cannot be read".to_owned()),
         None => {}
     }
+    // Secrets go before the text is cut: half of one is not known.
+    let mut text = context.services.redactor.text(&text).into_owned();
     text.truncate(text.floor_char_boundary(ONE));
     Ok(Read { text, hash, attached: None })
 }

@@ -146,7 +146,7 @@ pub async fn of_changes(
     if paths.is_empty() {
         return None;
     }
-    let snippet = services.redactor.text(crate::view::clip(&snippet, SHOWN)).into_owned();
+    let snippet = crate::view::clip(&services.redactor.text(&snippet), SHOWN).to_owned();
     let ask = ReviewAsk {
         path: paths.join(", "),
         snippet,

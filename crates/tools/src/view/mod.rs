@@ -183,7 +183,7 @@ impl View {
         let windowed = self.first.is_some() || self.last.is_some();
         if !windowed && bytes <= MEDIA && self.path.extension().is_some_and(|ending| ending == "ipynb") {
             let content = all.await?;
-            return match notebook::cells(&content) {
+            return match notebook::cells(&context.services.redactor.bytes(&content)) {
                 Some(cells) => Ok(self.notebook(cells, &content)),
                 None => self.file(&content),
             };
@@ -383,7 +383,7 @@ pub(crate) async fn document_text(
         }
         Some(Media::Image(_)) => None,
         None if path.extension().is_some_and(|ending| ending == "ipynb") => {
-            notebook::cells(&content).map(|cells| cells.join("\n\n"))
+            notebook::cells(&context.services.redactor.bytes(&content)).map(|cells| cells.join("\n\n"))
         }
         None => None,
     }

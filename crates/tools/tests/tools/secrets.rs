@@ -140,3 +140,18 @@ async fn the_data_of_a_result_is_cleaned_too() {
     let data = finished.data.unwrap();
     assert!(data.get().contains("«secret:KEY»") && !data.get().contains("sk-live"), "{data:?}");
 }
+
+#[tokio::test]
+async fn many_files_and_notebooks_are_cleaned_before_they_are_cut() {
+    let mut bench = bench(Toolset::Gemini);
+    // Wherever the cut is within the last two mebibytes, a secret stands in it.
+    let filler = format!("{SECRET}{}", "x".repeat(7));
+    bench.put("long.txt", filler.repeat(200_000));
+    let text = bench.told("read_many_files", json!({ "include": ["long.txt"] })).await;
+    assert!(text.contains("«secret:KEY»") && !text.contains("sk-live"), "{}", &text[text.len() - 200..]);
+    let output = filler.repeat(20_000);
+    let cell = json!({ "cell_type": "code", "source": "1", "outputs": [{ "output_type": "stream", "text": output }] });
+    let path = bench.put("n.ipynb", json!({ "cells": [cell], "nbformat": 4 }).to_string());
+    let text = bench.told("read_file", json!({ "absolute_path": path, "file_path": path })).await;
+    assert!(text.contains("«secret:KEY»") && !text.contains("sk-live"), "{text}");
+}

@@ -4,7 +4,7 @@
 //! pretty serialiser copies raw JSON as one line, and a value in between would change numbers.
 
 /// Appends compact JSON, with `depth` steps of indentation after each line break.
-pub(super) fn lay_out(json: &str, mut depth: usize, out: &mut String) {
+pub(crate) fn lay_out(json: &str, mut depth: usize, out: &mut String) {
     let bytes = json.as_bytes();
     let mut at = 0;
     while at < bytes.len() {

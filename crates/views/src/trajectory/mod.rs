@@ -12,3 +12,4 @@ mod layout;
 pub(crate) mod shapes;
 
 pub use builder::TrajectoryBuilder;
+pub(crate) use layout::lay_out;

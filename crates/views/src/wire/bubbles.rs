@@ -219,9 +219,11 @@ fn shortened(value: &Value) -> Value {
     }
 }
 
+/// At most so many characters, without what looks like a secret: half of one would not look like it.
 fn cut(content: &str, most: usize) -> String {
+    let content = lathe_redact::shape(content);
     match content.char_indices().nth(most) {
-        None => content.to_owned(),
+        None => content.into_owned(),
         Some((at, _)) => format!("{}…", &content[..at]),
     }
 }

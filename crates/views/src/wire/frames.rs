@@ -1,10 +1,16 @@
 //! One frame, and how it is written.
 
-use lathe_protocol::{Frame, FrameBody, RunNo, SessionId};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use lathe_protocol::{Frame, FrameBody, RunNo, SessionId, escape_unseen, json_text};
+use lathe_redact::{ShapeStream, is_secret_name, secrets_in, shape};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
+use crate::trajectory::lay_out;
 
 /// A frame that was made from an event.
 #[derive(Debug, Clone)]
@@ -44,15 +50,77 @@ impl WireFrame {
     }
 }
 
-/// What is happening right now, as a frame without a cursor: it is never replayed. None for what has no word on the wire.
-pub fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
+/// Frames of what is happening right now, without what looks like a secret. A secret may come in pieces, so the last word of
+/// a text is held back until it has ended.
+#[derive(Debug, Default)]
+pub struct LiveFrames {
+    /// What is under way, by what it belongs to, with its last frame.
+    streams: BTreeMap<String, (Frame, ShapeStream)>,
+}
+
+impl LiveFrames {
+    /// The frame as it goes over the wire; none where all of it is held back.
+    pub fn take(&mut self, frame: Frame, session: &SessionId, run: RunNo) -> Option<String> {
+        let name = match &frame.body {
+            FrameBody::Text(_) => "text".to_owned(),
+            FrameBody::Thinking(_) => "thinking".to_owned(),
+            FrameBody::Output { stream, .. } => format!("{:?} {stream:?}", frame.call),
+            FrameBody::CallForming(_) | FrameBody::Retry { .. } | FrameBody::Warning(_) => {
+                return Some(live_frame(&frame, session, run));
+            }
+        };
+        let (last, stream) =
+            self.streams.entry(name).or_insert_with(|| (frame.clone(), ShapeStream::default()));
+        *last = frame;
+        let text = stream.push(text_of_frame(&last.body));
+        (!text.is_empty()).then(|| live_frame(&with_text(last, text), session, run))
+    }
+
+    /// What was held back: an event says that nothing more of it comes.
+    pub fn flush(&mut self, session: &SessionId, run: RunNo) -> Vec<String> {
+        let streams = std::mem::take(&mut self.streams).into_values();
+        let rest = streams.filter_map(|(last, mut stream)| {
+            let text = stream.finish();
+            (!text.is_empty()).then(|| live_frame(&with_text(&last, text), session, run))
+        });
+        rest.collect()
+    }
+}
+
+fn text_of_frame(body: &FrameBody) -> &str {
+    match body {
+        FrameBody::Text(text)
+        | FrameBody::Thinking(text)
+        | FrameBody::CallForming(text)
+        | FrameBody::Warning(text)
+        | FrameBody::Output { text, .. } => text,
+        FrameBody::Retry { reason, .. } => reason,
+    }
+}
+
+fn with_text(frame: &Frame, text: String) -> Frame {
+    let body = match &frame.body {
+        FrameBody::Text(_) => FrameBody::Text(text),
+        FrameBody::Thinking(_) => FrameBody::Thinking(text),
+        FrameBody::CallForming(_) => FrameBody::CallForming(text),
+        FrameBody::Warning(_) => FrameBody::Warning(text),
+        FrameBody::Output { stream, .. } => FrameBody::Output { stream: *stream, text },
+        FrameBody::Retry { attempt, wait_ms, .. } => {
+            FrameBody::Retry { attempt: *attempt, wait_ms: *wait_ms, reason: text }
+        }
+    };
+    Frame { body, ..frame.clone() }
+}
+
+/// What is happening right now, as a frame without a cursor: it is never replayed.
+fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
     #[derive(Serialize)]
     #[serde(untagged)]
     enum Data<'a> {
         Delta { step: Option<u32>, kind: &'a str, text: &'a str },
         Output { call_id: Option<&'a str>, stream: lathe_protocol::OutputStream, text: &'a str },
-        Retry { attempt: u32, wait_ms: u64, reason: &'a str },
-        Words { message: &'a str },
+        Retry { attempt: u32, wait_ms: u64, reason: Cow<'a, str> },
+        Words { message: Cow<'a, str> },
     }
     let step = frame.step.map(|step| step.0);
     let (kind, data) = match &frame.body {
@@ -64,9 +132,9 @@ pub fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
             ("tool_output", Data::Output { call_id, stream: *stream, text })
         }
         FrameBody::Retry { attempt, wait_ms, reason } => {
-            ("retry", Data::Retry { attempt: *attempt, wait_ms: *wait_ms, reason })
+            ("retry", Data::Retry { attempt: *attempt, wait_ms: *wait_ms, reason: shape(reason) })
         }
-        FrameBody::Warning(message) => ("warning", Data::Words { message }),
+        FrameBody::Warning(message) => ("warning", Data::Words { message: shape(message) }),
     };
     text(&Envelope {
         r#type: kind,
@@ -80,8 +148,60 @@ pub fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
 
 /// Nothing on the wire can fail to be written as JSON: no map has keys that are not text.
 pub(super) fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+    json_text(value)
 }
+
+/// JSON without what looks like a secret: in each text, and in each value whose name says that it is one.
+pub(crate) fn masked_json(json: &str) -> Option<String> {
+    // Most JSON holds nothing of that kind, and then stays as it is, numbers and all.
+    let mut value: Value = serde_json::from_str(json).ok()?;
+    mask(&mut value).then(|| json_text(&value))
+}
+
+/// A file of JSON, one value or one a line, as it goes over the wire.
+pub fn masked_file(text: &str, lines: bool) -> String {
+    if lines {
+        let line = |line: &str| masked_json(line).unwrap_or_else(|| escape_unseen(line.to_owned())) + "\n";
+        return text.lines().map(line).collect();
+    }
+    match masked_json(text) {
+        Some(masked) => {
+            let mut out = String::with_capacity(text.len());
+            lay_out(&masked, 0, &mut out);
+            out
+        }
+        None => escape_unseen(text.to_owned()),
+    }
+}
+
+/// Whether something was masked.
+fn mask(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => match shape(text) {
+            Cow::Owned(clean) if clean != *text => {
+                *text = clean;
+                true
+            }
+            Cow::Owned(_) | Cow::Borrowed(_) => false,
+        },
+        Value::Array(values) => values.iter_mut().fold(false, |any, value| mask(value) | any),
+        Value::Object(members) => members.iter_mut().fold(false, |any, (name, value)| {
+            if let Value::String(text) = value
+                && !secrets_in(name, text).is_empty()
+                && is_secret_name(name)
+                && !text.contains('«')
+            {
+                *text = HIDDEN.to_owned();
+                return true;
+            }
+            mask(value) | any
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// What stands where something was masked.
+const HIDDEN: &str = "«secret»";
 
 pub(super) fn raw(value: &impl Serialize) -> Box<RawValue> {
     RawValue::from_string(text(value)).unwrap_or_else(|_| RawValue::NULL.to_owned())

@@ -17,6 +17,6 @@ mod projector;
 mod step;
 
 pub use cursor::Cursor;
-pub use frames::{WireFrame, live_frame};
+pub use frames::{LiveFrames, WireFrame, masked_file};
 pub use projector::{PastSteps, Projector};
 pub(crate) use step::lakeview;

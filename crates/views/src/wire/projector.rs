@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bubbles::{self, Bubble};
 use super::cursor::Cursor;
-use super::frames::{WireFrame, raw, text};
+use super::frames::{WireFrame, masked_json, raw, text};
 use super::step::OpenStep;
 
 /// The events of a past step, in order. Those of the last time the step was asked for are enough.
@@ -71,6 +71,9 @@ impl Out {
     }
 
     fn push_raw(&mut self, kind: &'static str, data: Box<RawValue>) {
+        // A question shows what will run, byte for byte; everything else is masked by shape, as bubbles are.
+        let masked = if kind == "approval" { None } else { masked_json(data.get()) };
+        let data = masked.and_then(|masked| RawValue::from_string(masked).ok()).unwrap_or(data);
         let part = u32::try_from(self.frames.len()).unwrap_or(u32::MAX - 2) + 1;
         self.frames.push(WireFrame { kind, data, cursor: Cursor { seq: self.seq, part }, run: self.run });
     }

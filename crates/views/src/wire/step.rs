@@ -188,8 +188,13 @@ fn emoji(tag: &str) -> &'static str {
     }
 }
 
-fn first_chars(text: &str, most: usize) -> &str {
-    text.char_indices().nth(most).map_or(text, |(at, _)| &text[..at])
+/// The beginning of a text without what looks like a secret: half of one would not look like it.
+fn first_chars(text: &str, most: usize) -> String {
+    let text = lathe_redact::shape(text);
+    match text.char_indices().nth(most) {
+        Some((at, _)) => text[..at].to_owned(),
+        None => text.into_owned(),
+    }
 }
 
 #[derive(Serialize)]
@@ -215,7 +220,7 @@ struct Response<'a> {
     finish_reason: &'a str,
     usage: Usage,
     content: &'a str,
-    content_excerpt: &'a str,
+    content_excerpt: String,
     tool_calls: Option<Vec<Call>>,
 }
 
@@ -233,7 +238,7 @@ struct ResultView<'a> {
     success: bool,
     result: &'a str,
     error: Option<&'a str>,
-    summary: &'a str,
+    summary: String,
 }
 
 impl<'a> ResultView<'a> {

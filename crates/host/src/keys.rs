@@ -1,0 +1,291 @@
+//! Which key goes to which address: one function, [`join`], with one table of rules.
+//!
+//! | the address comes from | a key that came with it | a key of the environment or of `auth` |
+//! |---|---|---|
+//! | the provider's own default | sent | sent |
+//! | the owner: configuration, flags, environment | sent | sent |
+//! | a request over the wire, or a model kept by the server | sent | not sent |
+//! | the journal of a session | sent if it was sent there before | sent if it was sent there before |
+//!
+//! "Sent there before" is known by a mark that the session keeps: a keyed hash of address and key. Its key is a file of
+//! Lathe's folder, so a journal that somebody else wrote has no mark that fits, whatever address it names.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use lathe_protocol::{Digest, KeyMark};
+
+use crate::auth::Stored;
+use crate::providers::{Provider, variable};
+
+/// Who sent a client to an address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AddressFrom {
+    /// The user's configuration, flags or environment.
+    #[default]
+    Owner,
+    /// A request to the server, or a model that a request made it keep.
+    Wire,
+    /// The journal of a session, with what the session remembers of its key.
+    Session(Option<KeyMark>),
+}
+
+/// Reads a variable of the environment.
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Where keys are looked for.
+pub(crate) struct KeyRing<'a> {
+    pub(crate) env: Env<'a>,
+    pub(crate) stored: &'a Stored,
+    pub(crate) marks: &'a Marks,
+}
+
+/// An address that a client is to ask, and who named it.
+pub(crate) struct Endpoint<'a> {
+    pub(crate) address: &'a str,
+    pub(crate) from: &'a AddressFrom,
+}
+
+/// A key and the place it was found in.
+pub(crate) struct Key {
+    pub(crate) value: String,
+    pub(crate) source: String,
+}
+
+/// The address is the journal's and none of the keys here was sent to it before.
+pub(crate) struct NotTheSameKey;
+
+/// What the key of a request is called that came with its address.
+pub(crate) const GIVEN: &str = "configuration or flag";
+
+/// The key for an address, if there is one for it. `given` is the key that came with the address.
+pub(crate) fn join(
+    endpoint: &Endpoint<'_>,
+    provider: &Provider,
+    name: &str,
+    given: Option<&str>,
+    ring: &KeyRing<'_>,
+) -> Result<Option<Key>, NotTheSameKey> {
+    let given = given.map(|value| Key { value: value.to_owned(), source: GIVEN.to_owned() });
+    let is_default = same_address(endpoint.address, provider.base_url);
+    match endpoint.from {
+        AddressFrom::Owner => Ok(given.or_else(|| ring.find(provider, name).into_iter().next())),
+        AddressFrom::Wire | AddressFrom::Session(_) if is_default => {
+            Ok(given.or_else(|| ring.find(provider, name).into_iter().next()))
+        }
+        AddressFrom::Wire => Ok(given),
+        AddressFrom::Session(mark) => {
+            let mark = mark.as_ref().ok_or(NotTheSameKey)?;
+            let is_same =
+                |key: Option<&str>| ring.marks.of(endpoint.address, key).as_ref() == Some(&mark.mark);
+            if is_same(None) {
+                return Ok(None);
+            }
+            let known = given.into_iter().chain(ring.find(provider, name));
+            known.into_iter().find(|key| is_same(Some(&key.value))).map(Some).ok_or(NotTheSameKey)
+        }
+    }
+}
+
+impl KeyRing<'_> {
+    /// The keys of a provider, the first to be tried first. A provider that Lathe does not know has no variable:
+    /// `STRIPE_API_KEY` belongs to another program. It may have a key that the user stored under its name.
+    pub(crate) fn find(&self, provider: &Provider, name: &str) -> Vec<Key> {
+        let is_known = crate::providers::provider(name).is_some();
+        let own = variable(name, "API_KEY");
+        let mut names: Vec<String> = Vec::new();
+        if is_known {
+            names.push(own.clone());
+        }
+        if is_known || name == provider.name {
+            names.extend(provider.key_variables());
+        }
+        names.dedup();
+        let variable =
+            |name: &String| Some(Key { value: (self.env)(name)?, source: format!("environment {name}") });
+        let kept = |name: &String| {
+            let value = self.stored.get(name)?.clone();
+            Some(Key { value, source: format!("stored {name}") })
+        };
+        let mut keys: Vec<Key> =
+            names.iter().filter_map(|name| variable(name).or_else(|| kept(name))).collect();
+        if !is_known && !own.starts_with(KEPT_BY_SERVER) {
+            keys.extend(kept(&own));
+        }
+        keys
+    }
+}
+
+/// The beginning of the names under which the server keeps keys of its models: no provider has such a name.
+const KEPT_BY_SERVER: &str = "SERVER_MODEL_";
+
+/// Whether two addresses are the same but for how they are written.
+pub fn same_address(one: &str, other: &str) -> bool {
+    match (parts(one), parts(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// Scheme, host, port and path. None for an address that holds anything else: it is nobody's but its own.
+fn parts(address: &str) -> Option<(String, String, u16, String)> {
+    let (scheme, rest) = address.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let (authority, path) = match rest.find(['/', '?', '#', '\\']) {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    if authority.contains('@') || path.contains(['?', '#', '\\', '%']) || path.contains("..") {
+        return None;
+    }
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, port.parse().ok()?),
+        _ => (authority, usual),
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    (!host.is_empty()).then(|| (scheme, host, port, path.trim_end_matches('/').to_owned()))
+}
+
+/// Makes marks of keys. They tell whether a key is the same and nothing about what it is.
+pub(crate) struct Marks(Option<[u8; 32]>);
+
+impl Marks {
+    /// By the file of this Lathe's folder, which is made if there is none.
+    pub(crate) fn load(home: &Path) -> Self {
+        Self(secret(&home.join("marks.key")).ok())
+    }
+
+    /// For what asks no session's address.
+    pub(crate) fn none() -> Self {
+        Self(None)
+    }
+
+    /// The mark of a key at an address, or of the address alone. Without the file there is none.
+    fn of(&self, address: &str, key: Option<&str>) -> Option<String> {
+        let secret = self.0.as_ref()?;
+        let mut message = address.as_bytes().to_vec();
+        message.push(0);
+        message.extend(key.map(str::as_bytes).unwrap_or_default());
+        // HMAC by its definition.
+        let padded =
+            |byte: u8| -> Vec<u8> { (0..64).map(|at| secret.get(at).copied().unwrap_or(0) ^ byte).collect() };
+        let inner = Digest::of(&[padded(0x36), message].concat());
+        let outer = Digest::of(&[padded(0x5c), inner.as_str().as_bytes().to_vec()].concat());
+        Some(outer.as_str().to_owned())
+    }
+
+    /// The same, as a session keeps it.
+    pub(crate) fn mark(&self, address: &str, key: Option<&Key>) -> Option<KeyMark> {
+        let mark = self.of(address, key.map(|key| key.value.as_str()))?;
+        Some(KeyMark { source: key.map_or("none", |key| &key.source).to_owned(), mark })
+    }
+}
+
+fn secret(path: &Path) -> std::io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if !path.exists() {
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&bytes)?;
+        // Who comes second takes what the first has made.
+        if file.persist_noclobber(path).is_ok() {
+            return Ok(bytes);
+        }
+    }
+    let mut file = std::fs::OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path)?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::providers::{CUSTOM, provider};
+
+    const OPENAI: &str = "https://api.openai.com/v1";
+
+    fn joined(
+        (address, from): (&str, &AddressFrom),
+        name: &str,
+        given: Option<&str>,
+        marks: &Marks,
+    ) -> Result<Option<String>, &'static str> {
+        let env = |name: &str| match name {
+            "OPENAI_API_KEY" => Some("of-openai".to_owned()),
+            "STRIPE_API_KEY" => Some("of-stripe".to_owned()),
+            _ => None,
+        };
+        let stored = Stored::from([
+            ("SERVER_MODEL_X_API_KEY".to_owned(), "of-x".to_owned()),
+            ("WORK_API_KEY".to_owned(), "of-work".to_owned()),
+        ]);
+        let ring = KeyRing { env: &env, stored: &stored, marks };
+        let known = provider(name).unwrap_or(&CUSTOM);
+        match join(&Endpoint { address, from }, known, name, given, &ring) {
+            Ok(key) => Ok(key.map(|key| key.value)),
+            Err(NotTheSameKey) => Err("not the same key"),
+        }
+    }
+
+    #[test]
+    fn the_table_of_rules() {
+        use AddressFrom::{Owner, Wire};
+        let marks = Marks::none();
+        let own = |text: &str| Ok(Some(text.to_owned()));
+        for (address, from, name, given, wanted) in [
+            (OPENAI, Owner, "openai", None, own("of-openai")),
+            ("http://mine/v1", Owner, "openai", None, own("of-openai")),
+            ("http://mine/v1", Owner, "openai", Some("given"), own("given")),
+            ("http://mine/v1", Owner, "custom", None, own("of-openai")),
+            ("http://mine/v1", Owner, "stripe", None, Ok(None)),
+            ("http://mine/v1", Owner, "work", None, own("of-work")),
+            ("http://mine/v1", Owner, "server_model_x", None, Ok(None)),
+            (OPENAI, Wire, "openai", None, own("of-openai")),
+            ("HTTPS://API.openai.com:443/v1/", Wire, "openai", None, own("of-openai")),
+            ("http://api.openai.com/v1", Wire, "openai", None, Ok(None)),
+            ("https://api.openai.com.evil/v1", Wire, "openai", None, Ok(None)),
+            ("https://api.openai.com@evil/v1", Wire, "openai", None, Ok(None)),
+            ("https://evil/v1#https://api.openai.com/v1", Wire, "openai", None, Ok(None)),
+            ("https://api.openai.com/v1/../evil", Wire, "openai", None, Ok(None)),
+            (OPENAI, Wire, "stripe", None, Ok(None)),
+            ("http://evil/v1", Wire, "openai", Some("given"), own("given")),
+            ("http://evil/v1", Wire, "work", None, Ok(None)),
+            ("http://evil/v1", AddressFrom::Session(None), "openai", None, Err("not the same key")),
+            ("http://evil/v1", AddressFrom::Session(None), "openai", Some("given"), Err("not the same key")),
+        ] {
+            assert_eq!(joined((address, &from), name, given, &marks), wanted, "{address} {from:?} {name}");
+        }
+    }
+
+    #[test]
+    fn a_session_gets_the_key_it_had_at_the_address_it_had_it_for() {
+        let home = tempfile::tempdir().unwrap();
+        let marks = Marks::load(home.path());
+        let key = |value: &str| Key { value: value.to_owned(), source: "x".to_owned() };
+        let session = |marks: &Marks, address: &str, value: &str| {
+            AddressFrom::Session(marks.mark(address, Some(&key(value))))
+        };
+        let mine = session(&marks, "http://mine", "of-openai");
+        assert_eq!(joined(("http://mine", &mine), "openai", None, &marks), Ok(Some("of-openai".to_owned())));
+        assert_eq!(joined(("http://evil", &mine), "openai", None, &marks), Err("not the same key"));
+        let dummy = session(&marks, "http://mine", "dummy");
+        assert_eq!(joined(("http://mine", &dummy), "openai", None, &marks), Err("not the same key"));
+        assert_eq!(
+            joined(("http://mine", &dummy), "openai", Some("dummy"), &marks),
+            Ok(Some("dummy".to_owned()))
+        );
+        let none = AddressFrom::Session(marks.mark("http://mine", None));
+        assert_eq!(joined(("http://mine", &none), "openai", None, &marks), Ok(None));
+        // Another Lathe's marks fit nothing here, and the file is made once.
+        let other = tempfile::tempdir().unwrap();
+        let foreign = session(&Marks::load(other.path()), "http://evil", "of-openai");
+        assert_eq!(joined(("http://evil", &foreign), "openai", None, &marks), Err("not the same key"));
+        assert_eq!(Marks::load(home.path()).of("a", None), marks.of("a", None));
+        // Without the file nothing fits, not even a mark that is empty.
+        let empty = AddressFrom::Session(Some(KeyMark { source: String::new(), mark: String::new() }));
+        assert_eq!(joined(("http://evil", &empty), "openai", None, &Marks::none()), Err("not the same key"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Shapes of secrets in text that comes in pieces, for screens and wires.
+//!
+//! A shape is known only when its word has ended, so the last word is held back until it has. What was shown before on the
+//! same line is looked at again with what comes, because a name (`password = `) tells about the value after it. A private
+//! key goes over many lines; nothing of it is shown until its end has come.
+
+use crate::shape;
+
+/// Bytes of a word that are held back, and of a line that are looked at again.
+const WORD: usize = 4096;
+const LINE: usize = 512;
+
+const KEY_BEGINS: &str = "-----BEGIN ";
+const KEY_ENDS: &str = "PRIVATE KEY-----";
+
+/// Masks by shape what comes in pieces.
+#[derive(Debug, Default)]
+pub struct ShapeStream {
+    /// The end of the line that was shown, as it was before it was masked.
+    context: String,
+    /// What has come and was not shown yet.
+    held: String,
+}
+
+impl ShapeStream {
+    /// What may be shown now.
+    pub fn push(&mut self, text: &str) -> String {
+        self.held.push_str(text);
+        let end = self.ready();
+        self.give(end)
+    }
+
+    /// The rest, when nothing more comes.
+    pub fn finish(&mut self) -> String {
+        let out = self.give(self.held.len());
+        self.context.clear();
+        out
+    }
+
+    /// How much of what is held can be shown: up to the last word, and up to a private key that has no end yet.
+    fn ready(&self) -> usize {
+        let last = self.held.char_indices().rev().find(|(_, c)| !c.is_ascii_graphic());
+        let mut end = last.map_or(0, |(at, c)| at + c.len_utf8());
+        if self.held.len() - end > WORD {
+            end = self.held.len();
+        }
+        match self.held.rfind(KEY_BEGINS) {
+            Some(key)
+                if self.held.len() - key < 1 << 16
+                    && is_open_key(self.held.get(key..).unwrap_or_default()) =>
+            {
+                end.min(key)
+            }
+            Some(_) | None => end,
+        }
+    }
+
+    fn give(&mut self, end: usize) -> String {
+        let rest = self.held.split_off(end);
+        let new = std::mem::replace(&mut self.held, rest);
+        if new.is_empty() {
+            return String::new();
+        }
+        let known = shape(&self.context).into_owned();
+        let whole = format!("{}{new}", self.context);
+        let masked = shape(&whole);
+        let out = match masked.strip_prefix(&known) {
+            Some(out) => out.to_owned(),
+            // A shape reaches into what was shown: what is new of it is masked alone.
+            None => masked
+                .get(masked.floor_char_boundary(known.len().min(masked.len()))..)
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        let line = whole.rfind('\n').map_or(0, |at| at + 1).max(whole.len().saturating_sub(LINE));
+        self.context = whole.get(whole.ceil_char_boundary(line)..).unwrap_or_default().to_owned();
+        out
+    }
+}
+
+/// Whether a text that begins like a private key may be one that has not ended.
+fn is_open_key(text: &str) -> bool {
+    let rest = text.get(KEY_BEGINS.len()..).unwrap_or_default();
+    let first = rest.lines().next().unwrap_or_default();
+    let may_be_key = first.contains(KEY_ENDS)
+        || (!rest.contains('\n')
+            && first.bytes().all(|byte| byte.is_ascii_uppercase() || b" -".contains(&byte)));
+    may_be_key && !rest.get(first.len()..).unwrap_or_default().contains(KEY_ENDS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRETS: [&str; 7] = [
+        "sk-abcdefghijklmnop1234",
+        "hunter22hunter22",
+        "AKIAABCDEFGHIJKLMNOP",
+        "ghp_abcdefghijklmnopqrstuvwxyz",
+        "MIIsecretbody",
+        "correct-horse",
+        "S3cretS3cret",
+    ];
+
+    #[test]
+    fn whatever_the_pieces_nothing_of_a_secret_is_shown_and_nothing_else_is_lost() {
+        let text = "I use sk-abcdefghijklmnop1234 here.\npassword = 'hunter22hunter22' and AKIAABCDEFGHIJKLMNOP\n\
+                    日本 ghp_abcdefghijklmnopqrstuvwxyz 语\n-----BEGIN RSA PRIVATE KEY-----\nMIIsecretbody\n\
+                    -----END RSA PRIVATE KEY-----\npassphrase: correct-horse\ncurl -u admin:S3cretS3cret x\nthe end";
+        for size in 1..60 {
+            let mut stream = ShapeStream::default();
+            let chars: Vec<char> = text.chars().collect();
+            let mut out = String::new();
+            for piece in chars.chunks(size) {
+                out.push_str(&stream.push(&piece.iter().collect::<String>()));
+            }
+            out.push_str(&stream.finish());
+            for secret in SECRETS {
+                assert!(!out.contains(secret), "{size}: {secret} in {out}");
+            }
+            for word in
+                ["I use ", " here.", "password = '", "' and ", "日本", "语", "the end", "passphrase: "]
+            {
+                assert!(out.contains(word), "{size}: no {word:?} in {out}");
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_text_comes_word_by_word() {
+        let mut stream = ShapeStream::default();
+        assert_eq!(stream.push("let me loo"), "let me ");
+        assert_eq!(stream.push("k at 日本"), "look at 日本");
+        assert_eq!(stream.push("end"), "");
+        assert_eq!(stream.finish(), "end");
+    }
+}
