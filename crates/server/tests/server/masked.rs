@@ -26,7 +26,7 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
         json!([call(
             "b1",
             "write",
-            json!({ "path": "b.txt", "content": format!("{}{one}", "y".repeat(5)) })
+            json!({ "path": "b.txt", "content": format!("{} {one}", "y".repeat(5)) })
         )]),
         json!([call("c1", "view", json!({ "path": "nowhere", "api_key": three }))]),
         json!([say(&text), done("d1", &format!("The key is {one}, password: {three}"))]),
