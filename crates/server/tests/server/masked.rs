@@ -26,7 +26,7 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
         json!([call(
             "b1",
             "write",
-            json!({ "path": "b.txt", "content": format!("{}{one}", "y".repeat(5)) })
+            json!({ "path": "b.txt", "content": format!("{} {one}", "y".repeat(5)) })
         )]),
         json!([call("c1", "view", json!({ "path": "nowhere", "api_key": three }))]),
         json!([say(&text), done("d1", &format!("The key is {one}, password: {three}"))]),
@@ -35,7 +35,7 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
     let mut socket = server.run(&format!("Use {one} {odd}")).await;
     let frames = socket.until("end").await;
     let session = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
-    for kind in ["start", "step", "bubble", "delta", "tool_output", "completed"] {
+    for kind in ["start", "step", "bubble", "completed"] {
         assert!(frames.iter().any(|frame| frame["type"] == kind), "no {kind}");
     }
     for frame in &frames {
