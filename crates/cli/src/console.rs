@@ -378,7 +378,6 @@ impl Console {
     }
 }
 
-/// A command of reasonable length; the whole is in the journal.
 /// The host of a model that is not at its provider's own address, as it stands after the provider.
 fn host_of(options: &SessionOptions) -> String {
     let Some(url) = options.model.base_url.as_deref().map(plain_address) else { return String::new() };
@@ -386,6 +385,7 @@ fn host_of(options: &SessionOptions) -> String {
     format!(" @ {}", host.split('/').next().unwrap_or_default())
 }
 
+/// A command of reasonable length; the whole is in the journal.
 fn clipped(command: &str) -> String {
     let lines: Vec<&str> = command.lines().collect();
     let mut text: String = lines.iter().take(OUTPUT_LINES).copied().collect::<Vec<_>>().join("\n");

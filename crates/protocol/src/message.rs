@@ -232,7 +232,7 @@ impl std::ops::AddAssign for Usage {
         self.cache_read_input_tokens =
             self.cache_read_input_tokens.saturating_add(other.cache_read_input_tokens);
         self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
-        self.estimated |= other.estimated;
+        self.estimated = self.estimated || other.estimated;
     }
 }
 
