@@ -161,7 +161,9 @@ fn tool_finished(finished: &CallFinished, cancelled: bool) -> Exit {
 
 async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
     let folder = std::env::current_dir().unwrap_or_else(|_| std::env::temp_dir());
-    let mut checks = host.doctor(&folder).await;
+    let here = Place { folder: &folder, file: None };
+    let extras = settings::settle_quietly(host, here, Vec::new()).map(|settled| settled.extras());
+    let mut checks = host.doctor(&folder, &extras.unwrap_or_default()).await;
     let given = Given { model: Some(&args.model), ..Given::default() };
     match settings::settings(host, &folder, None, &given) {
         Ok(config) => checks.extend(models::probe(host, &args.model, &config.settings).await),

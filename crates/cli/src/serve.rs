@@ -139,6 +139,13 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     };
     let folder = home.path().to_owned();
     let host = Arc::new(Host::new(home));
+    for root in &options.roots {
+        let place = Place { folder: root, file: None };
+        let extras = settle_quietly(&host, place, Vec::new()).map(|settled| settled.extras());
+        if let Err(error) = host.check_rules(root, &extras.unwrap_or_default()) {
+            return Exit::host(&error);
+        }
+    }
     let plans =
         Arc::new(Configured { host: Arc::clone(&host), model: args.model, model_hosts: args.model_hosts });
     let bound = match bind(host, plans, options).await {

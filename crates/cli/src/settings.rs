@@ -233,6 +233,8 @@ impl Settled {
     /// What the user's own files name, and what is trusted of the project's.
     pub(crate) fn extras(&self) -> Extras {
         let mut extras = extras(&self.config.settings);
+        let fields = self.config.parts.iter().filter(|part| trust::kind(part) == ItemKind::Field);
+        extras.project_fields = fields.map(|part| part.name.clone()).collect();
         let Some(look) = &self.look else { return extras };
         extras.instructions = look.instructions();
         for field in &mut extras.fields {
@@ -291,6 +293,8 @@ fn extras(settings: &Settings) -> Extras {
             call_seconds: settings.tools.call_seconds,
         }),
         fields: settings.field.iter().map(field).collect(),
+        project_fields: Vec::new(),
+        exclude: settings.tools.exclude.clone(),
         lakeview: LakeviewPlan::default(),
         review: review(settings),
         persona: None,
@@ -358,6 +362,12 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 
 /// `config check`: only what is wrong.
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    if let Ok(settled) = settle_quietly(host, place, Vec::new())
+        && let Err(error) = host.check_rules(&args.working_dir, &settled.extras())
+    {
+        return Exit::host(&error);
+    }
     match settings(host, &args.working_dir, args.config_file.as_deref(), &Given::default()) {
         Ok(config) if has_wrong_checks(&config) => Exit::Usage,
         Ok(config) if config.warnings.is_empty() => {

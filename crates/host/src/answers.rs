@@ -9,6 +9,7 @@ use lathe_policy::{Grant, Rulebook};
 use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::session::Host;
 
 const HEAD: &str =
@@ -23,9 +24,9 @@ impl Host {
     }
 
     /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
-    pub(crate) fn base_rules(&self, root: &Path) -> Result<Rulebook, HostError> {
+    pub(crate) fn base_rules(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
         self.answers().read().map_err(HostError::Policy)?;
-        self.rules_without_answers(root)
+        self.rules_without_answers(root, extras)
     }
 
     /// What was allowed for ever, in the order it was.

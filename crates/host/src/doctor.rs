@@ -29,9 +29,10 @@ pub enum CheckState {
 }
 
 impl Host {
-    pub async fn doctor(&self, folder: &Path) -> Vec<Check> {
+    pub async fn doctor(&self, folder: &Path, extras: &Extras) -> Vec<Check> {
         vec![
             self.check_home(),
+            self.check_policy(folder, extras).await,
             self.check_sessions(),
             self.check_index(),
             self.check_shell(folder).await,
@@ -51,6 +52,36 @@ impl Host {
         match probe() {
             Ok(()) => good("home", format!("{} can be written", self.home().path().display())),
             Err(reason) => broken("home", reason),
+        }
+    }
+
+    /// The rule files can be read, and every tool they name is there. Tools of fields, servers and programs come and go, so
+    /// a name that matches none of them now is told here and nowhere else.
+    async fn check_policy(&self, folder: &Path, extras: &Extras) -> Check {
+        let rules = match self.rulebook(folder, extras) {
+            Ok(rules) => rules,
+            Err(error) => return broken("policy", error.to_string()),
+        };
+        let passing = rules.passing_names();
+        if passing.is_empty() {
+            return good("policy", "the rule files can be read".to_owned());
+        }
+        let outside = match extras.outside(folder, self.home().path()).await {
+            Ok(outside) => outside,
+            Err(error) => return broken("policy", error.to_string()),
+        };
+        let mut known: Vec<String> = outside.iter().flat_map(|tool| tool.own_command().also).collect();
+        known.extend(lathe_policy::all_tool_names().map(str::to_owned));
+        let idle: Vec<String> = passing
+            .into_iter()
+            .filter(|(name, _)| !known.iter().any(|known| lathe_policy::fits(name, known)))
+            .map(|(name, rule)| format!("`{name}` ({rule})"))
+            .collect();
+        match idle.as_slice() {
+            [] => good("policy", "the rule files can be read".to_owned()),
+            idle => {
+                missing("policy", format!("no tool has the name that a rule gives now: {}", idle.join(", ")))
+            }
         }
     }
 

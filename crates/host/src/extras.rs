@@ -26,6 +26,10 @@ pub struct Extras {
     pub check_seconds: u32,
     pub discovery: Option<Discovery>,
     pub fields: Vec<FieldDomain>,
+    /// Domains that the project's file names, trusted or not: rules may name their tools.
+    pub project_fields: Vec<String>,
+    /// Tools and commands that are taken away.
+    pub exclude: Vec<String>,
     pub instructions: Vec<ProjectText>,
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
@@ -106,6 +110,11 @@ impl Extras {
     pub(crate) fn checks(&self) -> Result<Checks, HostError> {
         let time = Duration::from_secs(self.check_seconds.into());
         Checks::new(self.checks.clone(), time).map_err(HostError::Check)
+    }
+
+    /// The domains whose tools rules may name as the model does.
+    pub(crate) fn field_names(&self) -> impl Iterator<Item = String> {
+        self.fields.iter().map(|field| field.name.clone()).chain(self.project_fields.iter().cloned())
     }
 
     /// All tools that are not Lathe's own.

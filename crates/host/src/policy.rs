@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lathe_agent::Answers as _;
-use lathe_policy::{Gate, LineDecision, Rulebook, Tier};
+use lathe_policy::{Gate, LineDecision, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
-use lathe_tools::{ANSWERS, Judge};
+use lathe_tools::{ANSWERS, Judge, OutsideTool, Toolbox};
 use lathe_workspace::LocalFiles;
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::gitrules;
 use crate::session::Host;
 use crate::trust::text_of;
@@ -25,17 +26,28 @@ pub struct PolicyCheck {
 
 impl Host {
     /// The rules of a file alone, or those that hold here: the built-in ones and the user's (`policy/*.toml`).
-    pub fn policy_check(&self, rules: Option<&Path>) -> Result<PolicyCheck, HostError> {
+    /// Lines are judged for a shell that has the commands of the agent.
+    pub fn policy_check(&self, rules: Option<&Path>, extras: &Extras) -> Result<PolicyCheck, HostError> {
         let root = std::env::current_dir().unwrap_or_default();
         let gate = Gate { headless: false, ..self.gate(&root) };
         Ok(match rules {
             // A file is tried for no folder in particular: a relative name in a line means no place then.
             Some(file) => PolicyCheck {
-                gate: Gate { here: None, user_home: None, git_runs: None, ..gate },
-                rules: with_file(Rulebook::empty(), file)?,
+                gate: Gate { here: None, user_home: None, git_runs: None, disk: OnDisk::default(), ..gate },
+                rules: with_file(Rulebook::empty().with_fields(extras.field_names()), file)?,
             },
-            None => PolicyCheck { gate, rules: self.rulebook(&root)? },
+            None => {
+                let fields = extras.declared(&root, self.home().path())?;
+                let rules = self.rulebook(&root, extras)?.knowing(lathe_tools::built_in_commands());
+                let rules = rules.knowing(fields.iter().map(OutsideTool::own_command));
+                PolicyCheck { gate, rules: lathe_tools::exclude(rules, &extras.exclude) }
+            }
         })
+    }
+
+    /// Reads every rule file that holds in a folder, so that a mistake is told before anything runs.
+    pub fn check_rules(&self, root: &Path, extras: &Extras) -> Result<(), HostError> {
+        self.rulebook(root, extras).map(drop)
     }
 
     /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.
@@ -43,11 +55,13 @@ impl Host {
         &self,
         root: &Path,
         mode: Option<Mode>,
-        commands: Vec<String>,
+        toolbox: &Toolbox,
+        extras: &Extras,
     ) -> Result<Judge, HostError> {
+        let rules = toolbox.teach(self.rulebook(root, extras)?);
         Ok(Judge {
             gate: self.gate(root),
-            rules: Arc::new(self.rulebook(root)?.knowing(commands)),
+            rules: Arc::new(lathe_tools::exclude(rules, &extras.exclude)),
             actor: if mode.is_some() { Actor::Model } else { Actor::Person },
             mode: mode.unwrap_or(Mode::Default),
             fresh: None,
@@ -55,8 +69,8 @@ impl Host {
     }
 
     /// The rules that hold in a folder: the built-in ones, the user's, and the project's, which only tighten.
-    pub(crate) fn rulebook(&self, root: &Path) -> Result<Rulebook, HostError> {
-        let rules = self.rules_without_answers(root)?;
+    pub(crate) fn rulebook(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
+        let rules = self.rules_without_answers(root, extras)?;
         match self.answers().rules() {
             Ok((name, text)) => {
                 rules.with(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
@@ -66,7 +80,7 @@ impl Host {
     }
 
     /// The same without what was allowed for ever, which may change while a session runs.
-    pub(crate) fn rules_without_answers(&self, root: &Path) -> Result<Rulebook, HostError> {
+    pub(crate) fn rules_without_answers(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
         let mut files: Vec<_> = std::fs::read_dir(self.home().path().join("policy"))
             .into_iter()
             .flatten()
@@ -75,7 +89,8 @@ impl Host {
             .filter(|path| path.file_name().is_none_or(|name| name != ANSWERS))
             .collect();
         files.sort();
-        let rules = with_admin(Rulebook::builtin(), Path::new(ADMIN))?;
+        let rules = Rulebook::builtin().with_fields(extras.field_names());
+        let rules = with_admin(rules, Path::new(ADMIN))?;
         let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file))?;
         let rules = match gitrules::rules(root) {
             Some(text) => rules
@@ -166,6 +181,7 @@ mod tests {
             here: None,
             git_runs: None,
             headless: false,
+            disk: lathe_policy::OnDisk::default(),
         };
         // A user's own rule does not outweigh it.
         let user = "[[rule]]\ndecision = \"allow\"\ncommand = [\"git status\"]\n";

@@ -8,6 +8,7 @@ use lathe_protocol::{Actor, CallDecided, Effects, Fact, Kind, Mode, SessionId, V
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::extras::Extras;
 use crate::policy::with_file;
 use crate::session::Host;
 
@@ -39,9 +40,14 @@ pub struct Changed {
 
 impl Host {
     /// Decides every recorded call again, with the rules that hold here and this file. All sessions if none is named.
-    pub fn policy_replay(&self, file: &Path, sessions: &[SessionId]) -> Result<PolicyReplay, HostError> {
+    pub fn policy_replay(
+        &self,
+        file: &Path,
+        sessions: &[SessionId],
+        extras: &Extras,
+    ) -> Result<PolicyReplay, HostError> {
         let here = std::env::current_dir().unwrap_or_default();
-        let rules = with_file(self.rulebook(&here)?, file)?;
+        let rules = with_file(self.rulebook(&here, extras)?, file)?;
         let all = if sessions.is_empty() && self.home().sessions().exists() {
             session_ids(&self.home().sessions())?
         } else {
@@ -102,11 +108,18 @@ fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> l
     if decided.tool == SHELL && !decided.each.is_empty() {
         // Commands of the agent were known by their decision.
         let own = decided.each.iter().filter(|each| each.decision.rule == "builtin.agent");
-        let names = own.filter_map(|each| each.words.first().cloned());
-        let rules = rules.clone().knowing(names);
+        let names: Vec<String> = own.filter_map(|each| each.words.first().cloned()).collect();
+        let known = lathe_tools::built_in_commands().into_iter().filter(|own| names.contains(&own.name));
+        let rules = rules.clone().knowing(names.clone()).knowing(known);
         return gate.decide_line(&rules, Actor::Model, mode, &decided.about).decision;
     }
-    let call = Call { tool: &decided.tool, kind: kind(&decided.effects), effects: &decided.effects };
+    let call = Call {
+        tool: &decided.tool,
+        also: &[],
+        kind: kind(&decided.effects),
+        kinds: &[],
+        effects: &decided.effects,
+    };
     gate.decide_call(rules, Actor::Model, mode, &call)
 }
 

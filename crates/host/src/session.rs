@@ -10,14 +10,14 @@ use lathe_model::{
     Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
     Strictness, Variables, Wire,
 };
-use lathe_policy::Gate;
+use lathe_policy::{Gate, OnDisk};
 use lathe_protocol::{
     AgentId, Budget, Digest, Draft, EndingRule, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
     ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
     ToolSpec, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
-use lathe_tools::{Keeper, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
+use lathe_tools::{Keeper, LocalDisk, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
@@ -335,7 +335,7 @@ impl Host {
             toolbox: Arc::clone(&toolbox),
             gate: Gate { headless: attended != Attended::Person, ..self.gate(root) },
             remember: Arc::new(self.answers()),
-            rules: Arc::new(self.base_rules(root)?.knowing(toolbox.commands())),
+            rules: Arc::new(toolbox.teach(self.base_rules(root, &extras)?)),
             clock: Arc::new(SystemClock),
             redactor,
             variables,
@@ -418,6 +418,7 @@ impl Host {
             here: Some(root.to_owned()),
             git_runs: lathe_tools::git_runs(root),
             headless: true,
+            disk: OnDisk::new(LocalDisk),
         }
     }
 

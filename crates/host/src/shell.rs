@@ -47,6 +47,7 @@ struct Rules {
     root: PathBuf,
     mode: Option<Mode>,
     mark: String,
+    extras: Extras,
 }
 
 /// How a line ended.
@@ -87,8 +88,8 @@ impl Host {
         let services = Arc::new(self.person_services(&root, &run.extras, Arc::new(Redactor::new([])))?);
         let toolbox = Toolbox::with(Toolset::Bash, Arc::clone(&services), ToolChoice::default(), outside);
         let (host, mark) = (Host::new(self.home().clone()), self.answers().mark());
-        let judge = self.judge(&root, run.mode, toolbox.commands())?;
-        let rules = Rules { host, root: root.clone(), mode: run.mode, mark };
+        let judge = self.judge(&root, run.mode, &toolbox, &run.extras)?;
+        let rules = Rules { host, root: root.clone(), mode: run.mode, mark, extras: run.extras };
         Ok(PersonShell { services, toolbox, judge, ledger: Arc::new(Notebook::default()), cwd: root, rules })
     }
 }
@@ -114,8 +115,8 @@ impl PersonShell {
         // What was allowed for ever may have been taken back.
         let mark = self.rules.host.answers().mark();
         if mark != self.rules.mark {
-            let Rules { host, root, mode, .. } = &self.rules;
-            self.judge = host.judge(root, *mode, self.toolbox.commands())?;
+            let Rules { host, root, mode, extras, .. } = &self.rules;
+            self.judge = host.judge(root, *mode, &self.toolbox, extras)?;
             self.rules.mark = mark;
         }
         let judged = self

@@ -18,6 +18,7 @@ fn main() {
         here: Some("/w".into()),
         git_runs: None,
         headless: false,
+        disk: lathe_policy::OnDisk::default(),
     };
     let rules = Rulebook::builtin();
     let line = |entry: &str| -> String {

@@ -1,10 +1,13 @@
 //! Reads a rule file, and checks that every rule does what its examples say.
 
+use std::collections::BTreeSet;
+
 use lathe_protocol::{Actor, Kind, Mode, Verdict};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::PolicyError;
+use crate::names::{self, Named};
 use crate::rules::Rule;
 
 /// The rules of one file, and what it says about everything else.
@@ -20,6 +23,8 @@ type Value<'a> = Spanned<DeValue<'a>>;
 struct Source<'a> {
     name: &'a str,
     text: &'a str,
+    /// The domains whose tools may be named.
+    fields: &'a BTreeSet<String>,
 }
 
 impl Source<'_> {
@@ -32,8 +37,8 @@ impl Source<'_> {
     }
 }
 
-pub(crate) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
-    let source = Source { name, text };
+pub(crate) fn parse(name: &str, text: &str, fields: &BTreeSet<String>) -> Result<RuleFile, PolicyError> {
+    let source = Source { name, text, fields };
     let table = DeTable::parse(text)
         .map_err(|error| source.syntax(error.span().map_or(0, |span| span.start), error.message()))?;
     let mut file = RuleFile::default();
@@ -59,7 +64,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<RuleFile, PolicyError> {
         }
     }
     for rule in &file.rules {
-        rule.check()?;
+        rule.check(fields)?;
     }
     Ok(file)
 }
@@ -99,13 +104,18 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
             "words" => rule.words = lists(source, value)?,
             "workspace" => rule.workspace = strings(source, value)?,
             "folder" => rule.folder = strings(source, value)?,
-            "tool" => rule.tool = strings(source, value)?,
+            "tool" => {
+                rule.tool = strings(source, value)?;
+                let unknown = |name: &&String| names::named(name, source.fields) == Named::Unknown;
+                if let Some(name) = rule.tool.iter().find(unknown) {
+                    return Err(wrong(at, names::unknown(name)));
+                }
+            }
             "path" => rule.path = strings(source, value)?,
             "host" => rule.host = strings(source, value)?,
             "kind" => {
                 for word in strings(source, value)? {
-                    rule.kind
-                        .push(kind(&word).ok_or_else(|| wrong(at, format!("there is no kind `{word}`")))?);
+                    rule.kind.push(kind(&word).ok_or_else(|| wrong(at, names::unknown_kind(&word, &KINDS)))?);
                 }
             }
             "mode" => {
@@ -151,19 +161,20 @@ fn verdict(word: &str) -> Option<Verdict> {
     })
 }
 
+const KINDS: [Kind; 10] = [
+    Kind::Read,
+    Kind::Edit,
+    Kind::Delete,
+    Kind::Move,
+    Kind::Search,
+    Kind::Execute,
+    Kind::Think,
+    Kind::Fetch,
+    Kind::Communicate,
+    Kind::Other,
+];
+
 fn kind(word: &str) -> Option<Kind> {
-    const KINDS: [Kind; 10] = [
-        Kind::Read,
-        Kind::Edit,
-        Kind::Delete,
-        Kind::Move,
-        Kind::Search,
-        Kind::Execute,
-        Kind::Think,
-        Kind::Fetch,
-        Kind::Communicate,
-        Kind::Other,
-    ];
     KINDS.into_iter().find(|kind| kind.as_str() == word)
 }
 

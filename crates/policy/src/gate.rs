@@ -4,8 +4,10 @@ use std::path::{Component, Path, PathBuf};
 
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
+use crate::disk::OnDisk;
+
 /// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
-const MEMORY: &str = "memory.md";
+pub(crate) const MEMORY: &str = "memory.md";
 
 /// What the gate needs to know of the place.
 #[derive(Debug, Clone)]
@@ -22,6 +24,8 @@ pub struct Gate {
     pub git_runs: Option<String>,
     /// Whether nobody can be asked.
     pub headless: bool,
+    /// What names mean on the disk.
+    pub disk: OnDisk,
 }
 
 /// Leave to run one invocation. Only the gate makes one, so nothing runs that was not decided.
@@ -135,7 +139,7 @@ pub(crate) fn decision(verdict: Verdict, rule: &str, reason: &str) -> Decision {
 }
 
 /// The path without `.` and `..`, as far as text alone can tell.
-fn normal(path: &Path) -> PathBuf {
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -166,6 +170,7 @@ mod tests {
             here: None,
             git_runs: None,
             headless: true,
+            disk: OnDisk::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! What a person allows for longer than once, exactly as narrow as what was shown.
 
+use std::collections::BTreeSet;
+
 use lathe_protocol::Kind;
 
 use crate::error::PolicyError;
@@ -39,7 +41,7 @@ impl Grant {
 
     /// What a file of such rules allows, in its order.
     pub fn read(name: &str, text: &str) -> Result<Vec<Self>, PolicyError> {
-        let file = file::parse(name, text)?;
+        let file = file::parse(name, text, &BTreeSet::new())?;
         let grant = |rule: Rule| match (rule.words.as_slice(), rule.tool.as_slice()) {
             ([words], []) => Ok(Self::Command {
                 words: words.clone(),

@@ -7,8 +7,8 @@ use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::losses::{fits as may_mean, text_of, worktrees};
+use crate::patterns::glob;
 use crate::places::{HERE, Place, Values, is_all, is_block_device, parts, place};
-use crate::rules::glob;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))

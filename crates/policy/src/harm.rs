@@ -1,8 +1,8 @@
 //! What is written, and what spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
 use crate::guard::{Spelled, operands, recursive, simple};
+use crate::patterns::glob;
 use crate::places::is_all;
-use crate::rules::glob;
 
 /// Each path that a command spoils, as it is spelled, and whether all of it is lost. Where it is not, only `.git` counts.
 pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {
@@ -182,7 +182,7 @@ fn in_place(words: &[&str]) -> bool {
 }
 
 /// The words of `sed` that are no script.
-fn files_of_sed<'a>(words: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn files_of_sed<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let script = |word: &str| {
         matches!(word, "--expression" | "--file")
             || (word.starts_with('-') && !word.starts_with("--") && word.ends_with(['e', 'f']))

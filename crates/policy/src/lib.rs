@@ -5,6 +5,7 @@
 //! counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any tier; the
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
+mod disk;
 mod error;
 mod file;
 mod folders;
@@ -12,21 +13,31 @@ mod gate;
 mod grant;
 mod guard;
 mod harm;
+mod kinds;
 mod line;
 mod losses;
+mod names;
+mod patterns;
 mod places;
+mod reach;
+mod reading;
 mod removes;
 mod rules;
 mod template;
+mod touch;
 mod trust;
 mod unset;
 
+pub use disk::{Disk, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;
 pub use line::{Each, LineDecision, Narrowest};
 pub use losses::{Losses, LostTree};
-pub use rules::{Call, Rulebook, Tier};
+pub use names::{all_tool_names, tool_names};
+pub use patterns::fits;
+pub use reading::{Depth, Region};
+pub use rules::{Call, OwnCommand, Rulebook, Tier};
 pub use template::{NamedFiles, Template, named_files};
 pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
 

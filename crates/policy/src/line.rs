@@ -7,7 +7,10 @@ use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::guard;
 use crate::places::Values;
-use crate::rules::{Call, Rulebook, Setting, Subject, narrowest};
+use crate::reach::Reacher;
+use crate::reading::{Depth, Region, reading};
+use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
+use crate::touch::Touch;
 
 /// What is decided about a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +47,13 @@ impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
-        let values = Values { assigned: &script.values, empty: false };
+        let values = Values { assigned: &script.values, empty: false, line: None };
         let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
-        let setting = Setting { folder: known.as_deref(), ..setting };
+        let setting = Setting { folder: known.as_deref(), gate, ..setting };
+        // A person is limited by the guard only.
+        let reaching =
+            gate.filter(|gate| setting.actor != Actor::Person && (gate.here.is_some() || self.has_paths()));
         let dots = crate::losses::dots(&script);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
@@ -71,9 +77,19 @@ impl Rulebook {
                 command
             };
             let denied = guard::command(gate, command, &values, from.of(index), dots);
+            let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
+            let touches = reaching.map_or_else(Vec::new, |gate| {
+                let reacher = Reacher { gate, line, values: &script.values, from: from.of(index), wrapper };
+                if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
+            });
+            let kinds = crate::kinds::of_command(command, &done, &touches);
+            let own = self.own(command);
+            let act = Act { command, effects: &done, touches: &touches, own, kinds: &kinds };
             let decision = denied
-                .or_else(|| self.denied_as_spelled(command, &values, setting))
-                .unwrap_or_else(|| self.command(command, &done, setting));
+                .or_else(|| self.denied_as_spelled(act, &values, setting))
+                .unwrap_or_else(|| self.command(act, setting));
+            let outside = self.reading(Subject::Command(act), &touches, setting);
+            let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
                 Some(asks) => (asks, true),
                 None => (decision, false),
@@ -97,6 +113,10 @@ impl Rulebook {
             join(&mut effects, &done);
             each.push(Each { words: shown(command), decision, effects: done, behind: command.behind });
         }
+        // A denial of the shell holds for a line in which nothing was found, too.
+        if let (Some(said), _) = self.say(Subject::Line, setting) {
+            take(&said);
+        }
         for floor in &script.floors {
             take(&by_floor(floor));
             effects.opaque = true;
@@ -112,12 +132,8 @@ impl Rulebook {
     }
 
     /// `x=push; git $x`: a denial is not escaped by a variable of the same line.
-    fn denied_as_spelled(
-        &self,
-        command: &Command,
-        values: &Values<'_>,
-        setting: Setting<'_>,
-    ) -> Option<Decision> {
+    fn denied_as_spelled(&self, act: Act<'_>, values: &Values<'_>, setting: Setting<'_>) -> Option<Decision> {
+        let command = act.command;
         if command.words.iter().all(|word| word.literal().is_some()) {
             return None;
         }
@@ -126,12 +142,14 @@ impl Rulebook {
             command.words.iter().flat_map(|word| values.spell(word)).filter(|word| !word.is_empty());
         let words: Vec<Word> = spelled.map(Word::text).collect();
         let spelled = Command { words, ..Command::default() };
-        let (said, _) = self.say(Subject::Command(&spelled, &spelled.effects()), setting);
+        let act = Act { command: &spelled, effects: &spelled.effects(), ..act };
+        let (said, _) = self.say(Subject::Command(act), setting);
         said.filter(|said| said.verdict == Verdict::Deny)
     }
 
-    fn command(&self, command: &Command, effects: &Effects, setting: Setting<'_>) -> Decision {
-        let (said, covered) = self.say(Subject::Command(command, effects), setting);
+    fn command(&self, act: Act<'_>, setting: Setting<'_>) -> Decision {
+        let command = act.command;
+        let (said, covered) = self.say(Subject::Command(act), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
             return denied;
         }
@@ -150,13 +168,42 @@ impl Rulebook {
         }
         said.unwrap_or_else(|| self.default())
     }
+
+    /// What is decided about reading outside the workspace, where no rule of the user's comes before that.
+    fn reading(&self, subject: Subject<'_>, touches: &[Touch], setting: Setting<'_>) -> Option<Decision> {
+        let gate = setting.gate.filter(|gate| gate.here.is_some())?;
+        let mut strictest: Option<Decision> = None;
+        for touch in touches {
+            for (region, places) in touch.regions(gate) {
+                // What only may be a path counts where it would be a key.
+                let counts = match region {
+                    Region::Inside | Region::Public => false,
+                    Region::Elsewhere => touch.sure && touch.reads,
+                    Region::Keys | Region::LatheHome => true,
+                };
+                let Some(read) =
+                    reading(region, setting.actor, setting.mode, &touch.shown).filter(|_| counts)
+                else {
+                    continue;
+                };
+                let lifted = region != Region::LatheHome && self.lifts(subject, &places, setting);
+                if !lifted && strictest.as_ref().is_none_or(|strictest| read.verdict > strictest.verdict) {
+                    strictest = Some(read);
+                }
+            }
+        }
+        strictest
+    }
 }
 
 impl Gate {
     /// Decides about a shell line.
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
-        let mut decided =
-            rules.judge(Some(self), Setting { actor, mode, root: &self.root, folder: None }, line);
+        let mut decided = rules.judge(
+            Some(self),
+            Setting { actor, mode, root: &self.root, folder: None, gate: None },
+            line,
+        );
         if is_guard(&decided.decision) {
             return decided;
         }
@@ -177,12 +224,34 @@ impl Gate {
         if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
-        match rules.say(Subject::Call(call), Setting { actor, mode, root: &self.root, folder: None }).0 {
+        let setting = Setting { actor, mode, root: &self.root, folder: None, gate: Some(self) };
+        let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
+        let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
+        let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();
+        let said = rules.say(Subject::Call(call, &touches), setting).0;
+        let decided = match said {
             Some(said) if said.verdict == Verdict::Deny || self.memory(mode, call.effects).is_none() => {
                 self.by_rules_and_mode(mode, call.effects, said)
             }
             Some(_) | None => plain,
+        };
+        match rules.reading(Subject::Call(call, &touches), &read, setting) {
+            Some(outside) if outside.verdict > decided.verdict => {
+                self.by_rules_and_mode(mode, call.effects, outside)
+            }
+            Some(_) | None => decided,
         }
+    }
+
+    /// A path that a tool reads. Tools that go through the workspace leave out what they may not read; elsewhere a folder is
+    /// read with all that is in it.
+    fn read_by(&self, call: &Call<'_>, path: &str) -> Touch {
+        let inside = crate::gate::normal(std::path::Path::new(path)).starts_with(&self.root);
+        let deep = match call.tool {
+            "search" | "glob" | "many" | "code" | "ckg" => !inside,
+            _ => false,
+        };
+        Touch::of_path(self, path, if deep { Depth::All } else { Depth::One })
     }
 
     /// The last word on what the rules said.

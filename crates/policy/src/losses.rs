@@ -8,8 +8,8 @@ use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::guard::{self, Spelled, operands, recursive};
+use crate::patterns::glob;
 use crate::places::{HERE, UNKNOWN, Values, is_all, outside_proc, parts};
-use crate::rules::glob;
 
 /// What a line would take away, as far as that can be seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Gate {
     /// What a line would take away.
     pub fn losses(&self, line: &str) -> Losses {
         let script = lathe_bash::read(line);
-        let values = Values { assigned: &script.values, empty: false };
+        let values = Values { assigned: &script.values, empty: false, line: None };
         let from = guard::folders(self.here.as_deref(), line, &script, &values).all;
         let mut losses = Losses::default();
         for command in &script.commands {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
 
-use crate::rules::glob;
+use crate::patterns::glob;
 
 /// Stands for what cannot be known. No file is called so.
 pub(crate) const UNKNOWN: char = '\u{1}';
@@ -69,6 +69,8 @@ pub(crate) struct Values<'a> {
     /// Whether a variable that nobody assigned may be empty. For the name of a program it may, because `r${x}m` is a way
     /// to write `rm`; for a path it may not, because `rm -rf $dir/x` would be denied for what is only likely a mistake.
     pub(crate) empty: bool,
+    /// The line, where a variable that it sets before it uses it shall have the values it is given there and no others.
+    pub(crate) line: Option<&'a str>,
 }
 
 impl Values<'_> {
@@ -129,6 +131,7 @@ impl Values<'_> {
                 (texts, true)
             }
             Piece::Substitution(text) => (self.substituted(text.as_deref(), depth), true),
+            Piece::Arithmetic { .. } if self.line.is_some() => (vec!["0".to_owned()], false),
             Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
     }
@@ -153,7 +156,16 @@ impl Values<'_> {
                 texts.extend(self.alternatives(value, depth + 1).into_iter().map(|(text, _)| text));
             }
         }
+        if !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
+            texts.truncate(MOST);
+            return texts;
+        }
         texts.push(match name {
+            "?" | "#" | "$" | "!" | "RANDOM" | "LINENO" | "SECONDS" | "UID" | "EUID" | "PPID"
+                if self.line.is_some() =>
+            {
+                "0".to_owned()
+            }
             "HOME" => "~".to_owned(),
             "PWD" | "OLDPWD" => HERE.to_owned(),
             "USER" | "LOGNAME" => USER.to_owned(),
@@ -165,6 +177,18 @@ impl Values<'_> {
         texts.truncate(MOST);
         texts
     }
+}
+
+/// Whether a line gives a variable a value before it uses it, and asks nobody for one.
+fn is_set_first(line: &str, name: &str) -> bool {
+    let used = [format!("${name}"), format!("${{{name}")];
+    let used = used.iter().filter_map(|used| line.find(used.as_str())).min();
+    let set = [format!("for {name} "), format!("{name}=")];
+    let set = set.iter().filter_map(|set| line.find(set.as_str())).min();
+    let asks = line
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| matches!(word, "read" | "mapfile" | "readarray" | "getopts"));
+    set.zip(used).is_some_and(|(set, used)| set < used) && !asks
 }
 
 /// The place that a spelling means, if it is one that must not be lost. `from` are the folders the line may be in.

@@ -1,6 +1,6 @@
 //! Rules of all tiers, and which of them speak about a command or a call.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -9,7 +9,10 @@ use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
-use crate::gate::decision;
+use crate::gate::{Gate, decision};
+use crate::names::{self, Named, tool_names};
+use crate::patterns::{Wanted, fits, glob};
+use crate::touch::Touch;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
@@ -72,9 +75,33 @@ pub enum Tier {
 /// A call of a tool, as far as rules look at it.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
+    /// The canonical name.
     pub tool: &'a str,
+    /// The names of a tool that is not built in.
+    pub also: &'a [String],
     pub kind: Kind,
+    /// Kinds that only these arguments make it: a patch that deletes.
+    pub kinds: &'a [Kind],
     pub effects: &'a Effects,
+}
+
+/// A command of the session's shell that is a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnCommand {
+    /// The name in the shell.
+    pub name: String,
+    /// The canonical name of the tool.
+    pub tool: String,
+    /// The names of a tool that is not built in.
+    pub also: Vec<String>,
+    pub kind: Kind,
+}
+
+impl From<String> for OwnCommand {
+    /// A command of which only the name is known.
+    fn from(name: String) -> Self {
+        Self { tool: name.clone(), name, also: Vec::new(), kind: Kind::Other }
+    }
 }
 
 /// Who does something, where, and in which mode.
@@ -86,13 +113,28 @@ pub(crate) struct Setting<'a> {
     pub(crate) root: &'a Path,
     /// The folder that the commands of a line run in; none if that is not certain.
     pub(crate) folder: Option<&'a str>,
+    /// What paths mean.
+    pub(crate) gate: Option<&'a Gate>,
+}
+
+/// A command of a line, as far as rules look at it.
+#[derive(Clone, Copy)]
+pub(crate) struct Act<'a> {
+    pub(crate) command: &'a Command,
+    pub(crate) effects: &'a Effects,
+    pub(crate) touches: &'a [Touch],
+    /// The tool that it is, where it is one.
+    pub(crate) own: Option<&'a OwnCommand>,
+    pub(crate) kinds: &'a [Kind],
 }
 
 /// What a rule is asked about.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
-    Command(&'a Command, &'a Effects),
-    Call(&'a Call<'a>),
+    Command(Act<'a>),
+    Call(&'a Call<'a>, &'a [Touch]),
+    /// A whole line for the shell, whatever is in it.
+    Line,
 }
 
 impl Rule {
@@ -108,11 +150,29 @@ impl Rule {
 
     /// Its name in decisions and answers.
     pub(crate) fn name(&self) -> String {
-        format!("{}:{}", self.file, self.line)
+        if self.line == 0 { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
     }
 
     /// Whether the rule speaks about the subject, and how many words of a command its prefix covers.
     fn speaks(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
+        let covered = self.about(subject, setting)?;
+        let (effects, touches) = match subject {
+            Subject::Command(act) => (act.effects, act.touches),
+            Subject::Call(call, touches) => (call.effects, touches),
+            Subject::Line => return (self.path.is_empty() && self.host.is_empty()).then_some(covered),
+        };
+        let hosts = match self.decision {
+            _ if self.host.is_empty() => true,
+            Verdict::Allow => {
+                !effects.hosts.is_empty() && effects.hosts.iter().all(|host| self.has_host(host))
+            }
+            Verdict::Ask | Verdict::Deny => effects.hosts.iter().any(|host| self.has_host(host)),
+        };
+        (hosts && self.covers_paths(effects, touches, setting)).then_some(covered)
+    }
+
+    /// The same, whatever paths and hosts are touched.
+    fn about(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
         let fits = (self.mode.is_empty() || self.mode.contains(&setting.mode))
             && (self.actor.is_empty() || self.actor.contains(&setting.actor))
             && (self.workspace.is_empty()
@@ -122,44 +182,92 @@ impl Rule {
         if !fits {
             return None;
         }
-        let (effects, covered) = match subject {
-            Subject::Command(command, effects) => {
-                if !self.tool.is_empty() || !self.kind.is_empty() {
+        let of_tools = !self.tool.is_empty() || !self.kind.is_empty();
+        let of_commands = !self.command.is_empty() || !self.words.is_empty();
+        // Leave for a tool is no leave for what a line does with a program.
+        let narrow = of_tools && self.decision == Verdict::Allow;
+        match subject {
+            Subject::Command(act) => {
+                let kind = self.kind.is_empty() || act.kinds.iter().any(|kind| self.kind.contains(kind));
+                let own = |own: &OwnCommand| self.names(&own.tool, &own.also);
+                if narrow || !kind || !(self.names(names::SHELL, &[]) || act.own.is_some_and(own)) {
                     return None;
                 }
-                let covered = match (self.command.is_empty(), self.words.is_empty()) {
-                    (true, true) => 0,
-                    (false, true) => self.prefix(command)?,
-                    (true, false) => self.whole(command)?,
-                    (false, false) => self.prefix(command).or_else(|| self.whole(command))?,
+                match (self.command.is_empty(), self.words.is_empty()) {
+                    (true, true) => Some(0),
+                    (false, true) => self.prefix(act.command),
+                    (true, false) => self.whole(act.command),
+                    (false, false) => self.prefix(act.command).or_else(|| self.whole(act.command)),
+                }
+            }
+            Subject::Call(call, _) => {
+                let kinds = crate::kinds::of_call(call);
+                let kind = match self.decision {
+                    _ if self.kind.is_empty() => true,
+                    Verdict::Allow => self.kind.contains(&call.kind),
+                    Verdict::Ask | Verdict::Deny => kinds.iter().any(|kind| self.kind.contains(kind)),
                 };
-                (effects, covered)
+                (!of_commands && kind && self.names(call.tool, call.also)).then_some(0)
             }
-            Subject::Call(call) => {
-                let named = self.tool.is_empty() || self.tool.iter().any(|tool| glob(tool, call.tool));
-                let kinds = self.kind.is_empty() || self.kind.contains(&call.kind);
-                if !self.command.is_empty() || !self.words.is_empty() || !named || !kinds {
-                    return None;
-                }
-                (call.effects, 0)
+            Subject::Line => {
+                let execute = self.kind.is_empty() || self.kind.contains(&Kind::Execute);
+                (of_tools && !narrow && !of_commands && execute && self.names(names::SHELL, &[])).then_some(0)
             }
+        }
+    }
+
+    /// Whether the rule is about a tool. Leave by a pattern is for canonical names only: `write*` was not meant for a tool
+    /// that has such a name in some toolset.
+    fn names(&self, tool: &str, also: &[String]) -> bool {
+        let is = |pattern: &String, name: &str| fits(pattern, name);
+        let named = |pattern: &String| {
+            if self.decision == Verdict::Allow && pattern.contains(['*', '?']) {
+                return is(pattern, tool) || also.iter().any(|name| is(pattern, name));
+            }
+            tool == pattern
+                || tool_names(tool).any(|name| is(pattern, name))
+                || also.iter().any(|name| is(pattern, name))
         };
-        let paths: Vec<&String> = effects.reads.iter().chain(&effects.writes).collect();
-        (self.covers(&self.path, &paths)
-            && self.covers(&self.host, &effects.hosts.iter().collect::<Vec<_>>()))
-        .then_some(covered)
+        self.tool.is_empty() || self.tool.iter().any(named)
+    }
+
+    fn has_host(&self, host: &str) -> bool {
+        self.host.iter().any(|pattern| glob(pattern, host))
     }
 
     /// To allow, everything touched must be named; to ask or deny, one thing is enough.
-    fn covers(&self, patterns: &[String], things: &[&String]) -> bool {
-        let named = |thing: &&String| patterns.iter().any(|pattern| glob(pattern, thing));
-        if patterns.is_empty() {
+    fn covers_paths(&self, effects: &Effects, touches: &[Touch], setting: Setting<'_>) -> bool {
+        if self.path.is_empty() {
             return true;
         }
+        let wanted = Wanted::of(&self.path, self.decision, setting.gate);
         match self.decision {
-            Verdict::Allow => !things.is_empty() && things.iter().all(named),
-            Verdict::Ask | Verdict::Deny => things.iter().any(named),
+            Verdict::Ask | Verdict::Deny => touches.iter().any(|touch| touch.meets(&wanted, setting.gate)),
+            Verdict::Allow => {
+                let spelled = effects.reads.iter().chain(&effects.writes);
+                let sure = || touches.iter().filter(|touch| touch.sure);
+                match setting.gate {
+                    Some(gate) if sure().count() > 0 => sure().all(|touch| touch.within(&wanted, gate)),
+                    Some(_) | None => {
+                        spelled.clone().count() > 0 && spelled.clone().all(|path| wanted.names(path))
+                    }
+                }
+            }
         }
+    }
+
+    /// Whether the user has allowed to read these places, all of which are names of one: by their path, or by the very words
+    /// of the command.
+    fn lifts(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
+        if self.decision != Verdict::Allow || self.about(subject, setting).is_none() {
+            return false;
+        }
+        let exactly = matches!(subject, Subject::Command(act) if self.whole(act.command).is_some());
+        let wanted = || Wanted::of(&self.path, self.decision, setting.gate);
+        exactly
+            || (!self.path.is_empty()
+                && !places.is_empty()
+                && places.iter().all(|place| wanted().names(place)))
     }
 
     fn whole(&self, command: &Command) -> Option<usize> {
@@ -187,8 +295,18 @@ impl Rule {
     }
 
     /// Tries the examples.
-    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+    pub(crate) fn check(&self, fields: &BTreeSet<String>) -> Result<(), PolicyError> {
         let (file, line, rule) = (self.file.clone(), self.line, self.number);
+        let of_tools = !self.tool.is_empty()
+            && self.command.is_empty()
+            && self.words.is_empty()
+            && self.path.is_empty()
+            && self.host.is_empty();
+        let unknown = |example: &&String| names::named(example, fields) == Named::Unknown;
+        if let Some(example) = self.matches.iter().chain(&self.not_matches).filter(|_| of_tools).find(unknown)
+        {
+            return Err(PolicyError::Rule { file, line, rule, why: names::unknown(example) });
+        }
         if let Some(example) = self.matches.iter().find(|example| !self.example(example)) {
             return Err(PolicyError::NoMatch { file, line, rule, example: example.clone() });
         }
@@ -206,14 +324,22 @@ impl Rule {
                 mode: self.mode.first().copied().unwrap_or(Mode::Default),
                 root: Path::new(self.workspace.first().map_or("/", String::as_str)),
                 folder: self.folder.first().map(String::as_str),
+                gate: None,
             };
             let script = lathe_bash::read(example);
             return script.commands.iter().any(|command| {
-                self.speaks(Subject::Command(command, &command.effects()), setting).is_some()
+                let effects = command.effects();
+                let spelled = effects.reads.iter().chain(&effects.writes);
+                let touches: Vec<Touch> = spelled.map(|path| Touch::spelled(path)).collect();
+                let kinds = crate::kinds::of_command(command, &effects, &touches);
+                let act = Act { command, effects: &effects, touches: &touches, own: None, kinds: &kinds };
+                self.speaks(Subject::Command(act), setting).is_some()
             });
         }
         let any = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, example));
-        any(&self.path) || any(&self.host) || any(&self.tool)
+        let meant = |tool: &str| tool_names(tool).any(|name| name.eq_ignore_ascii_case(example));
+        let tools = || names::canonical_names().filter(|tool| meant(tool)).any(|tool| self.names(tool, &[]));
+        any(&self.path) || any(&self.host) || (!self.tool.is_empty() && (any(&self.tool) || tools()))
     }
 }
 
@@ -221,8 +347,10 @@ impl Rule {
 #[derive(Debug, Clone)]
 pub struct Rulebook {
     tiers: Vec<(Tier, RuleFile)>,
-    /// Names that are commands of the agent in the shell the lines are for.
-    own: BTreeSet<String>,
+    /// Commands of the agent in the shell the lines are for.
+    own: BTreeMap<String, OwnCommand>,
+    /// The domains of field commands that are configured, whose tools rules may name.
+    fields: BTreeSet<String>,
 }
 
 /// Names that bash keeps for itself, whatever stands on PATH.
@@ -232,28 +360,85 @@ const BASH_OWN: [&str; 3] = ["read", "jobs", "done"];
 const BUILTIN: &str = include_str!("../rules/builtin.toml");
 
 static BUILTIN_RULES: LazyLock<RuleFile> =
-    LazyLock::new(|| file::parse("builtin", BUILTIN).unwrap_or_default());
+    LazyLock::new(|| file::parse("builtin", BUILTIN, &BTreeSet::new()).unwrap_or_default());
 
 impl Rulebook {
     /// No rules at all: everything is asked about.
     pub fn empty() -> Self {
-        Self { tiers: Vec::new(), own: BTreeSet::new() }
+        Self { tiers: Vec::new(), own: BTreeMap::new(), fields: BTreeSet::new() }
     }
 
     pub fn builtin() -> Self {
-        Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())], own: BTreeSet::new() }
+        Self { tiers: vec![(Tier::Builtin, BUILTIN_RULES.clone())], ..Self::empty() }
     }
 
-    /// Lines are for a shell in which these names are commands of the agent. Such a command is decided when it runs, by
-    /// what its words came to, so a line is not asked about because of it.
-    pub fn knowing(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.own.extend(names.into_iter().filter(|name| !BASH_OWN.contains(&name.as_str())));
+    /// Lines are for a shell in which these are commands of the agent. Such a command is decided when it runs, by what its
+    /// words came to, so a line is not asked about because of it.
+    pub fn knowing(mut self, commands: impl IntoIterator<Item = impl Into<OwnCommand>>) -> Self {
+        let commands = commands.into_iter().map(Into::into);
+        let own = commands.filter(|own: &OwnCommand| !BASH_OWN.contains(&own.name.as_str()));
+        self.own.extend(own.map(|own| (own.name.clone(), own)));
         self
+    }
+
+    /// The rules that are added from now on may name tools of these domains as the model does, `DOMAIN_TOOL`.
+    pub fn with_fields(mut self, domains: impl IntoIterator<Item = String>) -> Self {
+        self.fields.extend(domains);
+        self
+    }
+
+    /// Denies commands that begin with these words, by any spelling, above all other rules. `why` names where they stand.
+    pub fn without_commands(mut self, why: &str, commands: impl IntoIterator<Item = Vec<String>>) -> Self {
+        let commands = commands.into_iter().filter(|words| !words.is_empty());
+        let rules = commands.map(|words| {
+            let rule = excluded(why, &words.join(" "));
+            Rule { command: vec![words], ..rule }
+        });
+        let file = RuleFile { default: None, rules: rules.collect() };
+        self.tiers.insert(0, (Tier::Admin, file));
+        self
+    }
+
+    /// Denies tools by every name that they have.
+    pub fn without_tools(mut self, why: &str, tools: impl IntoIterator<Item = String>) -> Self {
+        let rules = tools.into_iter().map(|name| Rule { tool: vec![name.clone()], ..excluded(why, &name) });
+        let file = RuleFile { default: None, rules: rules.collect() };
+        self.tiers.insert(0, (Tier::Admin, file));
+        self
+    }
+
+    /// The command of the agent that bash would hand this to.
+    pub(crate) fn own(&self, command: &Command) -> Option<&OwnCommand> {
+        self.own.get(command.program()?)
     }
 
     /// Whether bash would hand this command to the agent.
     pub(crate) fn is_own(&self, command: &Command) -> bool {
-        command.program().is_some_and(|name| self.own.contains(name))
+        self.own(command).is_some()
+    }
+
+    /// Whether any rule looks at paths.
+    pub(crate) fn has_paths(&self) -> bool {
+        self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| !rule.path.is_empty())
+    }
+
+    /// Whether any rule that asks or denies names a path: then each file that a search finds has to be looked at.
+    pub fn limits_paths(&self) -> bool {
+        let limits = |rule: &&Rule| rule.decision != Verdict::Allow && !rule.path.is_empty();
+        self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
+    }
+
+    /// Names in rules of tools that come and go, each with the rule it stands in.
+    pub fn passing_names(&self) -> Vec<(String, String)> {
+        let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
+        let names = rules.flat_map(|rule| rule.tool.iter().map(|name| (name.clone(), rule.name())));
+        names.filter(|(name, _)| name != "*" && names::named(name, &self.fields) == Named::Passing).collect()
+    }
+
+    /// Whether a rule of the user's or the administrator's allows to read a place, all of whose names are given.
+    pub(crate) fn lifts(&self, subject: Subject<'_>, places: &[String], setting: Setting<'_>) -> bool {
+        let theirs = self.tiers.iter().filter(|(tier, _)| *tier >= Tier::User);
+        theirs.flat_map(|(_, file)| &file.rules).any(|rule| rule.lifts(subject, places, setting))
     }
 
     /// The rules that come with Lathe, as they are written.
@@ -263,7 +448,7 @@ impl Rulebook {
 
     /// Adds the rules of a file; `name` is for messages and decisions.
     pub fn with(mut self, tier: Tier, name: &str, text: &str) -> Result<Self, PolicyError> {
-        let file = file::parse(name, text)?;
+        let file = file::parse(name, text, &self.fields)?;
         self.tiers.push((tier, file));
         // Weightiest first; files of one tier stay in their order.
         self.tiers.sort_by_key(|(tier, _)| std::cmp::Reverse(*tier));
@@ -315,44 +500,19 @@ impl Rulebook {
     }
 }
 
+/// A denial of what a setting takes away.
+fn excluded(setting: &str, what: &str) -> Rule {
+    Rule {
+        file: setting.to_owned(),
+        decision: Verdict::Deny,
+        reason: format!("`{what}` is in the list of excluded tools"),
+        ..Rule::default()
+    }
+}
+
 fn by_rule(rule: &Rule) -> Decision {
     let reason = if rule.reason.is_empty() { "a rule says so" } else { &rule.reason };
     decision(rule.decision, &rule.name(), reason)
-}
-
-/// `*` stands for anything within a part of a path, `**` for anything, `?` for one character.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    // The usual backtracking to the last star, kept apart for the one that does not cross a slash.
-    let (mut p, mut t) = (0, 0);
-    let mut back: Vec<(usize, usize, bool)> = Vec::new();
-    loop {
-        let wide = pattern.get(p) == Some(&'*') && pattern.get(p + 1) == Some(&'*');
-        if wide || pattern.get(p) == Some(&'*') {
-            p += if wide { 2 } else { 1 };
-            // A later star makes earlier ones needless, but a narrow one cannot stand in for a wide one.
-            back.retain(|(_, _, earlier_is_wide)| *earlier_is_wide && !wide);
-            back.push((p, t, wide));
-            continue;
-        }
-        match (pattern.get(p), text.get(t)) {
-            (None, None) => return true,
-            (Some(want), Some(have)) if want == have || (*want == '?' && *have != '/') => {
-                p += 1;
-                t += 1;
-                continue;
-            }
-            _ => {}
-        }
-        loop {
-            let Some((after, from, wide)) = back.pop() else { return false };
-            if from < text.len() && (wide || text.get(from) != Some(&'/')) {
-                back.push((after, from + 1, wide));
-                (p, t) = (after, from + 1);
-                break;
-            }
-        }
-    }
 }
 
 /// The words a rule would need to allow this command and nothing wider.

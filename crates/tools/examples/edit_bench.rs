@@ -49,6 +49,7 @@ async fn main() -> Result<(), Failure> {
         here: None,
         git_runs: None,
         headless: true,
+        disk: lathe_policy::OnDisk::default(),
     };
     let mut text: String =
         (0..20_000).map(|n| format!("line {n:06} of a file that is edited, and edited again\n")).collect();

@@ -307,3 +307,35 @@ fn marked(tag: &str, text: &str, cap: usize) -> String {
     let note = if more > 0 { format!("\n({more} more bytes are not shown)") } else { String::new() };
     format!("<{tag}>\n{}\n</{tag}>{note}", shown.trim_end_matches('\n'))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use lathe_policy::{all_tool_names, tool_names};
+
+    use super::*;
+    use crate::commands::COMMANDS;
+
+    /// Rules name tools by the gate's table: a face or command that is missing there could not be denied by its name.
+    #[test]
+    fn every_name_of_every_toolset_and_command_is_in_the_gates_table() {
+        let mut faces: Vec<&Face> = Toolset::ALL.iter().flat_map(|toolset| faces(*toolset)).collect();
+        faces.extend([&REVIEW, &ONLINE]);
+        let mut names: BTreeSet<&str> = faces
+            .iter()
+            .flat_map(|face| [face.name].into_iter().chain(face.aliases.iter().copied()))
+            .collect();
+        for command in &COMMANDS {
+            let own = [command.name].into_iter().chain(command.aliases.iter().copied());
+            names.extend(own.clone());
+            for name in own.filter(|name| *name != "done" || command.tool == "done") {
+                assert!(tool_names(command.tool).any(|known| known == name), "{name} is {}", command.tool);
+            }
+        }
+        names.insert(crate::caller::NAME);
+        let known: BTreeSet<&str> = all_tool_names().collect();
+        let missing: Vec<&&str> = names.iter().filter(|name| !known.contains(*name)).collect();
+        assert_eq!(missing, Vec::<&&str>::new());
+    }
+}

@@ -25,8 +25,19 @@ pub(crate) async fn finish(
     outcome: Outcome,
     by: CallId,
 ) -> CallFinished {
-    let Outcome { mut data, changes, files, unrecorded, not_undoable, kept, broken, seen, memory, attached } =
-        outcome;
+    let Outcome {
+        mut data,
+        changes,
+        files,
+        unrecorded,
+        not_undoable,
+        kept,
+        broken,
+        seen,
+        memory,
+        attached,
+        left_out,
+    } = outcome;
     let redactor = &services.redactor;
     if let Ok(data) = &mut data {
         data.redact(redactor);
@@ -64,6 +75,9 @@ pub(crate) async fn finish(
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
     finished.changes = recorded(changes, &by, redactor);
     finished.text += &syntax::told(services, &files).await;
+    if left_out > 0 {
+        finished.text += &format!("\n({})", crate::hidden::note(left_out));
+    }
     for words in &broken {
         finished.text += &format!("\n[{}]", redactor.text(words));
     }

@@ -32,6 +32,8 @@ pub(crate) struct Outcome {
     pub(crate) seen: Vec<SeenFile>,
     pub(crate) memory: Option<Raw>,
     pub(crate) attached: Vec<Attached>,
+    /// Files that a rule keeps out of the result.
+    pub(crate) left_out: usize,
 }
 
 /// Content that goes beside the text.
@@ -54,6 +56,7 @@ impl From<Result<Data, Problem>> for Outcome {
             seen: Vec::new(),
             memory: None,
             attached: Vec::new(),
+            left_out: 0,
         }
     }
 }

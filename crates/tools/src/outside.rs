@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lathe_policy::Permit;
+use lathe_policy::{OwnCommand, Permit};
 use lathe_protocol::{Boxed, Effects, Kind, Raw, ToolErrorKind};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -97,6 +97,22 @@ impl Layer {
 }
 
 impl OutsideTool {
+    /// Every name that a rule may give it: the model's, its owner's, and those in the shell.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let any_layer = format!("{}:{}:{}", Layer::Field.as_str(), self.domain.name, self.original);
+        let mut names = vec![self.name.clone(), self.original.clone(), self.command(), any_layer];
+        // As other programs write the names of servers' tools.
+        names.push(format!("{}__{}__{}", self.domain.layer.as_str(), self.domain.name, self.original));
+        names.push(format!("{}__{}", self.domain.name, self.original));
+        names.dedup();
+        names
+    }
+
+    /// The command that it is in the shell.
+    pub fn own_command(&self) -> OwnCommand {
+        OwnCommand { name: self.command(), tool: self.id().to_owned(), also: self.names(), kind: self.kind }
+    }
+
     /// Its name in the shell.
     pub(crate) fn command(&self) -> String {
         format!("{}:{}:{}", self.domain.layer.as_str(), self.domain.name, self.original)

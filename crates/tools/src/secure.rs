@@ -19,7 +19,7 @@ pub struct Keeper {
 }
 
 /// Paths that one pattern may stand for.
-const MOST: usize = 50_000;
+pub(crate) const MOST: usize = 50_000;
 
 /// Files too large for a copy that get a second name before a line of which nobody knows what it does.
 const MOST_HIDDEN: usize = 1_000;
@@ -221,7 +221,7 @@ fn real_pattern(path: &str) -> PathBuf {
 }
 
 /// The paths that a pattern stands for.
-fn expand(pattern: &Path) -> Vec<PathBuf> {
+pub(crate) fn expand(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let name = part.as_os_str().to_string_lossy();

@@ -26,6 +26,33 @@ impl Selection {
         core && !self.0.exclude.iter().any(out)
     }
 
+    /// The commands that `exclude` names, word by word, for the gate, which sees through other spellings. What bash would
+    /// read as more than plain words is left to [`refuses`](Self::refuses), which compares text.
+    pub(crate) fn excluded_commands(&self) -> Vec<Vec<String>> {
+        let shell = Known { name: "bash", aliases: &[], kind: Kind::Execute };
+        let entries = self.0.exclude.iter().map(|entry| split(entry)).filter(|(name, _)| shell.is(name));
+        let commands = entries.filter_map(|(_, command)| command);
+        let plain = |command: &str| {
+            let words = command.trim_end_matches(":*").trim_end_matches('*').split_whitespace();
+            words.map(str::to_owned).collect::<Vec<String>>()
+        };
+        commands
+            .filter(|command| !command.contains(CHAINS))
+            .map(plain)
+            .filter(|words| !words.is_empty())
+            .collect()
+    }
+
+    /// The tools that `exclude` names. They are denied by every name that they have, because a session has tools in other
+    /// places than its list: as commands of the shell, and as parts of another tool.
+    pub(crate) fn excluded_tools(&self) -> Vec<String> {
+        let whole = self.0.exclude.iter().map(|entry| split(entry)).filter(|(_, command)| command.is_none());
+        whole
+            .map(|(name, _)| name.trim_start_matches('_').to_owned())
+            .filter(|name| !name.is_empty())
+            .collect()
+    }
+
     /// Why a command of the shell may not run, if it may not.
     pub(crate) fn refuses(&self, tool: &Known<'_>, command: &str) -> Option<String> {
         let plain = command.trim();

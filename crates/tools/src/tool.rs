@@ -31,6 +31,11 @@ pub(crate) trait Invocation: Send + Sync {
 
     fn effects(&self) -> Effects;
 
+    /// The kinds that only these arguments make it.
+    fn kinds(&self) -> Vec<Kind> {
+        Vec::new()
+    }
+
     /// The shell line it is, if it is one: then the gate looks at its commands.
     fn line(&self) -> Option<ShellLine> {
         None
@@ -94,6 +99,10 @@ pub trait Asker: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub tool: String,
+    /// The names of a tool that is not built in.
+    pub also: Vec<String>,
+    /// Kinds that only these arguments make it.
+    pub kinds: Vec<Kind>,
     pub kind: Kind,
     pub effects: Effects,
     pub words: Vec<String>,

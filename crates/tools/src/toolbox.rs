@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use lathe_policy::Permit;
+use lathe_policy::{Call, Permit, Rulebook};
 use lathe_protocol::{
     Arguments, CallFinished, Effects, Kind, Lane, Raw, ToolCall, ToolChoice, ToolErrorKind, ToolSpec,
     Toolset, edit_distance,
@@ -29,6 +29,9 @@ use crate::{
     think, todo, trae, view, write,
 };
 use crate::{placeholder, validate};
+
+/// The setting that takes tools and commands away.
+const EXCLUDE: &str = "tools.exclude";
 
 /// Bytes the model sees of what a tool that is not ours answers.
 const OUTSIDE_CAP: usize = 40_000;
@@ -120,6 +123,9 @@ pub struct ToolAbout {
 /// A call that is ready to be decided on and run.
 pub struct Prepared {
     pub tool: &'static str,
+    /// The names of a tool that is not built in.
+    also: Vec<String>,
+    kinds: Vec<Kind>,
     pub about: String,
     pub effects: Effects,
     pub lane: Lane,
@@ -136,6 +142,17 @@ impl Prepared {
     /// The name the model called.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The call as rules look at it.
+    pub fn policy_call(&self) -> Call<'_> {
+        Call {
+            tool: self.tool,
+            also: &self.also,
+            kind: self.kind,
+            kinds: &self.kinds,
+            effects: &self.effects,
+        }
     }
 
     /// What would be changed or run, for the person who decides. The error is the result of a call that cannot be done.
@@ -211,6 +228,13 @@ impl Toolbox {
         self.services.commands().map(CommandHost::names).unwrap_or_default()
     }
 
+    /// The rules for this session: lines are judged for a shell with its commands, and the commands that are excluded are
+    /// denied by any spelling.
+    pub fn teach(&self, rules: Rulebook) -> Rulebook {
+        let own = self.services.commands().map(AgentCommands::own).unwrap_or_default();
+        exclude(rules.knowing(own), &self.selection.0.exclude)
+    }
+
     /// What the model of this session is told.
     pub fn own_specs(&self) -> Vec<ToolSpec> {
         self.entries.iter().map(Entry::spec).collect()
@@ -259,8 +283,14 @@ impl Toolbox {
         if let Some(placeholder) = placeholder.filter(|_| effects.change_something()) {
             return Err(problem(Problem::Placeholder(placeholder)));
         }
+        let also = match &entry.source {
+            Source::Outside(tool) => tool.names(),
+            Source::BuiltIn(_) | Source::Caller => Vec::new(),
+        };
         Ok(Prepared {
             tool: id,
+            also,
+            kinds: invocation.kinds(),
             about: self.clean(&invocation.describe()),
             effects,
             lane: invocation.lane(),
@@ -378,6 +408,14 @@ impl Toolbox {
             }
         }
     }
+}
+
+/// Denies the tools and commands of a list such as `tools.exclude`, by every name and spelling that they have.
+pub fn exclude(rules: Rulebook, list: &[String]) -> Rulebook {
+    let selection = Selection(ToolChoice { core: Vec::new(), exclude: list.to_vec() });
+    rules
+        .without_commands(EXCLUDE, selection.excluded_commands())
+        .without_tools(EXCLUDE, selection.excluded_tools())
 }
 
 /// The tools as commands of the session's shell.

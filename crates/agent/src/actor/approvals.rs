@@ -128,7 +128,13 @@ impl Actor {
         reply: oneshot::Sender<Decision>,
     ) -> Result<(), AgentError> {
         let judge = self.judge();
-        let about = Call { tool: &wanted.tool, kind: wanted.kind, effects: &wanted.effects };
+        let about = Call {
+            tool: &wanted.tool,
+            also: &wanted.also,
+            kind: wanted.kind,
+            kinds: &wanted.kinds,
+            effects: &wanted.effects,
+        };
         let decision = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about);
         if decision.verdict != Verdict::Ask || self.state.cancelled {
             let _ = reply.send(decision);

@@ -273,7 +273,7 @@ fn every_agent_command_works() {
         ("ask 'Which one?' a b || echo nobody", "nobody"),
         ("task_done 'all is well'", "Task done."),
         ("edit a.txt --insert_line 0 --new_string 'zero\n'; head -1 a.txt", "zero"),
-        ("view '~/nothing' 2>&1 | grep -c 'not in the workspace'", "1"),
+        ("view '~/nothing' 2>&1 | grep -c 'does not exist: .*user/nothing'", "1"),
     ] {
         let ran = lathe().in_dir(repo.path()).args(["shell", "-c", line]).run();
         assert!(ran.stdout.contains(expected), "{line}: {} {}", ran.stdout, ran.stderr);

@@ -7,6 +7,7 @@
 mod approvals;
 mod beside;
 mod connect;
+mod denials;
 mod discovered;
 mod edits;
 mod ends;

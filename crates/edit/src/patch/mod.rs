@@ -49,6 +49,16 @@ impl Patch {
         }
         paths
     }
+
+    /// Whether a file is gone afterwards that was there before, and is nowhere else.
+    pub fn deletes(&self) -> bool {
+        self.files.iter().any(|file| file.old.is_some() && file.new.is_none())
+    }
+
+    /// Whether a file is somewhere else afterwards.
+    pub fn moves(&self) -> bool {
+        self.files.iter().any(|file| file.old.is_some() && file.new.is_some() && file.old != file.new)
+    }
 }
 
 /// What a patch makes of one file.

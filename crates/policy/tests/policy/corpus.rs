@@ -12,6 +12,7 @@ pub(crate) fn gate() -> Gate {
         here: None,
         git_runs: None,
         headless: false,
+        disk: lathe_policy::OnDisk::default(),
     }
 }
 

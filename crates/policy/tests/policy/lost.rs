@@ -12,6 +12,7 @@ fn gate() -> Gate {
         here: Some("/srv/work/repo".into()),
         git_runs: None,
         headless: false,
+        disk: lathe_policy::OnDisk::default(),
     }
 }
 
@@ -93,7 +94,8 @@ fn what_can_be_brought_back_is_not_the_guards_business() {
     let (rules, mut wrong) = (Rulebook::builtin(), Vec::new());
     for line in HARMLESS.map(str::to_owned).into_iter().chain(lines(MORE_HARMLESS)) {
         let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, &line).decision;
-        if decided.verdict != Verdict::Allow {
+        // Reading keys and the like is another rule's business.
+        if decided.verdict != Verdict::Allow && !decided.rule.starts_with("reading.") {
             wrong.push(format!("{line}: {} {}", decided.rule, decided.reason));
         }
     }

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod corpus;
+mod denials;
 mod differential;
 mod docs;
 mod generated;
 mod lost;
+mod reading;
 mod rules;

@@ -146,6 +146,7 @@ fn each_mode_has_the_last_word_on_a_question() {
             user_home: None,
             here: None,
             git_runs: None,
+            disk: lathe_policy::OnDisk::default(),
             headless,
         };
         assert_eq!(
@@ -253,7 +254,14 @@ match = ["www.example.org"]
 "#;
     let book = book(&[(Tier::User, text)]);
     let decide = |tool: &str, kind: Kind, effects: &Effects| {
-        gate().decide_call(&book, Actor::Model, Mode::Default, &Call { tool, kind, effects }).verdict
+        gate()
+            .decide_call(
+                &book,
+                Actor::Model,
+                Mode::Default,
+                &Call { tool, also: &[], kind, kinds: &[], effects },
+            )
+            .verdict
     };
     assert_eq!(decide("write", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Allow);
     assert_eq!(decide("edit", Kind::Edit, &Effects::writing("/w/docs/a.md")), Verdict::Ask);
@@ -278,7 +286,7 @@ fn a_wrong_file_is_refused_with_its_place() {
         ("[[rule]]\ndecision = \"allow\"\ncommand = [\"ls; x\"]", 3, "plain words"),
         ("[[rule]]\ndecision = \"allow\"\ncommand = [\"\"]", 3, "plain words"),
         ("[[rule]]\ndecision = \"allow\"\ncommand = 3", 3, "list of texts"),
-        ("[[rule]]\ndecision = \"allow\"\nmode = \"fast\"\ntool = \"x\"", 3, "no mode"),
+        ("[[rule]]\ndecision = \"allow\"\nmode = \"fast\"\ntool = \"view\"", 3, "no mode"),
         ("[[rule]]\ndecision = \"allow\"\nkind = \"x\"", 3, "no kind"),
         ("[[rule]]\ndecision = \"allow\"\nactor = \"x\"", 3, "no actor"),
         ("[[rule]]\ndecision = \"allow\"\ncomand = \"ls\"", 3, "no `comand`"),
@@ -294,8 +302,11 @@ fn a_wrong_file_is_refused_with_its_place() {
         let told = error.to_string();
         assert!(told.starts_with(&format!("f.toml:{line}: ")) && told.contains(words), "{text:?}: {told}");
     }
-    let error =
-        Rulebook::empty().with(Tier::User, "f", "[[rule]]\ndecision = \"ask\"\ntool = \"a\"\nmatch = \"b\"");
+    let error = Rulebook::empty().with(
+        Tier::User,
+        "f",
+        "[[rule]]\ndecision = \"ask\"\ntool = \"view\"\nmatch = \"edit\"",
+    );
     assert!(matches!(error, Err(PolicyError::NoMatch { rule: 1, .. })));
 }
 

@@ -4,13 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_graph::{Graph, GraphError, Limits, ask};
+use lathe_graph::{Graph, GraphError, Limits, ask, language_of};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, Kind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hidden::Hidden;
 use crate::outcome::{Data, Outcome};
 use crate::problem::Problem;
 use crate::tool::{Invocation, RunContext, Tool, arguments};
@@ -129,6 +130,14 @@ pub(crate) async fn with_graph<T: Send + 'static>(
 ) -> Result<T, Problem> {
     if context.services.files.local_root().is_none() {
         return Err(Problem::Search("the code graph needs the files on this machine".to_owned()));
+    }
+    // The graph has read every file of code, and tells of each by the others: it cannot leave one out.
+    let hidden = Hidden::beneath(context, ID, Kind::Search, &folder).await?;
+    if let Some(file) = hidden.files().find(|file| language_of(&file.to_string_lossy(), "").is_some()) {
+        return Err(Problem::Search(format!(
+            "a rule does not let {} be read, and the code graph would tell of it; search and view instead",
+            file.display()
+        )));
     }
     let home = context.services.plan.home.join("graph");
     let kept = context.services.graph.clone();

@@ -60,16 +60,20 @@ enum Failed {
 async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>)>) -> Result<(), Failed> {
     let path = absolute(&running.call.cwd, path);
     let effects = Effects::reading(path.display().to_string());
-    let call = Call { tool: crate::view::ID, kind: Kind::Read, effects: &effects };
+    let call = Call { tool: crate::view::ID, also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
     running.decide(&call, None).await.map_err(Failed::Refused)?;
     running.left.tool = Some(crate::view::ID);
-    let files = std::sync::Arc::clone(&running.line.context.services.files);
+    let crate::hidden::ReadPlace { files, path: real, .. } =
+        crate::hidden::ReadPlace::of(&running.line.context, &path, crate::view::ID, Kind::Read);
     let wrong = |error| Failed::Problem(Problem::from_workspace(error, &path, Doing::Reading));
-    let stat = files.stat(&path).await.map_err(wrong)?;
+    let stat = files.stat(&real).await.map_err(wrong)?;
     match stat.kind {
         FileKind::File => {}
         FileKind::Directory => {
-            for entry in files.list(&path).await.map_err(wrong)? {
+            let judge = running.line.context.judge.clone();
+            let hides = |name: &std::ffi::OsStr| judge.hides(crate::view::ID, Kind::Read, &path.join(name));
+            let entries = files.list(&real).await.map_err(wrong)?;
+            for entry in entries.into_iter().filter(|entry| !hides(&entry.name)) {
                 running.say(format!("{}\n", entry.name.to_string_lossy())).await;
             }
             return Ok(());
@@ -79,7 +83,7 @@ async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>
     let mut window = lines.map(|(offset, limit)| Window::new(offset, limit));
     let mut at = 0;
     loop {
-        let piece = files.read(&path, Some(at..at + PIECE)).await.map_err(wrong)?;
+        let piece = files.read(&real, Some(at..at + PIECE)).await.map_err(wrong)?;
         at += piece.len() as u64;
         let ended = (piece.len() as u64) < PIECE;
         let (piece, full) = match &mut window {

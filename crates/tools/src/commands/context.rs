@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::TreeChange;
-use lathe_policy::{Call, Gate, Grant, Rulebook};
+use lathe_policy::{Call, Depth, Disk as _, Gate, Grant, Region, Rulebook};
 use lathe_protocol::{
-    Actor, Boxed, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Mode, Raw, SeenFile, Verdict,
+    Actor, Boxed, CallId, CommandDecided, CommandRan, Decision, Digest, Effects, Kind, Mode, Raw, SeenFile,
+    Verdict,
 };
 
+use crate::disk::LocalDisk;
 use crate::tool::{RunContext, ShellLine};
 use crate::toolbox::Prepared;
 
@@ -72,7 +74,7 @@ impl Judge {
         if let Some(line) = &prepared.line {
             return self.line(line);
         }
-        let call = Call { tool: prepared.tool, kind: prepared.kind, effects: &prepared.effects };
+        let call = prepared.policy_call();
         Judged {
             decision: self.gate.decide_call(&self.rules, self.actor, self.mode, &call),
             effects: prepared.effects.clone(),
@@ -86,11 +88,13 @@ impl Judge {
         let mut decided = decide(&self.gate, &line.text);
         if let Some(folder) = &line.folder {
             let place = self.gate.here.as_ref().unwrap_or(&self.gate.root).join(folder);
+            let inside = LocalDisk.real(&place).starts_with(&self.gate.root);
             decided = decide(&self.clone().at(place).gate, &line.text);
-            // Going there is ours; what is denied there is denied.
+            // Going there is ours as long as it is in the workspace; what is denied there is denied.
             let there = format!("cd -- {} && {{ {}\n}}", crate::bash::quoted(folder), line.text);
             let there = decide(&self.gate, &there);
-            if there.decision.rule.starts_with("guard.") {
+            let stricter = !inside && there.decision.verdict > decided.decision.verdict;
+            if stricter || there.decision.rule.starts_with("guard.") {
                 decided = there;
             }
         }
@@ -117,6 +121,33 @@ impl Judge {
                 })
                 .collect(),
         }
+    }
+
+    /// Whether a file would not be read by its name without a question, so that nothing tells of it by the way.
+    pub(crate) fn hides(&self, tool: &str, kind: Kind, path: &std::path::Path) -> bool {
+        if self.actor == Actor::Person {
+            return false;
+        }
+        if !self.rules.limits_paths() && self.gate.region(path, Depth::One) <= Region::Elsewhere {
+            return false;
+        }
+        let effects = Effects::reading(path.display().to_string());
+        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+        self.gate.decide_call(&self.rules, self.actor, self.mode, &call).verdict != Verdict::Allow
+    }
+
+    /// Why a command of the agent may not run by its words, whoever started it: a rule about commands holds for a program that
+    /// starts one, as it does for the text of a line. `name` is one that bash has not.
+    pub(crate) fn denied_words(&self, name: &str, words: &[String]) -> Option<Decision> {
+        if self.actor == Actor::Person {
+            return None;
+        }
+        let words: Vec<String> =
+            std::iter::once(name).chain(words.iter().map(String::as_str)).map(crate::bash::quoted).collect();
+        let decided = self.gate.decide_line(&self.rules, self.actor, self.mode, &words.join(" ")).decision;
+        // What is only asked about was allowed with the line.
+        let by_rule = !matches!(decided.rule.as_str(), "headless" | "mode.plan");
+        (decided.verdict == Verdict::Deny && by_rule).then_some(decided)
     }
 
     /// A command of a line that was allowed with `granted`: within that nothing is asked again.

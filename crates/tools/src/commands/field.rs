@@ -2,7 +2,7 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use lathe_policy::Call;
+use lathe_policy::{Call, OwnCommand};
 use lathe_protocol::{Raw, edit_distance};
 use regex::RegexBuilder;
 use serde_json::Value;
@@ -30,6 +30,11 @@ impl FieldTools {
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.all().iter().map(OutsideTool::command).collect()
+    }
+
+    /// The same for the gate, which wants every name of each.
+    pub(crate) fn own(&self) -> Vec<OwnCommand> {
+        self.all().iter().map(OutsideTool::own_command).collect()
     }
 
     fn all(&self) -> Vec<OutsideTool> {
@@ -112,7 +117,8 @@ impl AgentCommands {
             Err(problem) => return running.problem(&problem).await,
         };
         let effects = invocation.effects();
-        let call = Call { tool: found.id(), kind: found.kind, effects: &effects };
+        let also = found.names();
+        let call = Call { tool: found.id(), also: &also, kind: found.kind, kinds: &[], effects: &effects };
         if let Err(code) = running.decide(&call, Some(&*invocation)).await {
             return code;
         }

@@ -17,7 +17,7 @@ mod typed;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use lathe_policy::Call;
+use lathe_policy::{Call, OwnCommand};
 use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Verdict};
 use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
@@ -73,8 +73,7 @@ impl CommandHost for AgentCommands {
         let built_in = self
             .offered()
             .flat_map(|command| [command.name].into_iter().chain(command.aliases.iter().copied()));
-        let own = ["commands", "jobs", "field"].into_iter();
-        built_in.chain(own).map(str::to_owned).chain(self.field.names()).collect()
+        built_in.chain(SHELLS_OWN).map(str::to_owned).chain(self.field.names()).collect()
     }
 
     fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8> {
@@ -107,7 +106,32 @@ struct Left {
     summary: Option<String>,
 }
 
+/// Every built-in command of the agent, for the gate.
+pub fn built_in_commands() -> Vec<OwnCommand> {
+    table::COMMANDS.iter().flat_map(own_commands).chain(SHELLS_OWN.map(shells_own)).collect()
+}
+
+/// Commands by which the shell tells of itself.
+const SHELLS_OWN: [&str; 3] = ["commands", "jobs", "field"];
+
+fn shells_own(name: &str) -> OwnCommand {
+    OwnCommand { name: name.to_owned(), tool: "commands".to_owned(), also: Vec::new(), kind: Kind::Other }
+}
+
+/// A command by each of its names.
+fn own_commands(command: &Command) -> impl Iterator<Item = OwnCommand> {
+    let (tool, kind) = (command.tool, command.kind);
+    let names = [command.name].into_iter().chain(command.aliases.iter().copied());
+    names.map(move |name| OwnCommand { name: name.to_owned(), tool: tool.to_owned(), also: Vec::new(), kind })
+}
+
 impl AgentCommands {
+    /// The commands for the gate, which wants every name of each.
+    pub(crate) fn own(&self) -> Vec<OwnCommand> {
+        let built_in = self.offered().flat_map(own_commands);
+        built_in.chain(SHELLS_OWN.map(shells_own)).chain(self.field.own()).collect()
+    }
+
     pub(crate) fn offered(&self) -> impl Iterator<Item = &'static Command> {
         table::COMMANDS.iter().filter(|command| !self.without.contains(&command.name))
     }
@@ -237,8 +261,10 @@ impl Running {
         invocation: Box<dyn Invocation>,
         kind: Kind,
     ) -> Result<Outcome, u8> {
-        let effects = invocation.effects();
-        let permit = self.decide(&Call { tool, kind, effects: &effects }, Some(&*invocation)).await?;
+        let (effects, kinds) = (invocation.effects(), invocation.kinds());
+        let permit = self
+            .decide(&Call { tool, also: &[], kind, kinds: &kinds, effects: &effects }, Some(&*invocation))
+            .await?;
         if tool == crate::done::ID
             && let Err(reason) = self.line.context.ledger.may_end().await
         {
@@ -284,7 +310,9 @@ impl Running {
                 reason: "its line has ended, so the change would belong to no call".to_owned(),
             }
         } else {
-            judge.inside(call, &self.line.granted)
+            let name = table::find(&self.name).map_or(self.name.as_str(), |command| command.name);
+            let denied = judge.denied_words(name, &self.words);
+            denied.unwrap_or_else(|| judge.inside(call, &self.line.granted))
         };
         let decision = match (decision.verdict, &self.line.context.asker) {
             (Verdict::Ask, Some(_)) => {
@@ -330,6 +358,8 @@ impl Running {
         let _hold = self.call.clock.hold();
         let wanted = Wanted {
             tool: call.tool.to_owned(),
+            also: call.also.to_vec(),
+            kinds: call.kinds.to_vec(),
             kind: call.kind,
             effects: call.effects.clone(),
             words: std::iter::once(&self.name).chain(&self.words).cloned().collect(),
@@ -369,6 +399,7 @@ impl Running {
             );
             self.note(&words).await;
         }
+        self.note(&crate::hidden::note(outcome.left_out)).await;
         match outcome.data {
             Err(problem) => self.problem(&problem).await,
             Ok(mut data) => {

@@ -17,6 +17,8 @@ use crate::{ask, ckg, code, data, done, edit, glob, list, memory, patch, search,
 pub(crate) struct Command {
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
+    /// The canonical name of the tool behind it.
+    pub(crate) tool: &'static str,
     pub(crate) summary: &'static str,
     /// What stands below the parameters in `--help`.
     pub(crate) notes: &'static str,
@@ -197,6 +199,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "view",
         aliases: &["read"],
+        tool: view::ID,
         summary: "Show files with line numbers, or folders; in a pipe or file, the bytes themselves.",
         notes: include_str!("notes/view.md"),
         kind: Kind::Read,
@@ -212,6 +215,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "write",
         aliases: &[],
+        tool: write::ID,
         summary: "Write a whole file, content by word or from standard input.",
         notes: include_str!("notes/write.md"),
         kind: Kind::Edit,
@@ -230,6 +234,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "edit",
         aliases: &[],
+        tool: edit::ID,
         summary: "Replace a text in a file: exactly one place, or all with --replace-all.",
         notes: include_str!("notes/edit.md"),
         kind: Kind::Edit,
@@ -245,6 +250,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "json_edit",
         aliases: &[],
+        tool: data::ID,
         summary: "View, set, add or remove values of a JSON, TOML or YAML file by JSONPath.",
         notes: include_str!("notes/json_edit.md"),
         kind: Kind::Edit,
@@ -268,6 +274,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "apply_patch",
         aliases: &[],
+        tool: patch::ID,
         summary: "Apply a patch to files, all of it or nothing; the patch comes from standard input.",
         notes: include_str!("notes/apply_patch.md"),
         kind: Kind::Edit,
@@ -283,6 +290,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "search",
         aliases: &[],
+        tool: search::ID,
         summary: "Find lines by regular expression, ignore files respected: `path:line:text`.",
         notes: include_str!("notes/search.md"),
         kind: Kind::Search,
@@ -304,6 +312,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "glob",
         aliases: &[],
+        tool: glob::ID,
         summary: "Find files by name, newest first.",
         notes: "",
         kind: Kind::Search,
@@ -319,6 +328,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "list",
         aliases: &[],
+        tool: list::ID,
         summary: "Name what is in a folder, folders first.",
         notes: "",
         kind: Kind::Read,
@@ -342,6 +352,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "code",
         aliases: &[],
+        tool: code::ID,
         summary: "Ask the code graph: definitions, references, callers, tests, a map, what a diff can reach.",
         notes: include_str!("notes/code.md"),
         kind: Kind::Search,
@@ -357,6 +368,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "ckg",
         aliases: &[],
+        tool: ckg::ID,
         summary: "Find functions, classes and methods by name in the code knowledge graph.",
         notes: "",
         kind: Kind::Search,
@@ -380,6 +392,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "think",
         aliases: &[],
+        tool: think::ID,
         summary: "Write a thought down. It changes nothing.",
         notes: "",
         kind: Kind::Think,
@@ -395,6 +408,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "todo",
         aliases: &[],
+        tool: todo::ID,
         summary: "Keep the list of steps: show it, or replace it by a new one.",
         notes: include_str!("notes/todo.md"),
         kind: Kind::Think,
@@ -410,6 +424,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "memory",
         aliases: &["remember"],
+        tool: memory::ID,
         summary: "Remember a fact beyond this session.",
         notes: "",
         kind: Kind::Think,
@@ -425,6 +440,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "ask",
         aliases: &["ask_user"],
+        tool: ask::ID,
         summary: "Ask the user a question; the answer is printed.",
         notes: "",
         kind: Kind::Communicate,
@@ -440,6 +456,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     Command {
         name: "task_done",
         aliases: &["done"],
+        tool: done::ID,
         summary: "Say that the task is done, with what was done and how it was verified.",
         notes: include_str!("notes/task_done.md"),
         kind: Kind::Other,

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{Ignored, NameQuery, Scope, find_files};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hidden::Hidden;
 use crate::outcome::{Data, FilesData, Outcome};
 use crate::problem::Problem;
 use crate::search::Respect;
@@ -100,25 +101,33 @@ impl Invocation for Glob {
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.find(&context).await.map(Data::Files).into() })
+        Box::pin(async move {
+            match self.find(&context).await {
+                Ok((files, left_out)) => Outcome { left_out, ..Ok(Data::Files(files)).into() },
+                Err(problem) => Err(problem).into(),
+            }
+        })
     }
 }
 
 impl Glob {
-    async fn find(self, context: &RunContext) -> Result<FilesData, Problem> {
+    async fn find(self, context: &RunContext) -> Result<(FilesData, usize), Problem> {
         let Self { start, mut scope, query, .. } = self;
         let as_glob = |problem| match problem {
             Problem::Search(reason) => Problem::Glob(reason),
             other => other,
         };
-        (scope.root, scope.start) = real(context, &start).await.map_err(as_glob)?;
+        (scope.root, scope.start) = real(context, &start, ID).await.map_err(as_glob)?;
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }
+        let hidden = Hidden::beneath(context, ID, Kind::Search, &scope.start).await?;
+        scope.exclude.extend(hidden.globs(&scope.start));
         let (base, pattern) = (scope.start.clone(), query.glob.clone());
         let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
-        let found = found.map_err(|error| as_glob(problem(error, &start)))?;
-        Ok(FilesData { start: start.display().to_string(), base, pattern, found })
+        let mut found = found.map_err(|error| as_glob(problem(error, &start)))?;
+        found.files.retain(|file| !hidden.has(&file.path));
+        Ok((FilesData { start: start.display().to_string(), base, pattern, found }, hidden.count()))
     }
 }
 

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{Ignored, ignored_names, is_ignored};
 use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hidden::ReadPlace;
 use crate::outcome::{Data, Listed, ListingData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::search::Respect;
@@ -65,25 +66,31 @@ impl Invocation for List {
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.list(&context).await.map(Data::Listing).into() })
+        Box::pin(async move {
+            match self.list(&context).await {
+                Ok((listing, left_out)) => Outcome { left_out, ..Ok(Data::Listing(listing)).into() },
+                Err(problem) => Err(problem).into(),
+            }
+        })
     }
 }
 
 impl List {
-    async fn list(&self, context: &RunContext) -> Result<ListingData, Problem> {
-        let files = &context.services.files;
+    async fn list(&self, context: &RunContext) -> Result<(ListingData, usize), Problem> {
+        let place = ReadPlace::of(context, &self.path, ID, Kind::Search);
+        let files = &place.files;
         let wrong = |error| match Problem::from_workspace(error, &self.path, Doing::Reading) {
             Problem::Read { reason, .. } => Problem::List(reason),
             other => other,
         };
-        let stat = files.stat(&self.path).await.map_err(wrong)?;
+        let stat = files.stat(&place.path).await.map_err(wrong)?;
         if stat.kind != FileKind::Directory {
             return Err(Problem::NotFolder(self.path.clone()));
         }
-        let entries = files.list(&self.path).await.map_err(wrong)?;
+        let entries = files.list(&place.path).await.map_err(wrong)?;
         let ignored = match files.local_root() {
             Some(root) => {
-                let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&self.path).await);
+                let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
                 // A folder that is named is listed, unless no model is to see it.
                 if is_ignored(&root, &real, Ignored { git: false, ..self.respect }) {
@@ -94,17 +101,22 @@ impl List {
             None => Default::default(),
         };
         let mut left_out = 0;
+        let mut denied = 0;
         let mut kept = Vec::new();
         for entry in entries {
             if self.ignore.is_match(&entry.name) || ignored.contains(&entry.name) {
                 left_out += 1;
                 continue;
             }
+            if context.judge.hides(ID, Kind::Search, &self.path.join(&entry.name)) {
+                denied += 1;
+                continue;
+            }
             let name: String = entry.name.to_string_lossy().chars().map(crate::view::visible).collect();
             kept.push(Listed { name, folder: entry.kind == FileKind::Directory, bytes: entry.bytes });
         }
         kept.sort_by(|a, b| b.folder.cmp(&a.folder).then_with(|| a.name.cmp(&b.name)));
-        Ok(ListingData { path: self.path.display().to_string(), entries: kept, left_out })
+        Ok((ListingData { path: self.path.display().to_string(), entries: kept, left_out }, denied))
     }
 }
 

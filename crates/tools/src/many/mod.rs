@@ -5,12 +5,13 @@ use std::time::SystemTime;
 
 use lathe_edit::Text;
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
 use lathe_search::{Ignored, NameQuery, Scope, SearchError, find_files};
 use lathe_workspace::FileKind;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hidden::Hidden;
 use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
 use crate::search::{Respect, real, stoppable};
@@ -94,8 +95,10 @@ impl Invocation for Many {
 
 impl Many {
     async fn read(self, context: &RunContext) -> Result<Outcome, Problem> {
-        let (root, start) = real(context, &self.root).await?;
+        let (root, start) = real(context, &self.root, ID).await?;
         let Self { include, exclude, ignored, .. } = self;
+        let hidden = Hidden::beneath(context, ID, Kind::Read, &start).await?;
+        let exclude = [exclude, hidden.globs(&start)].concat();
         let patterns = include.clone();
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
@@ -135,7 +138,7 @@ impl Many {
         let mut data = ManyData { files: Vec::new(), skipped: Vec::new(), unread: 0 };
         let (mut seen, mut attachments) = (Vec::new(), Vec::new());
         let mut total = 0;
-        for path in paths {
+        for path in paths.into_iter().filter(|path| !hidden.has(path)) {
             if total > TOTAL {
                 data.unread += 1;
                 continue;
@@ -151,7 +154,7 @@ impl Many {
                 Err(reason) => data.skipped.push((shown, reason)),
             }
         }
-        Ok(Outcome { seen, attached: attachments, ..Ok(Data::Many(data)).into() })
+        Ok(Outcome { seen, attached: attachments, left_out: hidden.count(), ..Ok(Data::Many(data)).into() })
     }
 }
 

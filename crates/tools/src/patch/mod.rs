@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lathe_edit::patch::{FileChange, Loosened, Patch, PatchError, plan};
 use lathe_edit::{MatchKind, diff_stat, unified_diff};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, ToolErrorKind};
+use lathe_protocol::{Boxed, Digest, Effects, Kind, ToolErrorKind};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,6 +60,11 @@ impl Invocation for Apply {
     fn effects(&self) -> Effects {
         let paths: Vec<String> = self.paths.iter().map(|(_, path)| path.display().to_string()).collect();
         Effects { reads: paths.clone(), writes: paths, ..Effects::default() }
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        let deletes = self.patch.deletes().then_some(Kind::Delete);
+        deletes.into_iter().chain(self.patch.moves().then_some(Kind::Move)).collect()
     }
 
     fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Effects};
+use lathe_protocol::{Boxed, Effects, Kind};
 use lathe_search::{Case, Found, Ignored, LineKind, Scope, SearchError, TextQuery, find_text};
 use lathe_workspace::FileKind;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::hidden::{Hidden, ReadPlace};
 use crate::outcome::{Data, FoundData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, counted, shown};
@@ -164,15 +165,26 @@ impl Invocation for Search {
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
-        Box::pin(async move { self.search(&context).await.map(Data::Found).into() })
+        Box::pin(async move {
+            match self.search(&context).await {
+                Ok((found, left_out)) => Outcome { left_out, ..Ok(Data::Found(found)).into() },
+                Err(problem) => Err(problem).into(),
+            }
+        })
     }
 }
 
 impl Search {
-    async fn search(self, context: &RunContext) -> Result<FoundData, Problem> {
+    async fn search(self, context: &RunContext) -> Result<(FoundData, usize), Problem> {
         let Self { start, mut scope, query, folder_only, .. } = self;
-        (scope.root, scope.start) = real(context, &start).await?;
-        if context.services.files.stat(&start).await.is_ok_and(|stat| stat.kind == FileKind::Special) {
+        (scope.root, scope.start) = real(context, &start, ID).await?;
+        let special = |path: &Path| {
+            path.symlink_metadata()
+                .is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())
+        };
+        if context.services.files.stat(&start).await.is_ok_and(|stat| stat.kind == FileKind::Special)
+            || special(&scope.start)
+        {
             return Err(Problem::Search(format!(
                 "{} is a FIFO, socket or device, not a regular file",
                 start.display()
@@ -182,25 +194,33 @@ impl Search {
             return Err(Problem::SearchNotFolder(start));
         }
         let base = if scope.start.is_dir() { scope.start.clone() } else { scope.root.clone() };
+        let hidden = Hidden::beneath(context, ID, Kind::Search, &scope.start).await?;
+        scope.exclude.extend(hidden.globs(&scope.start));
         let filter = scope.include.first().cloned();
         let asked = query.clone();
         let found = stoppable(context, move |cancel| find_text(&scope, &query, cancel)).await?;
-        let found = found.map_err(|error| problem(error, &start))?;
-        Ok(FoundData { start: start.display().to_string(), base, filter, query: asked, found })
+        let mut found = found.map_err(|error| problem(error, &start))?;
+        found.files.retain(|file| !hidden.has(&file.path));
+        let data = FoundData { start: start.display().to_string(), base, filter, query: asked, found };
+        Ok((data, hidden.count()))
     }
 }
 
 /// The root and the place to start, with all links followed.
-pub(crate) async fn real(context: &RunContext, start: &Path) -> Result<(PathBuf, PathBuf), Problem> {
-    let files = &context.services.files;
+pub(crate) async fn real(
+    context: &RunContext,
+    start: &Path,
+    tool: &str,
+) -> Result<(PathBuf, PathBuf), Problem> {
+    let place = ReadPlace::of(context, start, tool, Kind::Search);
     let missing = |error| match Problem::from_workspace(error, start, Doing::Reading) {
         Problem::NotFound(path) => Problem::SearchNotFound(path),
         Problem::Read { path, reason } => Problem::Search(format!("{}: {reason}", path.display())),
         other => other,
     };
-    let start = files.real(start).await.map_err(missing)?;
-    let root = files.real(&context.services.root).await.map_err(missing)?;
-    Ok((root, start))
+    let real = place.files.real(&place.path).await.map_err(missing)?;
+    let root = place.files.real(&place.root).await.map_err(missing)?;
+    Ok((root, real))
 }
 
 /// Work on another thread, which ends when the call is cancelled.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_edit::{Encoding, Text};
 use lathe_policy::Permit;
-use lathe_protocol::{Boxed, Digest, Effects, SeenFile};
+use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
 use lathe_search::{IgnoreRules, Ignored};
 use lathe_workspace::{Entry, FileKind, WorkspaceError};
 use memchr::memchr_iter;
@@ -23,6 +23,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::face::Adapted;
+use crate::hidden::ReadPlace;
 use crate::outcome::{Attached, Data, DocumentData, DocumentKind, FileData, FolderData, ImageData, Outcome};
 use crate::problem::{Doing, Problem};
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
@@ -134,8 +135,8 @@ impl Invocation for View {
 
 impl View {
     async fn view(&self, context: &RunContext) -> Result<Outcome, Problem> {
-        let files = &context.services.files;
-        let stat = match files.stat(&self.path).await {
+        let place = ReadPlace::of(context, &self.path, ID, Kind::Read);
+        let stat = match place.files.stat(&place.path).await {
             Ok(stat) => stat,
             Err(WorkspaceError::NotFound(path)) => {
                 let near = missing::near(context, &self.path).await;
@@ -144,8 +145,8 @@ impl View {
             Err(error) => return Err(self.wrong(error)),
         };
         match stat.kind {
-            FileKind::Directory => self.folder(context).await,
-            FileKind::File => self.any_file(context, stat.bytes).await,
+            FileKind::Directory => self.folder(context, &place).await,
+            FileKind::File => self.any_file(context, &place, stat.bytes).await,
             FileKind::Special => Err(Problem::special(&self.path, Doing::Reading)),
         }
     }
@@ -154,7 +155,12 @@ impl View {
         Problem::from_workspace(error, &self.path, Doing::Reading)
     }
 
-    async fn any_file(&self, context: &RunContext, bytes: u64) -> Result<Outcome, Problem> {
+    async fn any_file(
+        &self,
+        context: &RunContext,
+        place: &ReadPlace,
+        bytes: u64,
+    ) -> Result<Outcome, Problem> {
         let respected = if self.respect_ignore { Ignored::RESPECTED } else { Ignored::INCLUDED };
         if is_ignored(context, &self.path, respected).await {
             return Err(Problem::Ignored(self.shown.clone()));
@@ -162,14 +168,13 @@ impl View {
         if self.most.is_some_and(|most| bytes > most) {
             return Err(Problem::TooLarge { path: self.path.clone(), bytes });
         }
-        let files = &context.services.files;
         let part = (bytes > WHOLE).then_some(0..HEAD);
-        let content = files.read(&self.path, part.clone()).await.map_err(|error| self.wrong(error))?;
+        let content = place.files.read(&place.path, part.clone()).await.map_err(|error| self.wrong(error))?;
         let is_whole = part.is_none();
         let all = async {
             match is_whole {
                 true => Ok(content.clone()),
-                false => files.read(&self.path, None).await.map_err(|error| self.wrong(error)),
+                false => place.files.read(&place.path, None).await.map_err(|error| self.wrong(error)),
             }
         };
         let too_large = || Problem::TooLarge { path: self.path.clone(), bytes };
@@ -188,7 +193,7 @@ impl View {
                 None => self.file(&content),
             };
         }
-        if is_whole { self.file(&content) } else { self.part(context, bytes, &content).await }
+        if is_whole { self.file(&content) } else { self.part(context, place, bytes, &content).await }
     }
 
     fn file(&self, content: &[u8]) -> Result<Outcome, Problem> {
@@ -211,7 +216,13 @@ impl View {
     }
 
     /// Lines of a file that is too large to be read whole.
-    async fn part(&self, context: &RunContext, bytes: u64, head: &[u8]) -> Result<Outcome, Problem> {
+    async fn part(
+        &self,
+        context: &RunContext,
+        place: &ReadPlace,
+        bytes: u64,
+        head: &[u8],
+    ) -> Result<Outcome, Problem> {
         let wanted = self.first.unwrap_or(1);
         let out_of_range = |lines, pieces| Problem::Range { first: wanted, last: self.last, lines, pieces };
         let first = usize::try_from(wanted).ok().filter(|first| *first > 0);
@@ -220,7 +231,7 @@ impl View {
             Some(last) if last < wanted => return Err(Problem::Reversed { first: wanted, last }),
             last => last.map(|last| usize::try_from(last).unwrap_or(usize::MAX)),
         };
-        let read = window::window(context, &self.path, bytes, first, last).await?;
+        let read = window::window(context, (&*place.files, &place.path), bytes, first, last).await?;
         let part = read.ok_or_else(|| self.not_text(head))?;
         if first > part.pieces {
             return Err(out_of_range(part.lines, part.pieces));
@@ -330,11 +341,11 @@ impl View {
     }
 
     /// For each entry of this folder, whether no model is to see it.
-    async fn left_out(&self, context: &RunContext, entries: &[Entry]) -> Result<Vec<bool>, Problem> {
-        let files = &context.services.files;
+    async fn left_out(&self, place: &ReadPlace, entries: &[Entry]) -> Result<Vec<bool>, Problem> {
+        let files = &place.files;
         let Some(root) = files.local_root() else { return Ok(vec![false; entries.len()]) };
         let root = files.real(root).await.map_err(|error| self.wrong(error))?;
-        let folder = files.real(&self.path).await.map_err(|error| self.wrong(error))?;
+        let folder = files.real(&place.path).await.map_err(|error| self.wrong(error))?;
         let mut rules = IgnoreRules::new(&root, Ignored::INCLUDED);
         if rules.leave_out(&folder) {
             return Err(Problem::Ignored(self.shown.clone()));
@@ -342,25 +353,34 @@ impl View {
         Ok(entries.iter().map(|entry| rules.leave_out(&folder.join(&entry.path))).collect())
     }
 
-    async fn folder(&self, context: &RunContext) -> Result<Outcome, Problem> {
+    async fn folder(&self, context: &RunContext, place: &ReadPlace) -> Result<Outcome, Problem> {
         if self.first.is_some() || self.last.is_some() {
             return Err(Problem::RangeOnFolder);
         }
-        let walked = context.services.files.walk(&self.path, DEPTH).await;
+        let walked = place.files.walk(&place.path, DEPTH).await;
         let entries = walked.map_err(|error| self.wrong(error))?;
-        let left_out = self.left_out(context, &entries).await?;
-        let entries = entries
+        let ignored = self.left_out(place, &entries).await?;
+        let judge = context.judge.clone();
+        let hides = |entry: &Entry| judge.hides(ID, Kind::Read, &self.path.join(&entry.path));
+        let (mut shown, mut left_out) = (Vec::new(), 0);
+        for (entry, _) in entries.into_iter().zip(ignored).filter(|(_, ignored)| !ignored) {
+            if hides(&entry) {
+                left_out += 1;
+            } else {
+                shown.push(entry);
+            }
+        }
+        let entries = shown
             .into_iter()
-            .zip(left_out)
-            .filter(|(_, left_out)| !left_out)
-            .map(|(entry, _)| {
+            .map(|entry| {
                 let slash = if entry.kind == FileKind::Directory { "/" } else { "" };
                 // A line break in a name would look like two names.
                 let name: String = entry.path.display().to_string().chars().map(visible).collect();
                 format!("{name}{slash}")
             })
             .collect();
-        Ok(Ok(Data::Folder(FolderData { path: self.path.display().to_string(), entries })).into())
+        let folder = Data::Folder(FolderData { path: self.path.display().to_string(), entries });
+        Ok(Outcome { left_out, ..Ok(folder).into() })
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use lathe_edit::Encoding;
 use lathe_protocol::{Digest, Digesting};
+use lathe_workspace::Files;
 
 use crate::problem::{Doing, Problem};
 use crate::tool::RunContext;
@@ -46,12 +47,11 @@ pub(super) struct Window {
 /// Reads lines `first` to `last`, counted from 1, of a file of that many bytes.
 pub(super) async fn window(
     context: &RunContext,
-    path: &Path,
+    (files, path): (&dyn Files, &Path),
     bytes: u64,
     first: usize,
     last: Option<usize>,
 ) -> Result<Option<Window>, Problem> {
-    let files = &context.services.files;
     let wrong = |error| Problem::from_workspace(error, path, Doing::Reading);
     let head = files.read(path, Some(0..HEAD)).await.map_err(wrong)?;
     let Some((encoding, mark)) = Encoding::detect(whole_characters(&head)) else {

@@ -150,6 +150,7 @@ impl Bench {
                 here: None,
                 git_runs: None,
                 headless: true,
+                disk: lathe_policy::OnDisk::default(),
             },
             _folder: folder,
         }

@@ -294,6 +294,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             here: None,
             git_runs: None,
             headless: true,
+            disk: lathe_policy::OnDisk::default(),
         };
         let decision = gate.decide(Actor::Model, Mode::FullAuto, &prepared.effects);
         if decision.verdict != Verdict::Allow {

@@ -1,0 +1,42 @@
+//! What the gate asks of the disk: where links lead, and what a pattern or a folder holds now.
+//!
+//! The gate itself opens nothing. It is handed this seam, so that it decides by real places and its tests need no files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Answers about names on a disk. Nothing is changed by asking.
+pub trait Disk: Send + Sync {
+    /// The path with all links resolved, as far as it exists.
+    fn real(&self, path: &Path) -> PathBuf;
+
+    /// What a pattern of bash stands for now; `None` where that is too much to tell.
+    fn expand(&self, pattern: &str) -> Option<Vec<PathBuf>>;
+
+    /// Whether anything in a folder, at any depth, passes the test, by its own name or by the place a link leads to. A folder
+    /// too large to look through counts as one that holds it.
+    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool;
+
+    /// Whether git knows a file, so that its content may be printed with others. Where that cannot be told it does.
+    fn is_tracked(&self, path: &Path) -> bool;
+}
+
+/// The disk that a gate decides for; none where a line is judged for no place in particular.
+#[derive(Clone, Default)]
+pub struct OnDisk(Option<Arc<dyn Disk>>);
+
+impl OnDisk {
+    pub fn new(disk: impl Disk + 'static) -> Self {
+        Self(Some(Arc::new(disk)))
+    }
+
+    pub(crate) fn get(&self) -> Option<&dyn Disk> {
+        self.0.as_deref()
+    }
+}
+
+impl std::fmt::Debug for OnDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "OnDisk" } else { "NoDisk" })
+    }
+}

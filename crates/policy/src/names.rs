@@ -1,0 +1,146 @@
+//! The names of tools, as rules may give them.
+//!
+//! A tool has one canonical name and a name of its own in each toolset, further names for older versions of it, and one as a
+//! command of the session's shell. A rule that names any of them means the tool, whatever the model calls it; a denial that
+//! depends on the toolset of a session would fail open in all the others. The table stands here, and not with the tools,
+//! because no rule file may be read without it: a misspelt name would deny nothing and say nothing. A test of the tools
+//! holds it against every toolset and every command.
+
+use std::collections::BTreeSet;
+
+use lathe_protocol::{Kind, edit_distance};
+
+/// The canonical name of the shell.
+pub(crate) const SHELL: &str = "bash";
+
+/// The canonical name of every tool that is not Lathe's own.
+pub(crate) const OUTSIDE: &str = "outside";
+
+/// Canonical names, each with all other names of the tool.
+const TOOLS: [(&str, &[&str]); 22] = [
+    (SHELL, &["Bash", "run_shell_command", "ShellTool"]),
+    ("view", &["read", "read_file", "ReadFileTool", "str_replace_based_edit_tool"]),
+    ("list", &["list_directory", "LSTool", "ls"]),
+    ("search", &["search_file_content", "grep_search", "GrepTool", "RipGrepTool"]),
+    ("glob", &["GlobTool"]),
+    ("many", &["read_many_files", "ReadManyFilesTool"]),
+    ("edit", &["replace", "EditTool", "SmartEditTool", "str_replace_based_edit_tool"]),
+    ("write", &["write_file", "WriteFileTool", "str_replace_based_edit_tool"]),
+    ("patch", &["apply_patch"]),
+    ("data", &["json_edit", "json_edit_tool"]),
+    ("check", &["str_replace_based_edit_tool"]),
+    ("code", &[]),
+    ("ckg", &[]),
+    ("think", &["sequentialthinking"]),
+    ("todo", &["write_todos", "WriteTodosTool"]),
+    ("memory", &["remember", "save_memory", "MemoryTool"]),
+    ("ask", &["ask_user", "AskUserTool"]),
+    ("done", &["task_done"]),
+    ("review", &["quality_review", "quality_review_tool"]),
+    ("online", &["online_doc_tool"]),
+    (OUTSIDE, &["call_tool"]),
+    // What the shell is asked about itself.
+    ("commands", &["jobs", "field"]),
+];
+
+/// Beginnings of names that come and go with servers, fields, skills and discovered tools.
+const PASSING: [&str; 6] = ["mcp_", "mcp:", "field:", "skill:", "skill_", "discovered_tool_"];
+
+/// Every name of a built-in tool, the canonical one first.
+pub fn tool_names(canonical: &str) -> impl Iterator<Item = &'static str> {
+    let found = TOOLS.iter().find(|(name, _)| *name == canonical);
+    found.into_iter().flat_map(|(name, others)| std::iter::once(*name).chain(others.iter().copied()))
+}
+
+/// Every name that a rule may give to a built-in tool.
+pub fn all_tool_names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().flat_map(|(name, others)| std::iter::once(*name).chain(others.iter().copied()))
+}
+
+/// The canonical names.
+pub(crate) fn canonical_names() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|(name, _)| *name)
+}
+
+/// What a name in a rule file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A built-in tool.
+    BuiltIn,
+    /// A pattern, or a name of something that comes and goes.
+    Passing,
+    Unknown,
+}
+
+/// Tells what a name in a rule file is. `fields` are the domains that are configured now: their tools are called
+/// `DOMAIN_TOOL` by the model.
+pub(crate) fn named(name: &str, fields: &BTreeSet<String>) -> Named {
+    if all_tool_names().any(|known| known.eq_ignore_ascii_case(name)) {
+        return Named::BuiltIn;
+    }
+    let of_field = |field: &String| {
+        let field = field.replace('.', "_");
+        name.strip_prefix(&field).is_some_and(|rest| rest.len() > 1 && rest.starts_with('_'))
+    };
+    let begins = |begin: &str| name.len() > begin.len() && name.starts_with(begin);
+    let parted = !name.starts_with("__") && !name.ends_with("__") && name.contains("__");
+    if name.contains(['*', '?']) || PASSING.iter().any(|begin| begins(begin)) || parted {
+        return Named::Passing;
+    }
+    if fields.iter().any(of_field) { Named::Passing } else { Named::Unknown }
+}
+
+/// Why a name in a rule file is refused.
+pub(crate) fn unknown(name: &str) -> String {
+    if name.trim().is_empty() {
+        return "the name of a tool is empty".to_owned();
+    }
+    let near =
+        all_tool_names().min_by_key(|known| edit_distance(&known.to_lowercase(), &name.to_lowercase()));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    format!(
+        "there is no tool `{name}`{near} (`lathe tools` lists them; a tool of a field is `field:DOMAIN:TOOL`, of a server `mcp:SERVER:TOOL`)"
+    )
+}
+
+/// Why a word that should be a kind of tool is refused.
+pub(crate) fn unknown_kind(word: &str, kinds: &[Kind]) -> String {
+    let near = kinds.iter().min_by_key(|kind| edit_distance(kind.as_str(), word));
+    let near = near.map_or_else(String::new, |near| format!("; did you mean `{}`?", near.as_str()));
+    format!("there is no kind `{word}`{near}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        let fields = BTreeSet::from(["units".to_owned(), "a.b".to_owned()]);
+        for (name, meant) in [
+            ("bash", Named::BuiltIn),
+            ("BASH", Named::BuiltIn),
+            ("run_shell_command", Named::BuiltIn),
+            ("outside", Named::BuiltIn),
+            ("*", Named::Passing),
+            ("write*", Named::Passing),
+            ("units_length", Named::Passing),
+            ("a_b_c", Named::Passing),
+            ("field:units:length", Named::Passing),
+            ("mcp__git__push", Named::Passing),
+            ("git__push", Named::Passing),
+            ("discovered_tool_add", Named::Passing),
+            ("skill:pdf", Named::Passing),
+            ("", Named::Unknown),
+            (" ", Named::Unknown),
+            ("units_", Named::Unknown),
+            ("unit_length", Named::Unknown),
+            ("write_fil", Named::Unknown),
+            ("discovered_tool_", Named::Unknown),
+            ("__", Named::Unknown),
+        ] {
+            assert_eq!(named(name, &fields), meant, "{name:?}");
+        }
+        assert!(unknown("write_fil").contains("did you mean `write_file`?"));
+    }
+}

@@ -1,0 +1,224 @@
+//! Patterns of rules: `*` within a part of a path, `**` across parts, `?` for one character.
+
+use std::path::Path;
+
+use lathe_protocol::Verdict;
+
+use crate::gate::Gate;
+use crate::touch::fixed;
+
+/// The patterns of a rule's `path`, in every spelling that they have for absolute paths.
+pub(crate) struct Wanted {
+    patterns: Vec<String>,
+}
+
+impl Wanted {
+    /// What is denied or asked about is more than what would be allowed: a folder with all that is in it, and a bare name
+    /// wherever it stands.
+    pub(crate) fn of(written: &[String], decision: Verdict, gate: Option<&Gate>) -> Self {
+        let mut patterns = Vec::new();
+        for pattern in written {
+            let bare = pattern.strip_prefix("./").unwrap_or(pattern);
+            let mut forms = vec![bare.to_owned()];
+            let home = gate.and_then(|gate| gate.user_home.as_deref());
+            match (bare.strip_prefix("~/"), home) {
+                (Some(rest), Some(home)) => forms.push(format!("{}/{rest}", home.display())),
+                (Some(_), None) => {}
+                (None, _) if bare.starts_with('/') || bare.starts_with("**") => {}
+                (None, _) => {
+                    forms.extend(gate.map(|gate| format!("{}/{bare}", gate.root.display())));
+                    forms.extend(
+                        (decision != Verdict::Allow && !bare.contains('/')).then(|| format!("**/{bare}")),
+                    );
+                }
+            }
+            if let Some(disk) = gate.and_then(|gate| gate.disk.get()) {
+                let real = |form: &String| {
+                    let folder = fixed(form);
+                    let rest = form.strip_prefix(&folder).filter(|_| folder.len() > 1)?;
+                    Some(format!("{}{rest}", disk.real(Path::new(&folder)).display()))
+                };
+                let reals: Vec<String> =
+                    forms.iter().filter(|form| form.starts_with('/')).filter_map(real).collect();
+                forms.extend(reals);
+            }
+            if decision != Verdict::Allow {
+                let inside: Vec<String> =
+                    forms.iter().map(|form| format!("{}/**", form.trim_end_matches('/'))).collect();
+                forms.extend(inside);
+                let whole: Vec<String> =
+                    forms.iter().filter_map(|form| form.strip_suffix("/").map(str::to_owned)).collect();
+                forms.extend(whole);
+            }
+            patterns.append(&mut forms);
+        }
+        patterns.sort();
+        patterns.dedup();
+        Self { patterns }
+    }
+
+    pub(crate) fn names(&self, path: &str) -> bool {
+        self.patterns.iter().any(|pattern| glob(pattern, path))
+    }
+
+    /// Whether something that the other pattern stands for is wanted.
+    pub(crate) fn meets(&self, other: &str) -> bool {
+        self.patterns.iter().any(|pattern| meet(pattern, other))
+    }
+}
+
+/// `*` stands for anything within a part of a path, `**` for anything, `?` for one character.
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    // The usual backtracking to the last star, kept apart for the one that does not cross a slash.
+    let (mut p, mut t) = (0, 0);
+    let mut back: Vec<(usize, usize, bool)> = Vec::new();
+    loop {
+        let wide = pattern.get(p) == Some(&'*') && pattern.get(p + 1) == Some(&'*');
+        if wide || pattern.get(p) == Some(&'*') {
+            p += if wide { 2 } else { 1 };
+            // A later star makes earlier ones needless, but a narrow one cannot stand in for a wide one.
+            back.retain(|(_, _, earlier_is_wide)| *earlier_is_wide && !wide);
+            back.push((p, t, wide));
+            continue;
+        }
+        match (pattern.get(p), text.get(t)) {
+            (None, None) => return true,
+            (Some(want), Some(have)) if want == have || (*want == '?' && *have != '/') => {
+                p += 1;
+                t += 1;
+                continue;
+            }
+            _ => {}
+        }
+        loop {
+            let Some((after, from, wide)) = back.pop() else { return false };
+            if from < text.len() && (wide || text.get(from) != Some(&'/')) {
+                back.push((after, from + 1, wide));
+                (p, t) = (after, from + 1);
+                break;
+            }
+        }
+    }
+}
+
+/// Whether a name in a rule, which may be a pattern, means the name of a tool. Upper and lower case are the same.
+pub fn fits(pattern: &str, name: &str) -> bool {
+    glob(&pattern.to_lowercase(), &name.to_lowercase())
+}
+
+/// Whether two patterns could stand for the same text.
+pub(crate) fn meet(one: &str, other: &str) -> bool {
+    let (one, other) = (tokens(one), tokens(other));
+    let width = other.len() + 1;
+    // Which pairs of rests were looked at.
+    let mut seen = vec![false; (one.len() + 1) * width];
+    let mut left = vec![(0, 0)];
+    while let Some((a, b)) = left.pop() {
+        if a > one.len() || b > other.len() || std::mem::replace(&mut seen[a * width + b], true) {
+            continue;
+        }
+        match (one.get(a), other.get(b)) {
+            (None, None) => return true,
+            (Some(x), y) if x.is_star() => {
+                left.push((a + 1, b));
+                // The star takes what the other has there, or both go on.
+                if y.is_some_and(|y| y.is_star() || x.takes(*y)) {
+                    left.push((a, b + 1));
+                }
+                if y.is_some_and(|y| y.is_star()) {
+                    left.push((a + 1, b));
+                }
+            }
+            (x, Some(y)) if y.is_star() => {
+                left.push((a, b + 1));
+                if x.is_some_and(|x| y.takes(*x)) {
+                    left.push((a + 1, b));
+                }
+            }
+            (Some(x), Some(y)) if x.is_same(*y) => left.push((a + 1, b + 1)),
+            (Some(_) | None, Some(_) | None) => {}
+        }
+    }
+    false
+}
+
+/// A sign of a pattern.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    One(char),
+    /// `?`
+    Any,
+    /// `*`
+    Narrow,
+    /// `**`
+    Wide,
+}
+
+impl Sign {
+    fn is_star(self) -> bool {
+        matches!(self, Self::Narrow | Self::Wide)
+    }
+
+    /// Whether a star may stand for this one sign.
+    fn takes(self, sign: Self) -> bool {
+        match (self, sign) {
+            (Self::Wide, _) => true,
+            (_, Self::One(c)) => c != '/',
+            (_, Self::Any) => true,
+            (_, Self::Narrow | Self::Wide) => false,
+        }
+    }
+
+    fn is_same(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::One(a), Self::One(b)) => a == b,
+            (Self::Any, Self::One(c)) | (Self::One(c), Self::Any) => c != '/',
+            (Self::Any, Self::Any) => true,
+            (Self::Narrow | Self::Wide, _) | (_, Self::Narrow | Self::Wide) => false,
+        }
+    }
+}
+
+fn tokens(pattern: &str) -> Vec<Sign> {
+    let mut signs = Vec::new();
+    let mut chars = pattern.chars().peekable();
+    while let Some(c) = chars.next() {
+        signs.push(match c {
+            '*' if chars.peek() == Some(&'*') => {
+                chars.next();
+                Sign::Wide
+            }
+            '*' => Sign::Narrow,
+            '?' => Sign::Any,
+            c => Sign::One(c),
+        });
+    }
+    signs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_meet_where_one_text_fits_both() {
+        for (one, other, meets) in [
+            ("**/secret.txt", "/w/**", true),
+            ("**/secret.txt", "/w/*", true),
+            ("**/secret.txt", "/w/*.rs", false),
+            ("/w/a/secret.txt", "/w/*", false),
+            ("/w/a/secret.txt", "/w/**", true),
+            ("/w/sub/**", "/w/*/b", true),
+            ("/w/sub/**", "/w/other/**", false),
+            ("/w/s?cret", "/w/se*", true),
+            ("/x/**", "/w/**", false),
+            ("**", "/", true),
+            ("a", "a", true),
+            ("a", "b", false),
+        ] {
+            assert_eq!(meet(one, other), meets, "{one} {other}");
+            assert_eq!(meet(other, one), meets, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The places that a command of a line reads or writes, by every name they have.
+//!
+//! Rules about paths and the rule about reading outside look at nothing else. Which words of a command are paths is known
+//! for the programs people use; of any other program every word may be one. What is not known before the line runs stays in
+//! the list as unknown, so that a denial never fails open because of it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use lathe_bash::{Command, Piece, RedirectKind, Word};
+
+use crate::gate::{Gate, normal};
+use crate::guard::{find_parts, operands, recursive};
+use crate::harm::files_of_sed;
+use crate::places::{HERE, UNKNOWN, Values, outside_proc};
+use crate::reading::Depth;
+use crate::touch::{Touch, What, text};
+
+/// Programs whose words are no files.
+const WORDS: [&str; 58] = [
+    "echo", "printf", "true", "false", ":", "seq", "basename", "dirname", "sleep", "tr", "date", "cal",
+    "which", "whereis", "type", "uname", "arch", "id", "groups", "whoami", "logname", "printenv", "locale",
+    "expr", "kill", "pkill", "killall", "jobs", "pwd", "nproc", "test", "[", "[[", "export", "declare",
+    "typeset", "local", "readonly", "set", "unset", "shift", "return", "exit", "break", "continue", "wait",
+    "ulimit", "umask", "alias", "unalias", "hash", "ps", "uptime", "free", "factor", "getconf", "ssh", "let",
+];
+
+/// Programs that only change names or modes, and read no content.
+const NO_CONTENT: [&str; 11] =
+    ["mkdir", "rmdir", "touch", "rm", "unlink", "chmod", "chown", "chgrp", "realpath", "readlink", "mkfifo"];
+
+/// Programs that show names of files and nothing that is in them.
+const LISTS: [&str; 15] = [
+    "ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "df", "stat", "locate", "cd", "pushd", "popd",
+    "command",
+];
+
+/// Programs whose first word is a pattern or a program of their own, unless an option gives it.
+const PATTERN_FIRST: [&str; 16] = [
+    "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "fd", "fdfind", "awk", "gawk", "mawk", "nawk",
+    "jq", "gojq", "yq",
+];
+
+/// Programs that look into the folder they run in where no file is named.
+const LOOKS_HERE: [&str; 11] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "rg", "ag", "ack"];
+
+/// Languages, and programs of text, in whose words a file may stand as a literal.
+const LANGUAGES: [&str; 30] = [
+    "python",
+    "python2",
+    "python3",
+    "pypy",
+    "pypy3",
+    "perl",
+    "ruby",
+    "node",
+    "deno",
+    "bun",
+    "php",
+    "lua",
+    "luajit",
+    "tclsh",
+    "Rscript",
+    "osascript",
+    "awk",
+    "gawk",
+    "mawk",
+    "nawk",
+    "sed",
+    "vim",
+    "vi",
+    "ex",
+    "ed",
+    "emacs",
+    "sqlite3",
+    "psql",
+    "mysql",
+    "gdb",
+];
+
+/// Programs that send names to another machine with a colon.
+const REMOTE: [&str; 4] = ["scp", "sftp", "rsync", "rclone"];
+
+/// Programs that go to another folder by an option.
+const GOES: [&str; 14] = [
+    "tar", "bsdtar", "git", "make", "gmake", "ninja", "env", "cargo", "npm", "pnpm", "yarn", "go", "just",
+    "meson",
+];
+
+/// More words than this are not looked at one by one; the rest is unknown.
+const MOST: usize = 4096;
+
+/// Finds what one command touches.
+pub(crate) struct Reacher<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) line: &'a str,
+    pub(crate) values: &'a BTreeMap<String, Vec<Word>>,
+    /// The folders that the command may run in.
+    pub(crate) from: &'a [String],
+    /// The program of the wrapper in front of it.
+    pub(crate) wrapper: Option<&'a str>,
+}
+
+impl Reacher<'_> {
+    /// What bash opens for it.
+    pub(crate) fn redirects(&self, command: &Command) -> Vec<Touch> {
+        let mut touches = Vec::new();
+        for redirect in &command.redirects {
+            match redirect.kind {
+                RedirectKind::Read | RedirectKind::Write => {
+                    let process = matches!(redirect.word.pieces.first(), Some(Piece::Process(_)));
+                    for text in self.spell(&redirect.word).into_iter().filter(|_| !process) {
+                        self.add(&mut touches, &text, Depth::One, redirect.kind == RedirectKind::Read);
+                    }
+                }
+                RedirectKind::Duplicate | RedirectKind::Text => {}
+            }
+        }
+        touches
+    }
+
+    pub(crate) fn touches(&self, command: &Command) -> Vec<Touch> {
+        let mut touches = self.redirects(command);
+        let mut texts: Vec<String> = command.words.iter().flat_map(|word| self.spell(word)).collect();
+        if texts.len() > MOST {
+            texts.truncate(MOST);
+            touches.push(unknown("…", true));
+        }
+        let Some((program, words)) = texts.split_first() else { return touches };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        if WORDS.contains(&name) {
+            return touches;
+        }
+        // `host:path` is on another machine.
+        let remote = |word: &&str| {
+            REMOTE.contains(&name)
+                && word.find(':').is_some_and(|colon| word.find('/').is_none_or(|slash| colon < slash))
+        };
+        let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !remote(word)).collect();
+        let before = touches.len();
+        let (words, folders) = self.folders(name, words);
+        let there = Reacher { from: &folders, ..*self };
+        there.words(name, &words, &mut touches);
+        // Where it goes is looked at as a folder, not as all that is in it.
+        folders
+            .iter()
+            .skip(self.from.len().max(1))
+            .for_each(|folder| self.add(&mut touches, folder, Depth::One, true));
+        if LISTS.contains(&name) {
+            touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
+        }
+        touches
+    }
+
+    /// The words without the options that send a program to another folder, and the folders that it may be in.
+    fn folders<'w>(&self, name: &str, words: Vec<&'w str>) -> (Vec<&'w str>, Vec<String>) {
+        let mut folders = self.from.to_vec();
+        if folders.is_empty() {
+            folders.push(self.gate.root.display().to_string());
+        }
+        if !GOES.contains(&name) {
+            return (words, folders);
+        }
+        let (mut left, mut rest) = (Vec::new(), words.into_iter());
+        while let Some(word) = rest.next() {
+            let long = ["--directory=", "--chdir=", "--cwd=", "--prefix="];
+            let there = match word {
+                "-C" | "--directory" | "--chdir" | "--cwd" | "--prefix" => rest.next(),
+                _ => {
+                    long.iter().find_map(|begin| word.strip_prefix(begin)).or_else(|| word.strip_prefix("-C"))
+                }
+            };
+            match there {
+                Some(there) => folders.extend(self.gate.joined(there, self.from)),
+                None => left.push(word),
+            }
+        }
+        folders.truncate(64);
+        (left, folders)
+    }
+
+    fn words(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
+        let depth = depth(name, words);
+        let sure = sure(name, words);
+        let read = !NO_CONTENT.contains(&name);
+        let targets = targets(name, words);
+        for word in &sure {
+            // What is copied to is not read.
+            if targets.contains(word) {
+                self.add(touches, word, Depth::One, false);
+            } else if *word != "-" {
+                self.add(touches, word, depth, read);
+                if word.contains(['@', ':', '=']) {
+                    self.maybe(touches, word);
+                }
+            }
+        }
+        let recurses = name.ends_with("grep") && depth == Depth::All;
+        if name == "git" && git_prints(words) {
+            let before = touches.len();
+            match sure.as_slice() {
+                [] => self.add(touches, &self.gate.root.display().to_string(), Depth::All, true),
+                paths => paths.iter().for_each(|path| self.add(touches, path, Depth::All, true)),
+            }
+            touches.iter_mut().skip(before).for_each(|touch| touch.by_git = true);
+        } else if sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses) {
+            self.add(touches, ".", depth, true);
+        }
+        // A file that another program names on the standard input.
+        if matches!(self.wrapper, Some("xargs" | "parallel")) {
+            touches.push(unknown("what it reads from the pipe", read));
+        }
+        // Tests of `find` are no files.
+        for word in words.iter().filter(|word| !sure.contains(word) && name != "find") {
+            self.other(name, word, touches);
+        }
+        for word in words.iter().filter(|_| LANGUAGES.contains(&name)) {
+            literals(name, word).for_each(|part| self.maybe(touches, part));
+        }
+    }
+
+    /// A word that is no file by its place: options with a value, `key=value`, `rev:path`, `@file`.
+    fn other(&self, name: &str, word: &str, touches: &mut Vec<Touch>) {
+        let pattern = PATTERN_FIRST.contains(&name) || name == "sed";
+        if let Some(rest) = word.strip_prefix('-') {
+            if let Some((_, value)) = word.split_once('=') {
+                let file = value.starts_with(['/', '~']);
+                if pattern && word.starts_with("--r") {
+                    return;
+                }
+                if file { self.add(touches, value, Depth::One, true) } else { self.maybe(touches, value) }
+            } else if !rest.starts_with('-') && rest.len() > 1 && !(pattern && rest.starts_with(['e', 'E'])) {
+                let value = rest.char_indices().nth(1).and_then(|(at, _)| rest.get(at..)).unwrap_or_default();
+                self.maybe(touches, value);
+                // Several letters in a row, the last of which has the value.
+                if let Some(at) = rest.find(['/', '~', '.']) {
+                    self.maybe(touches, rest.get(at..).unwrap_or_default());
+                }
+            }
+            return;
+        }
+        if !pattern {
+            self.maybe(touches, word);
+        }
+    }
+
+    /// A word, or a part of one, that may be a file.
+    fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
+        let parts = word.split([':', '=']).chain([word]);
+        for part in parts.map(|part| part.trim_start_matches('@')).filter(|part| !part.is_empty()) {
+            let from = touches.len();
+            self.add(touches, part, Depth::One, true);
+            touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
+            touches.retain(|touch| touch.sure || touch.what != What::Unknown);
+        }
+    }
+
+    fn add(&self, touches: &mut Vec<Touch>, spelling: &str, depth: Depth, reads: bool) {
+        if spelling.is_empty() {
+            return;
+        }
+        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…");
+        let what = self.what(spelling, depth);
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, by_git: false });
+    }
+
+    fn what(&self, spelling: &str, depth: Depth) -> What {
+        // `find -exec x {}`
+        if spelling.contains(UNKNOWN) || (self.wrapper.is_some() && spelling.contains("{}")) {
+            return What::Unknown;
+        }
+        let names = self.gate.joined(spelling, self.from);
+        if names.is_empty() {
+            return What::Unknown;
+        }
+        if spelling.contains(['*', '?', '[']) {
+            // A quoted pattern is a name.
+            return What::Pattern {
+                names: names.iter().map(|name| text(&normal(Path::new(name)))).collect(),
+                depth,
+            };
+        }
+        let disk = self.gate.disk.get();
+        let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
+        if let Some(disk) = disk {
+            all.extend(names.iter().map(|name| text(&disk.real(Path::new(name)))));
+        }
+        all.sort();
+        all.dedup();
+        What::Path { names: all, depth }
+    }
+
+    /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
+    fn spell(&self, word: &Word) -> Vec<String> {
+        let values = Values { assigned: self.values, empty: false, line: Some(self.line) };
+        match word.pieces.first() {
+            Some(Piece::Process(_)) => Vec::new(),
+            Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {
+                let home = format!("/home/{user}");
+                values.spell(word).iter().map(|text| text.replacen('~', &home, 1)).collect()
+            }
+            _ => values.spell(word),
+        }
+    }
+}
+
+fn unknown(shown: &str, reads: bool) -> Touch {
+    Touch {
+        shown: shown.to_owned(),
+        what: What::Unknown,
+        sure: true,
+        reads,
+        names_only: false,
+        by_git: false,
+    }
+}
+
+/// The words that surely are files or folders.
+fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    match name {
+        "sed" => files_of_sed(words),
+        "find" => find_parts(words).starts,
+        "dd" => Vec::new(),
+        "git" => {
+            // Behind the mark, everything is a path.
+            let at = words.iter().position(|word| *word == "--");
+            at.and_then(|at| words.get(at + 1..)).unwrap_or_default().to_vec()
+        }
+        _ if PATTERN_FIRST.contains(&name) => {
+            let given = |word: &str| {
+                matches!(word, "-e" | "-f" | "--regexp" | "--file" | "--files" | "--from-file")
+                    || word.starts_with("--regexp=")
+                    || word.starts_with("--file=")
+                    || word.starts_with("--from-file=")
+                    || (word.starts_with('-')
+                        && !word.starts_with("--")
+                        && word.len() > 2
+                        && word.contains(['e', 'f'])
+                        && name.contains("grep"))
+            };
+            let is_pattern = |before: &str| {
+                let letters = before.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+                before == "--regexp"
+                    || letters.is_some_and(|letters| letters.ends_with('e') && name.contains(['g', 'a']))
+            };
+            let files = words.iter().enumerate().filter(|(index, _)| {
+                let before = index.checked_sub(1).and_then(|before| words.get(before));
+                !before.is_some_and(|before| is_pattern(before))
+            });
+            let files: Vec<&str> = files.map(|(_, word)| *word).collect();
+            let patterns = usize::from(!words.iter().any(|word| given(word)));
+            operands(&files).into_iter().skip(patterns).collect()
+        }
+        _ => operands(words),
+    }
+}
+
+/// Parts of a program's text that may be files. A regular expression between slashes is none.
+fn literals<'w>(name: &str, word: &'w str) -> impl Iterator<Item = &'w str> {
+    let awk = name.ends_with("awk");
+    let cut = move |c: char| match awk {
+        true => c == '"',
+        false => c.is_whitespace() || "'\"`()[]{}<>,;|&=+!".contains(c),
+    };
+    let parts = word.split(cut).enumerate().filter(move |(index, _)| !awk || index % 2 == 1);
+    let parts = parts.map(|(_, part)| part).filter(move |part| part.len() > 1 && *part != word);
+    parts.filter(|part| !part.ends_with('/')).take(256)
+}
+
+/// What a command writes to: its last operand, where it copies.
+fn targets<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    match name {
+        "cp" | "mv" | "install" | "rsync" | "scp" => {
+            let named = words
+                .windows(2)
+                .find(|pair| matches!(pair[0], "-t" | "--target-directory"))
+                .map(|pair| pair[1]);
+            let given = operands(words);
+            let last = given.last().copied().filter(|_| given.len() > 1);
+            named.or(last).into_iter().collect()
+        }
+        "tee" | "truncate" => operands(words),
+        _ => Vec::new(),
+    }
+}
+
+/// Whether it goes through a folder with all that is in it.
+fn depth(name: &str, words: &[&str]) -> Depth {
+    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+    let letters = |letters: &[char]| {
+        words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
+    };
+    let deep = match name {
+        "rg" | "ag" | "ack" | "find" | "fd" | "fdfind" | "tree" | "du" | "tar" | "bsdtar" | "zip" | "7z"
+        | "7za" | "rsync" | "cpio" | "locate" => true,
+        "grep" | "egrep" | "fgrep" | "zgrep" => {
+            recursive(words) || has(&["recurse", "--directories=recurse", "-drecurse"])
+        }
+        "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
+        "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
+        "scp" | "diff" => recursive(words),
+        "mv" | "ln" => true,
+        _ => false,
+    };
+    if deep { Depth::All } else { Depth::One }
+}
+
+/// Whether git prints what is in files that are not named: `git grep`, `git diff`, `git log -p`.
+fn git_prints(words: &[&str]) -> bool {
+    let given: Vec<&str> = words.iter().copied().take_while(|word| *word != "--").collect();
+    let mut operands = given.iter().copied().filter(|word| !word.starts_with('-'));
+    let Some(sub) = operands.next() else { return false };
+    let any = |begins: &[&str]| given.iter().any(|word| begins.iter().any(|begin| word.starts_with(begin)));
+    let patch =
+        || any(&["-p", "-u", "--patch", "-c", "--cc", "-L", "-U", "--unified", "-W", "--function-context"]);
+    let short = || {
+        any(&[
+            "--stat",
+            "--name",
+            "--shortstat",
+            "--numstat",
+            "--quiet",
+            "--summary",
+            "--dirstat",
+            "--raw",
+            "-s",
+            "--no-patch",
+        ]) && !patch()
+    };
+    match sub {
+        "grep" | "archive" | "format-patch" | "fast-export" | "bundle" | "cat-file" | "range-diff" => true,
+        "diff" | "diff-tree" | "diff-index" | "diff-files" | "whatchanged" => !short(),
+        // `git show REV:PATH` names what it prints.
+        "show" => {
+            !short() && !operands.clone().all(|word| word.contains(':'))
+                || operands.next().is_none() && !short()
+        }
+        "log" | "reflog" | "stash" => patch(),
+        _ => false,
+    }
+}
+
+impl Gate {
+    /// The absolute paths that a spelling may mean, not yet without `.` and `..`.
+    pub(crate) fn joined(&self, spelling: &str, from: &[String]) -> Vec<String> {
+        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(spelling));
+        let one = |spelling: &str| -> Option<String> {
+            if let Some(rest) = spelling.strip_prefix(HERE) {
+                let here = self.here.as_deref().unwrap_or(&self.root);
+                return Some(format!("{}{rest}", here.display()));
+            }
+            if let Some(rest) =
+                spelling.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))
+            {
+                // Whose home it is, is not known: then it is somebody else's.
+                let home = self.user_home.as_deref().unwrap_or(Path::new("/home/~"));
+                return Some(format!("{}{rest}", home.display()));
+            }
+            spelling.starts_with('/').then(|| spelling.to_owned())
+        };
+        if let Some(path) = one(&spelling) {
+            return vec![path];
+        }
+        let root = [self.root.display().to_string()];
+        let from = if from.is_empty() { &root[..] } else { from };
+        from.iter().take(64).filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
+    }
+}

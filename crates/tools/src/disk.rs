@@ -1,0 +1,162 @@
+//! What names mean on this machine's disk, for the gate: where links lead, and what patterns and folders hold.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+use lathe_policy::Disk;
+
+use crate::secure::{MOST, expand};
+
+/// Entries of a folder, at any depth, that are looked at for one decision.
+const ENTRIES: usize = 200_000;
+
+/// Links that are followed for one name, as the kernel has it.
+const LINKS: usize = 40;
+
+/// The disk of this machine.
+pub struct LocalDisk;
+
+impl Disk for LocalDisk {
+    fn real(&self, path: &Path) -> PathBuf {
+        real(path, LINKS)
+    }
+
+    fn expand(&self, pattern: &str) -> Option<Vec<PathBuf>> {
+        Some(expand(Path::new(pattern))).filter(|found| found.len() < MOST)
+    }
+
+    fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
+        each_beneath(folder, &mut |path| !test(path)).is_err()
+    }
+
+    fn is_tracked(&self, path: &Path) -> bool {
+        is_tracked(path)
+    }
+}
+
+/// Bytes of an index of git that are looked at.
+const INDEX: u64 = 256 << 20;
+
+/// Whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
+fn is_tracked(path: &Path) -> bool {
+    let Some(root) = path.ancestors().skip(1).find(|folder| folder.join(".git").exists()) else {
+        return false;
+    };
+    let Ok(inside) = path.strip_prefix(root) else { return true };
+    let git = root.join(".git");
+    // In another work tree it is a file that says where the repository is.
+    let folder = match std::fs::read_to_string(&git) {
+        Ok(text) => root.join(text.trim().trim_start_matches("gitdir:").trim()),
+        Err(_) => git,
+    };
+    let index = folder.join("index");
+    match index.metadata() {
+        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
+        Ok(found) if found.len() > INDEX || !found.is_file() => return true,
+        Ok(_) => {}
+    }
+    let Ok(bytes) = std::fs::read(&index) else { return true };
+    // From version 4 on, names are shortened by what they share.
+    if bytes.get(4..8) != Some(&[0, 0, 0, 2]) && bytes.get(4..8) != Some(&[0, 0, 0, 3]) {
+        return true;
+    }
+    let mut name = inside.as_os_str().as_encoded_bytes().to_vec();
+    name.push(0);
+    memchr::memmem::find(&bytes, &name).is_some()
+}
+
+/// Hands everything in a folder to `take`, which says whether to go on: each entry by its own name, and each link by the
+/// place it leads to as well. The error is a folder that is too large, or a no of `take`'s.
+pub(crate) fn each_beneath(folder: &Path, take: &mut dyn FnMut(&Path) -> bool) -> Result<(), Stopped> {
+    let (mut folders, mut seen, mut left) = (vec![folder.to_owned()], HashSet::new(), ENTRIES);
+    while let Some(folder) = folders.pop() {
+        if !seen.insert(real(&folder, LINKS)) {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            left = left.checked_sub(1).ok_or(Stopped)?;
+            let kind = entry.file_type().ok();
+            let link = kind.is_some_and(|kind| kind.is_symlink()).then(|| real(&path, LINKS));
+            if !take(&path) || link.as_ref().is_some_and(|link| !take(link)) {
+                return Err(Stopped);
+            }
+            match link {
+                Some(link) if link.is_dir() => folders.push(link),
+                None if kind.is_some_and(|kind| kind.is_dir()) => folders.push(path),
+                Some(_) | None => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A walk that did not come to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stopped;
+
+/// The path with its links resolved, as far as it exists. A link that leads nowhere is followed all the same: what it names
+/// may be there when the line runs.
+fn real(path: &Path, links: usize) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    if let Ok(target) = path.read_link()
+        && links > 0
+    {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        return real(&folder.join(target), links - 1);
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(folder), Some(Component::Normal(name))) => real(folder, links).join(name),
+        (Some(folder), Some(Component::ParentDir)) => {
+            let mut folder = real(folder, links);
+            folder.pop();
+            folder
+        }
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_resolved_as_far_as_they_lead() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::fs::write(root.join("a/b/file"), "x").unwrap();
+        symlink("a/b", root.join("link")).unwrap();
+        symlink("missing/x", root.join("dangling")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        for (path, real) in [
+            ("link/file", "a/b/file"),
+            ("link/../b/file", "a/b/file"),
+            ("link/new", "a/b/new"),
+            ("dangling", "missing/x"),
+            ("none/../a", "a"),
+        ] {
+            assert_eq!(LocalDisk.real(&root.join(path)), root.join(real), "{path}");
+        }
+        let _ = LocalDisk.real(&root.join("loop"));
+    }
+
+    #[test]
+    fn a_folder_holds_what_its_links_lead_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("w/sub")).unwrap();
+        std::fs::create_dir_all(root.join("out")).unwrap();
+        std::fs::write(root.join("out/secret"), "x").unwrap();
+        let holds = |name: &str| LocalDisk.holds(&root.join("w"), &mut |path| path.ends_with(name));
+        assert!(!holds("secret"));
+        symlink(root.join("out"), root.join("w/sub/link")).unwrap();
+        symlink(root.join("w"), root.join("w/round")).unwrap();
+        assert!(holds("secret"));
+        assert!(holds("sub"));
+    }
+}

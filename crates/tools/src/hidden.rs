@@ -1,0 +1,139 @@
+//! Files that a search, a list or a read of many files leaves out, because a rule would not let them be read by name.
+//!
+//! A rule about paths must hold whatever reads. A call that names a folder is allowed by the folder; what lies in it is
+//! judged file by file before anything is read, and left out as ignored files are.
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use lathe_policy::{Call, Depth, Disk as _, Region};
+use lathe_protocol::{Actor, Effects, Kind, Verdict};
+use lathe_workspace::{Files, LocalFiles};
+
+use crate::disk::{LocalDisk, each_beneath};
+use crate::problem::Problem;
+use crate::tool::RunContext;
+
+/// Paths beneath a folder that are not to be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hidden(HashSet<PathBuf>);
+
+impl Hidden {
+    /// Looks at everything beneath a folder, whose links are resolved. `tool` is the canonical name of what reads.
+    pub(crate) async fn beneath(
+        context: &RunContext,
+        tool: &'static str,
+        kind: Kind,
+        folder: &Path,
+    ) -> Result<Self, Problem> {
+        let judge = context.judge.clone();
+        if judge.actor == Actor::Person {
+            return Ok(Self::default());
+        }
+        let keys = judge.gate.region(folder, Depth::All) > Region::Elsewhere;
+        if !judge.rules.limits_paths() && !keys {
+            return Ok(Self::default());
+        }
+        let folder = folder.to_owned();
+        let look = move || {
+            let mut hidden = HashSet::new();
+            let whole = each_beneath(&folder, &mut |path| {
+                if judge.hides(tool, kind, path) {
+                    hidden.insert(path.to_owned());
+                }
+                true
+            });
+            whole.map(|()| Self(hidden))
+        };
+        let looked =
+            tokio::task::spawn_blocking(look).await.map_err(|error| Problem::Search(error.to_string()))?;
+        looked.map_err(|_| {
+            Problem::Search(
+                "a rule limits which files may be read, and there are too many here to look at each; name a smaller folder"
+                    .to_owned(),
+            )
+        })
+    }
+
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.0.contains(above))
+    }
+
+    /// Globs that leave them out of a walk from this folder.
+    pub(crate) fn globs(&self, start: &Path) -> Vec<String> {
+        let inside = self.0.iter().filter_map(|path| path.strip_prefix(start).ok());
+        inside.map(|path| format!("/{}", globset::escape(&path.display().to_string()))).collect()
+    }
+}
+
+/// Where something is read: the files of the workspace, or, for a path that is spelled outside of it and that the gate lets
+/// be read, those of the folder it really lies in. There nothing leads out of that folder, so what was decided about is what
+/// is read.
+pub(crate) struct ReadPlace {
+    pub(crate) files: Arc<dyn Files>,
+    /// The path by which the files know it.
+    pub(crate) path: PathBuf,
+    /// The folder that the files do not leave.
+    pub(crate) root: PathBuf,
+}
+
+impl ReadPlace {
+    pub(crate) fn of(context: &RunContext, path: &Path, tool: &str, kind: Kind) -> Self {
+        let services = &context.services;
+        let workspace = || Self {
+            files: Arc::clone(&services.files),
+            path: path.to_owned(),
+            root: services.root.clone(),
+        };
+        if services.files.local_root().is_none() || is_below(path, &services.root) {
+            return workspace();
+        }
+        let real = LocalDisk.real(path);
+        let effects = Effects::reading(real.display().to_string());
+        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+        let judge = &context.judge;
+        let decided = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &call);
+        // What nobody could allow is left to the files of the workspace, which refuse it.
+        if real.starts_with(&services.root) || decided.verdict == Verdict::Deny && decided.rule != "headless"
+        {
+            return workspace();
+        }
+        let folder = match real.parent() {
+            Some(folder) if !real.is_dir() => folder.to_owned(),
+            Some(_) | None => real.clone(),
+        };
+        Self { files: Arc::new(LocalFiles::new(folder.clone())), path: real, root: folder }
+    }
+}
+
+/// Whether a path, by its spelling, lies in a folder.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain.starts_with(folder)
+}
+
+/// What is said of files that were left out.
+pub(crate) fn note(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => "1 file is left out: a rule does not let it be read.".to_owned(),
+        count => format!("{count} files are left out: a rule does not let them be read."),
+    }
+}
