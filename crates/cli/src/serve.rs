@@ -214,9 +214,9 @@ fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
     }
     let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
     let to = json_text(&url).replace('<', "\\u003c");
-    write!(
+    writeln!(
         file,
-        "<!doctype html><meta charset=\"utf-8\"><title>Lathe</title><script>location.replace({to})</script>\n"
+        "<!doctype html><meta charset=\"utf-8\"><title>Lathe</title><script>location.replace({to})</script>"
     )?;
     Ok(path)
 }
