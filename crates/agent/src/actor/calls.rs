@@ -56,32 +56,38 @@ impl Actor {
     /// stricter decision of the folder it was proposed in and the folder it will run in counts.
     pub(super) fn judge_again(&self, pending: &PendingCall) -> Judged {
         let judge = self.judge();
-        let before = judge.clone().at(pending.decided_in.clone()).call(&pending.prepared);
-        let here = self.setup.toolbox.services().cwd();
-        let stricter = if here == pending.decided_in {
-            before
-        } else {
-            let now = judge.call(&pending.prepared);
+        let now = judge.call(&pending.prepared);
+        let stricter = if self.is_moved(pending) {
+            let before = judge.at(pending.decided_in.clone()).call(&pending.prepared);
             if now.decision.verdict >= before.decision.verdict { now } else { before }
+        } else {
+            now
         };
         cleaned(&self.setup.redactor, stricter)
+    }
+
+    /// Whether the shell is in another folder than when the call was first decided.
+    fn is_moved(&self, pending: &PendingCall) -> bool {
+        self.setup.toolbox.services().cwd() != pending.decided_in
     }
 
     pub(super) fn run_call(&mut self, id: CallId) -> Result<(), AgentError> {
         let Some(pending) = self.prepared.remove(&id) else {
             return Ok(());
         };
-        let again = self.judge_again(&pending);
-        let pending = match (again.decision.verdict, pending.answered) {
-            (Verdict::Allow, _) | (Verdict::Ask, true) => pending,
-            // What was allowed where it was proposed is not allowed where it would run now.
-            (Verdict::Deny, _) | (Verdict::Ask, false) => {
-                let pending = PendingCall { judged: again, ..pending };
-                let fact = decided(&pending);
-                self.prepared.insert(id.clone(), pending);
-                return self.append(self.at_call(id), fact);
+        if self.is_moved(&pending) || pending.answered {
+            let again = self.judge_again(&pending);
+            match (again.decision.verdict, pending.answered) {
+                (Verdict::Allow, _) | (Verdict::Ask, true) => {}
+                // What was allowed where it was proposed is not allowed where it would run now.
+                (Verdict::Deny, _) | (Verdict::Ask, false) => {
+                    let pending = PendingCall { judged: again, ..pending };
+                    let fact = decided(&pending);
+                    self.prepared.insert(id.clone(), pending);
+                    return self.append(self.at_call(id), fact);
+                }
             }
-        };
+        }
         let PendingCall { prepared, judged, shown, .. } = pending;
         let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());

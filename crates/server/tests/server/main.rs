@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)]
 
 mod access;
+mod approvals;
 mod documented;
 mod files;
 mod fragments;

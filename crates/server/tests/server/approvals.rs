@@ -1,0 +1,145 @@
+//! Issue 15: what a client is shown over the socket is what runs, and an answer goes around no rule.
+
+use std::path::Path;
+use std::process::Command;
+
+use lathe_protocol::Mode;
+use serde_json::{Value, json};
+
+use crate::kit::{Server, Socket, call, cassette, done};
+
+fn patch(text: &str) -> Value {
+    json!({ "patch": format!("*** Begin Patch\n{text}*** End Patch\n") })
+}
+
+fn bash(id: &str, line: &str) -> Value {
+    call(id, "bash", json!({ "command": line }))
+}
+
+/// The next question.
+async fn asked(socket: &mut Socket) -> Value {
+    loop {
+        let frame = socket.next().await.expect("the connection stays open");
+        assert_ne!(frame["type"], "completed", "nothing was asked: {frame}");
+        if frame["type"] == "approval" && frame["data"]["state"] == "asked" {
+            return frame["data"].clone();
+        }
+    }
+}
+
+async fn allow(socket: &mut Socket, question: &Value) {
+    let answer = json!({
+        "type": "approve", "call_id": question["call_id"], "question": question["question"], "answer": "once",
+    });
+    socket.say(&answer).await;
+}
+
+#[tokio::test]
+async fn what_a_client_is_shown_is_what_runs() {
+    let calls = [
+        call("c1", "write", json!({ "path": "n1.txt", "content": "plain\n" })),
+        call("c2", "write", json!({ "path": "n2.txt", "content": "no end" })),
+        call("c3", "write", json!({ "path": "dir/n3.txt", "content": "a\r\nb\r\n" })),
+        call("c4", "edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "two" })),
+        call("c5", "edit", json!({ "path": "n1.txt", "insert_line": 1, "new_str": "more\n" })),
+        call("c6", "apply_patch", patch("*** Update File: a.txt\n@@\n-two\n+2\n*** Add File: p.txt\n+new\n")),
+        call("c7", "apply_patch", patch("*** Update File: p.txt\n*** Move to: q.txt\n@@\n-new\n+newer\n")),
+        call("c8", "apply_patch", patch("*** Delete File: n2.txt\n")),
+        call("c9", "remember", json!({ "fact": "tabs", "scope": "project" })),
+        bash("l1", "touch t1"),
+        bash("l2", "printf 'a\\nb' > s1.txt"),
+        bash("l3", "mkdir m && mv t1 m/t1"),
+        bash("l4", "write by-command.txt words"),
+        bash("l5", "edit a.txt 2 3"),
+    ];
+    let count = calls.len();
+    let answers = calls.into_iter().map(|call| json!([call])).chain([json!([done("d", "ok")])]);
+    let server = Server::start(cassette(answers), Mode::Default).await;
+    let replica = tempfile::tempdir().unwrap();
+    std::fs::write(replica.path().join("a.txt"), "one\n").unwrap();
+    let mut socket = server.run("go").await;
+    for _ in 0..count {
+        let question = asked(&mut socket).await;
+        // A client that does by hand what it was shown gets the same files.
+        let what = &question["what"];
+        let ran = match what["type"].as_str().unwrap() {
+            "edit" => apply(replica.path(), what["diff"].as_str().unwrap()),
+            "command" => apply(replica.path(), what["about"].as_str().unwrap()),
+            "line" => {
+                let line = what["line"].as_str().unwrap();
+                Command::new("bash")
+                    .args(["-c", line])
+                    .current_dir(replica.path())
+                    .status()
+                    .unwrap()
+                    .success()
+            }
+            other => panic!("{other}: {question}"),
+        };
+        assert!(ran, "{question}");
+        allow(&mut socket, &question).await;
+    }
+    socket.until("completed").await;
+    assert_eq!(tree(&server.root), tree(replica.path()));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_changed_while_the_question_stood_is_not_touched() {
+    let answers = [
+        json!([call("c1", "edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "two" }))]),
+        json!([done("d", "ok")]),
+    ];
+    let server = Server::start(cassette(answers), Mode::Default).await;
+    let mut socket = server.run("go").await;
+    let question = asked(&mut socket).await;
+    std::fs::write(server.root.join("a.txt"), "one\nMEANWHILE\n").unwrap();
+    allow(&mut socket, &question).await;
+    let frames = socket.until("completed").await;
+    let told = frames.iter().any(|frame| frame.to_string().contains("was changed while the user was asked"));
+    assert!(told, "{frames:?}");
+    assert_eq!(std::fs::read_to_string(server.root.join("a.txt")).unwrap(), "one\nMEANWHILE\n");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn an_edited_answer_goes_around_no_rule() {
+    let answers = [json!([bash("c1", "touch harmless")]), json!([done("d", "ok")])];
+    let server = Server::start(cassette(answers), Mode::Default).await;
+    std::fs::create_dir_all(server.home.join("policy")).unwrap();
+    let rule = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch forbidden\"]\n";
+    std::fs::write(server.home.join("policy/mine.toml"), rule).unwrap();
+    let mut socket = server.run("go").await;
+    let question = asked(&mut socket).await;
+    let edited = |command: &str| {
+        json!({
+            "type": "approve", "call_id": question["call_id"], "question": question["question"],
+            "answer": "once", "edited": { "command": command },
+        })
+    };
+    for command in ["touch forbidden", "true && touch forbidden", "/usr/bin/touch forbidden", "rm -rf /"] {
+        socket.say(&edited(command)).await;
+    }
+    // The question is still open, and takes a good answer.
+    socket.say(&edited("touch allowed")).await;
+    socket.until("completed").await;
+    assert!(server.root.join("allowed").exists());
+    assert!(!server.root.join("forbidden").exists() && !server.root.join("harmless").exists());
+    server.stop().await;
+}
+
+/// Every file with its bytes.
+fn tree(folder: &Path) -> String {
+    let listing = "find . -type f | sort | while read -r f; do echo \"$f\"; od -c \"$f\"; done";
+    let ran = Command::new("bash").args(["-c", listing]).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+/// Applies a diff as a reader of it would. What does not show was written out, and is put back.
+fn apply(folder: &Path, diff: &str) -> bool {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), diff.replace("<U+000D>", "\r")).unwrap();
+    let args = ["apply", "--whitespace=nowarn", "-p1"];
+    let ran = Command::new("git").args(args).arg(file.path()).current_dir(folder).output().unwrap();
+    ran.status.success()
+}
