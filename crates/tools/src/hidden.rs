@@ -94,7 +94,9 @@ impl ReadPlace {
             path: path.to_owned(),
             root: services.root.clone(),
         };
-        if services.files.local_root().is_none() || is_below(path, &services.root) {
+        // Where lines and calls are judged for no folder, there is no rule about reading outside of one.
+        let judged = context.judge.gate.here.is_some();
+        if !judged || services.files.local_root().is_none() || is_below(path, &services.root) {
             return workspace();
         }
         let real = LocalDisk.real(path);

@@ -10,6 +10,7 @@ mod context;
 mod field;
 mod help;
 mod jobs;
+mod own;
 mod render;
 mod table;
 mod typed;
@@ -17,7 +18,7 @@ mod typed;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use lathe_policy::{Call, OwnCommand};
+use lathe_policy::Call;
 use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Verdict};
 use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
@@ -37,6 +38,7 @@ use typed::{Given, Request};
 pub(crate) use context::LineContext;
 pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use field::FieldTools;
+pub use own::built_in_commands;
 pub(crate) use table::{COMMANDS, Command};
 pub(crate) use typed::Grammar;
 
@@ -73,7 +75,7 @@ impl CommandHost for AgentCommands {
         let built_in = self
             .offered()
             .flat_map(|command| [command.name].into_iter().chain(command.aliases.iter().copied()));
-        built_in.chain(SHELLS_OWN).map(str::to_owned).chain(self.field.names()).collect()
+        built_in.chain(own::SHELLS_OWN).map(str::to_owned).chain(self.field.names()).collect()
     }
 
     fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8> {
@@ -106,32 +108,7 @@ struct Left {
     summary: Option<String>,
 }
 
-/// Every built-in command of the agent, for the gate.
-pub fn built_in_commands() -> Vec<OwnCommand> {
-    table::COMMANDS.iter().flat_map(own_commands).chain(SHELLS_OWN.map(shells_own)).collect()
-}
-
-/// Commands by which the shell tells of itself.
-const SHELLS_OWN: [&str; 3] = ["commands", "jobs", "field"];
-
-fn shells_own(name: &str) -> OwnCommand {
-    OwnCommand { name: name.to_owned(), tool: "commands".to_owned(), also: Vec::new(), kind: Kind::Other }
-}
-
-/// A command by each of its names.
-fn own_commands(command: &Command) -> impl Iterator<Item = OwnCommand> {
-    let (tool, kind) = (command.tool, command.kind);
-    let names = [command.name].into_iter().chain(command.aliases.iter().copied());
-    names.map(move |name| OwnCommand { name: name.to_owned(), tool: tool.to_owned(), also: Vec::new(), kind })
-}
-
 impl AgentCommands {
-    /// The commands for the gate, which wants every name of each.
-    pub(crate) fn own(&self) -> Vec<OwnCommand> {
-        let built_in = self.offered().flat_map(own_commands);
-        built_in.chain(SHELLS_OWN.map(shells_own)).chain(self.field.own()).collect()
-    }
-
     pub(crate) fn offered(&self) -> impl Iterator<Item = &'static Command> {
         table::COMMANDS.iter().filter(|command| !self.without.contains(&command.name))
     }

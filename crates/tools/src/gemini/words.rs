@@ -206,7 +206,8 @@ fn files_words(data: &FilesData, cap: usize) -> String {
     let paths: Vec<String> = found.files.iter().map(|file| file.path.display().to_string()).collect();
     let listed = paths.join("\n");
     let shown = clip(&listed, cap);
-    let hidden = found.total - 1 - shown.matches('\n').count();
+    // A name may have a line break in it.
+    let hidden = found.total.saturating_sub(1 + shown.matches('\n').count());
     let more = if hidden > 0 { format!("\n... {hidden} more files are not shown") } else { String::new() };
     format!(
         "Found {} file(s) matching \"{pattern}\" within {start}{}, sorted by modification time (newest first):\n{shown}{more}",
