@@ -156,9 +156,7 @@ fn is_word(value: &str) -> bool {
         && (upper || (first.bytes().all(|byte| byte.is_ascii_alphabetic()) && rest.bytes().all(is_letter)))
 }
 
-/// `user:password` of every address in a value, and the password by itself where it is no word. A user without a password
-/// is one in a variable that is named like a secret.
-/// What is secret in an address: its password, a lone user, and values of its query by their names.
+/// The secrets of an address: its password, a lone user, and values of its query by their names.
 pub fn secrets_in_address(address: &str) -> Vec<String> {
     let mut secrets = in_addresses(address, true);
     let query = address.split_once('?').map_or("", |(_, query)| query);
@@ -171,6 +169,8 @@ pub fn secrets_in_address(address: &str) -> Vec<String> {
     secrets
 }
 
+/// `user:password` of every address in a value, and the password by itself where it is no word. A user without a password
+/// is one in a variable that is named like a secret.
 fn in_addresses(value: &str, lone_users: bool) -> Vec<String> {
     let mut secrets = Vec::new();
     for (at, _) in value.match_indices("://") {
