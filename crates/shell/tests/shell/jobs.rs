@@ -180,7 +180,7 @@ async fn a_flood_is_kept_at_both_ends_only() {
     .await;
     gone(&jobs, 1).await;
     // It may have ended before all that it printed was read.
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         if job(&jobs, 1).await.printed == 3_000_011 {
             break;
         }
