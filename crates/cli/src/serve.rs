@@ -139,12 +139,8 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     };
     let folder = home.path().to_owned();
     let host = Arc::new(Host::new(home));
-    for root in &options.roots {
-        let place = Place { folder: root, file: None };
-        let extras = settle_quietly(&host, place, Vec::new()).map(|settled| settled.extras());
-        if let Err(error) = host.check_rules(root, &extras.unwrap_or_default()) {
-            return Exit::host(&error);
-        }
+    if let Err(exit) = check_rules(&host, &folder, &options.roots) {
+        return exit;
     }
     let plans =
         Arc::new(Configured { host: Arc::clone(&host), model: args.model, model_hosts: args.model_hosts });
@@ -198,6 +194,27 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
             term::err(&format!("warning: no browser can be opened here ({opener} is not there)\n"));
         }
     }
+}
+
+/// Refuses to start with rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
+/// whoever can write there must not be able to stop the server.
+fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
+    let check = |folder: &Path| {
+        let place = Place { folder, file: None };
+        let extras = settle_quietly(host, place, Vec::new()).map(|settled| settled.extras());
+        host.check_rules(folder, &extras.unwrap_or_default())
+    };
+    check(home).map_err(|error| Exit::host(&error))?;
+    for root in roots {
+        if let Err(error) = check(root) {
+            let root = term::clean(&root.display().to_string());
+            term::err(&format!(
+                "warning: no session can be started in {root}: {}\n",
+                term::clean(&error.to_string())
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// A page that only this user can read and that leads to the address with the token: a command line, the browser's too, can

@@ -218,9 +218,19 @@ impl Running {
     /// Waits until the text appears on stdout.
     #[track_caller]
     pub fn wait_for_stdout(&self, text: &str, within: Duration) {
+        let has_ended =
+            || !std::path::Path::new(&format!("/proc/{}", self.child.id())).exists() || self.is_zombie();
+        let shown = || self.stdout.text().contains(text);
         eventually(within, &format!("`{text}` on stdout of {}", self.line), || {
-            self.stdout.text().contains(text)
+            assert!(shown() || !has_ended() || shown(), "{} ended: {}", self.line, self.stderr.text());
+            shown()
         });
+    }
+
+    /// Whether the program has ended and was not waited for yet.
+    fn is_zombie(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
     }
 
     /// Waits for the end of the program and of its output.
