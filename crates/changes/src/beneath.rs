@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, readlinkat};
@@ -33,11 +33,39 @@ pub(crate) struct Root {
 }
 
 impl Root {
+    /// The folder of exactly this absolute path. A link anywhere on the way is not followed: it was put there since the
+    /// path was made canonical, and leads to files that are somebody else's.
     pub fn open(path: &Path) -> Result<Self, ChangesError> {
-        match nix::fcntl::open(path, FOLDER, Mode::empty()) {
-            Ok(folder) => Ok(Self { path: path.to_owned(), folder }),
-            Err(error) => Err(ChangesError::Root { root: path.to_owned(), source: error.into() }),
+        Self::reach(path, Missing::Kept).map_err(|error| swapped(path, error))
+    }
+
+    /// The same; what is missing of the path is made.
+    pub fn open_or_make(path: &Path) -> Result<Self, ChangesError> {
+        Self::reach(path, Missing::Made).map_err(|error| swapped(path, error))
+    }
+
+    fn reach(path: &Path, missing: Missing) -> Result<Self, Errno> {
+        let below = path.strip_prefix("/").map_err(|_| Errno::EINVAL)?;
+        let top = Self { path: PathBuf::from("/"), folder: nix::fcntl::open("/", FOLDER, Mode::empty())? };
+        let rel: PathBuf = below.components().filter(|part| *part != Component::CurDir).collect();
+        let folder = match top.open_folder(rel.as_os_str().as_bytes()) {
+            Err(Errno::ENOENT) if missing == Missing::Made => top.make(&rel)?,
+            opened => opened?,
+        };
+        Ok(Self { path: path.to_owned(), folder })
+    }
+
+    fn make(self, rel: &Path) -> Result<OwnedFd, Errno> {
+        let mut at = self.folder;
+        for name in rel.iter() {
+            match nix::sys::stat::mkdirat(&at, name, Mode::from_bits_truncate(0o777)) {
+                // A folder that may not be written says so though the name is there.
+                Ok(()) | Err(Errno::EEXIST | Errno::EACCES | Errno::EROFS | Errno::EPERM) => {}
+                Err(error) => return Err(error),
+            }
+            at = openat(&at, name, FOLDER | OFlag::O_NOFOLLOW, Mode::empty())?;
         }
+        Ok(at)
     }
 
     /// The same where the root may be gone: then it is a root with nothing in it.
@@ -125,6 +153,26 @@ impl Root {
         let at = folder.as_ref().unwrap_or(&self.folder);
         openat(at, OsStr::from_bytes(name), flags | OFlag::O_NOFOLLOW, Mode::empty())
     }
+}
+
+/// What to do with folders that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Kept,
+    Made,
+}
+
+/// Says of a root that is behind a link what that means.
+fn swapped(root: &Path, error: Errno) -> ChangesError {
+    let source = match error {
+        Errno::ELOOP | Errno::ENOTDIR => io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a link or a file stands on the way to it now, so it is not the folder that was worked in; nothing was \
+             touched. Put the folder back in its place and try again",
+        ),
+        error => error.into(),
+    };
+    ChangesError::Root { root: root.to_owned(), source }
 }
 
 /// An empty folder that has no name, so that nothing can get into it.

@@ -89,10 +89,8 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
 
 /// Restores what the plan says is to be restored. A root that is gone is made again; only if that cannot be it is an error.
 pub fn apply(plan: &[Planned], blobs: &Blobs, root: &Path) -> Result<Applied, ChangesError> {
-    if plan.iter().any(|planned| planned.step == Step::Restore) {
-        std::fs::create_dir_all(root).map_err(|error| ChangesError::io("make", root, error))?;
-    }
-    let root = Root::open_or_gone(root)?;
+    let restores = plan.iter().any(|planned| planned.step == Step::Restore);
+    let root = if restores { Root::open_or_make(root)? } else { Root::open_or_gone(root)? };
     Ok(apply::Apply::new(&root, blobs).run(plan))
 }
 

@@ -15,7 +15,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::{FileProblem, HostError};
-use crate::place::working_folder;
 use crate::removed::{Removals, Removed};
 use crate::session::Host;
 
@@ -115,18 +114,19 @@ pub struct Browser {
     root: PathBuf,
     files: LocalFiles,
     removals: Arc<Removals>,
-    /// Lathe's own folder, where it lies in this one: nobody looks into it from elsewhere.
-    own: Option<PathBuf>,
 }
 
 impl Host {
+    /// The folder of exactly this path, which has no links. One that is swapped for a link after somebody looked at it is not
+    /// there. Lathe's own folder is closed, wherever it lies.
     pub fn browse(&self, folder: &Path) -> Result<Browser, HostError> {
-        let root = working_folder(folder)?;
+        let files = LocalFiles::confined(folder.to_owned(), self.home().path());
+        if !files.is_there() {
+            let reason = "there is no such folder, or a link stands on the way to it".to_owned();
+            return Err(HostError::Folder { path: folder.to_owned(), reason });
+        }
         let removals = Arc::new(Removals::new(self.home()));
-        let home = self.home().path();
-        let own = home.canonicalize().unwrap_or_else(|_| home.to_owned());
-        let own = (own.starts_with(&root) || root.starts_with(&own)).then_some(own);
-        Ok(Browser { files: LocalFiles::new(root.clone()), root, removals, own })
+        Ok(Browser { files, root: folder.to_owned(), removals })
     }
 }
 
@@ -139,36 +139,9 @@ impl Browser {
         &self.files
     }
 
-    /// Refuses what lies in Lathe's own folder, by whatever way it is spelled.
-    async fn check(&self, path: &str) -> Result<(), HostError> {
-        let Some(own) = &self.own else { return Ok(()) };
-        for above in Path::new(path).ancestors().filter(|above| !above.as_os_str().is_empty()) {
-            match self.files.real(above).await {
-                Ok(real) if real.starts_with(own) => return Err(WorkspaceError::Outside(path.into()).into()),
-                Ok(_) => return Ok(()),
-                Err(_) => {}
-            }
-        }
-        match self.root.starts_with(own) {
-            true => Err(WorkspaceError::Outside(path.into()).into()),
-            false => Ok(()),
-        }
-    }
-
-    /// The same for what goes with all that is in it.
-    async fn check_all(&self, path: &str) -> Result<(), HostError> {
-        self.check(path).await?;
-        let Some(own) = &self.own else { return Ok(()) };
-        match self.files.real(Path::new(path)).await {
-            Ok(real) if own.starts_with(&real) => Err(WorkspaceError::Denied(path.into()).into()),
-            Ok(_) | Err(_) => Ok(()),
-        }
-    }
-
     /// The names in one folder.
     pub async fn list(&self, folder: &str) -> Result<Listing, HostError> {
         let folder = or_root(folder);
-        self.check(folder).await?;
         let shown = self.shown(&self.files.real(Path::new(folder)).await?);
         let named = self.files.list(Path::new(folder)).await?;
         let mut items: Vec<FileItem> = Vec::with_capacity(named.len());
@@ -188,7 +161,6 @@ impl Browser {
     /// All names below a folder, hidden ones and what git ignores left out.
     pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
         let folder = or_root(folder);
-        self.check(folder).await?;
         let shown = self.shown(&self.files.real(Path::new(folder)).await?);
         let depth = depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH);
         let entries = self.files.walk(Path::new(folder), depth as usize).await?;
@@ -212,7 +184,6 @@ impl Browser {
         offset: Option<u64>,
         length: Option<u64>,
     ) -> Result<FileContent, HostError> {
-        self.check(file).await?;
         let path = Path::new(file);
         let stat = self.files.stat(path).await?;
         if stat.kind == FileKind::Directory {
@@ -253,7 +224,6 @@ impl Browser {
         content: String,
         version: Option<&str>,
     ) -> Result<Saved, HostError> {
-        self.check(file).await?;
         let expect = match version {
             None => Expect::Absent,
             Some(version) => Expect::Hash(Digest::parse(version).ok_or_else(|| HostError::File {
@@ -278,21 +248,17 @@ impl Browser {
     }
 
     pub async fn make_folder(&self, folder: &str) -> Result<(), HostError> {
-        self.check(folder).await?;
         let (files, path) = (self.files.clone(), PathBuf::from(folder));
         blocking(move || Ok(files.make_folder(&path)?)).await
     }
 
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), HostError> {
-        self.check_all(from).await?;
-        self.check(to).await?;
         let (files, from, to) = (self.files.clone(), PathBuf::from(from), PathBuf::from(to));
         blocking(move || Ok(files.rename(&from, &to)?)).await
     }
 
     /// Takes a file or folder away, to where it can be brought back from.
     pub async fn remove(&self, path: &str) -> Result<Removed, HostError> {
-        self.check_all(path).await?;
         let (browser, path) = (self.clone(), PathBuf::from(path));
         blocking(move || browser.removals.take(&browser.files, &browser.root, &path)).await
     }
@@ -311,7 +277,6 @@ impl Browser {
 
     /// A new file that comes in pieces.
     pub async fn receive(&self, file: &str) -> Result<Upload, HostError> {
-        self.check(file).await?;
         let (files, path) = (self.files.clone(), PathBuf::from(file));
         let incoming = blocking(move || Ok(files.receive(&path)?)).await?;
         let path = file.to_owned();
@@ -320,7 +285,6 @@ impl Browser {
 
     /// A file that goes out in pieces: its name, its size and what to read it from.
     pub async fn send(&self, file: &str) -> Result<(String, u64, Download), HostError> {
-        self.check(file).await?;
         let path = Path::new(file);
         let real = self.files.real(path).await?;
         let opened = self.files.open_local(path)?;
@@ -331,10 +295,9 @@ impl Browser {
 
     pub async fn search(&self, wish: SearchWish) -> Result<SearchFound, HostError> {
         let below = or_root(wish.below.as_deref().unwrap_or_default());
-        self.check(below).await?;
         let start = self.files.real(Path::new(below)).await?;
-        let (root, own) = (self.root.clone(), self.own.clone());
-        blocking(move || search(root, start, own, &wish)).await
+        let (root, closed) = (self.root.clone(), self.files.closed().map(Path::to_owned));
+        blocking(move || search(root, start, closed, &wish)).await
     }
 
     /// A path as people name it: from the workspace on.
@@ -403,7 +366,7 @@ impl Download {
 fn search(
     root: PathBuf,
     start: PathBuf,
-    own: Option<PathBuf>,
+    closed: Option<PathBuf>,
     wish: &SearchWish,
 ) -> Result<SearchFound, HostError> {
     let wrong = |error: lathe_search::SearchError| HostError::File {
@@ -412,8 +375,7 @@ fn search(
     };
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
-    let is_own = |path: &Path| own.as_ref().is_some_and(|own| path.starts_with(own));
-    let scope = Scope { ignored: Ignored::RESPECTED, ..Scope::new(root.clone(), start) };
+    let scope = Scope { ignored: Ignored::RESPECTED, closed, ..Scope::new(root.clone(), start) };
     let stop = std::sync::atomic::AtomicBool::new(false);
     if wish.names {
         // A word is looked for anywhere in the path, a pattern is taken as it is.
@@ -427,8 +389,7 @@ fn search(
             now: std::time::SystemTime::now(),
         };
         let found = find_files(&scope, &query, &stop).map_err(wrong)?;
-        let files = found.files.iter().filter(|file| !is_own(&file.path));
-        let hits = files.map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
+        let hits = found.files.iter().map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
         let hits: Vec<SearchHit> = hits.collect();
         return Ok(SearchFound { more: found.total > hits.len(), total: found.total, hits });
     }
@@ -440,7 +401,7 @@ fn search(
         ..TextQuery::default()
     };
     let found = find_text(&scope, &query, &stop).map_err(wrong)?;
-    let hits = found.files.iter().filter(|file| !is_own(&file.path)).flat_map(|file| {
+    let hits = found.files.iter().flat_map(|file| {
         let path = shown(&file.path);
         file.lines.iter().map(move |line| SearchHit {
             path: path.clone(),

@@ -17,17 +17,31 @@ impl Home {
     pub fn find() -> Result<Self, HostError> {
         if let Some(path) = std::env::var_os("LATHE_HOME").filter(|path| !path.is_empty()) {
             let path = PathBuf::from(path);
-            let absolute = std::path::absolute(&path)
-                .map_err(|error| HostError::Home { path, reason: error.to_string() })?;
-            return Ok(Self { path: absolute });
+            let wrong = |reason: &str| HostError::Home { path: path.clone(), reason: reason.to_owned() };
+            if path.to_str().is_some_and(|text| text.trim().is_empty()) {
+                return Err(wrong("LATHE_HOME is blank; give it the absolute path of a folder, or unset it"));
+            }
+            // From another folder it would be another home, and in a repository one of the repository's making.
+            if path.is_relative() {
+                return Err(wrong("LATHE_HOME is a relative path; give it an absolute one, or unset it"));
+            }
+            if path.metadata().is_ok_and(|found| !found.is_dir()) {
+                return Err(wrong("LATHE_HOME is not a folder; give it the absolute path of one, or unset it"));
+            }
+            return Ok(Self::at(path));
         }
         let base = etcetera::choose_base_strategy()
             .map_err(|error| HostError::Home { path: PathBuf::from("~"), reason: error.to_string() })?;
-        Ok(Self { path: base.data_dir().join("lathe") })
+        Ok(Self::at(base.data_dir().join("lathe")))
     }
 
+    /// The folder by its real name, as far as it exists: whatever guards it compares with that.
     pub fn at(path: PathBuf) -> Self {
-        Self { path }
+        let real = path.ancestors().find_map(|above| {
+            let rest = path.strip_prefix(above).ok()?;
+            Some(above.canonicalize().ok()?.components().chain(rest.components()).collect())
+        });
+        Self { path: real.unwrap_or(path) }
     }
 
     pub fn path(&self) -> &Path {

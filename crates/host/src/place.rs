@@ -85,6 +85,19 @@ pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
     Ok(root)
 }
 
+/// The folder that was worked in before, which was recorded without links. One that is behind a link by now is another one.
+pub(crate) fn same_folder(recorded: &Path) -> Result<PathBuf, HostError> {
+    let root = working_folder(recorded)?;
+    if root == recorded {
+        return Ok(root);
+    }
+    let reason = format!(
+        "a link on the way leads to {} now, which is not the folder this session worked in; put the folder back in its place",
+        root.display()
+    );
+    Err(HostError::Folder { path: recorded.to_owned(), reason })
+}
+
 /// Sorted by time when sorted by name, short enough to type the beginning of.
 pub(crate) fn new_id() -> SessionId {
     let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();

@@ -30,7 +30,7 @@ use crate::home::Home;
 use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
-use crate::place::{fit_env, new_id, shell_env, working_folder};
+use crate::place::{fit_env, new_id, same_folder, shell_env, working_folder};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -257,7 +257,7 @@ impl Host {
         let journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
         // Only what says how to go on is read here; the actor reads the rest, once.
         let (opened, before) = beginning(&journal.reader()?)?;
-        let root = working_folder(Path::new(&opened.workspace))?;
+        let root = same_folder(Path::new(&opened.workspace))?;
         let variables = Arc::new(variables_of(&opened, &root));
         let toolset = Some(before.toolset);
         let mut known = overrides.extras.secrets(self.home.path())?;
@@ -376,7 +376,7 @@ impl Host {
             env: shell_env(),
             memory: Some(self.home.memory()),
         };
-        let files = LocalFiles::new(root.to_owned()).recovering(self.home.path().join("recovery"));
+        let files = LocalFiles::confined(root.to_owned(), self.home.path()).recovering(self.home.path().join("recovery"));
         let files = Arc::new(files.map_err(|error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("what an earlier crash left cannot be mended: {error}"),

@@ -3,7 +3,12 @@
 //! Inotify on the folder and all below it, but for those that hold what programs make by the thousands. Whoever looks is told
 //! names, not content; when too much happened at once, only that everything should be looked at again.
 
+use std::ffi::OsStr;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+use lathe_workspace::{Files as _, LocalFiles};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,23 +35,25 @@ pub struct Happened {
 impl Browser {
     /// Watches from now on.
     pub fn watch(&self) -> Result<Watching, HostError> {
-        Watching::start(self.root())
+        Watching::start(self.root(), self.files().clone())
     }
 }
 
 /// A folder that is watched.
 pub struct Watching {
     root: PathBuf,
+    files: LocalFiles,
     system: system::Watcher,
 }
 
 impl Watching {
-    fn start(root: &Path) -> Result<Self, HostError> {
+    fn start(root: &Path, files: LocalFiles) -> Result<Self, HostError> {
         let failed = |error: std::io::Error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("it cannot be watched: {error}"),
         };
-        let mut watching = Self { root: root.to_owned(), system: system::Watcher::start().map_err(failed)? };
+        let system = system::Watcher::start().map_err(failed)?;
+        let mut watching = Self { root: root.to_owned(), files, system };
         watching.add(root);
         Ok(watching)
     }
@@ -64,6 +71,9 @@ impl Watching {
                     self.add(&path);
                 }
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
+                if self.files.closed() == Some(path.as_path()) {
+                    continue;
+                }
                 if name.starts_with(OURS) || SKIPPED.contains(&&*name) {
                     continue;
                 }
@@ -81,15 +91,19 @@ impl Watching {
     fn add(&mut self, folder: &Path) {
         let mut waiting = vec![folder.to_owned()];
         while let Some(folder) = waiting.pop() {
-            // A link on the way leads elsewhere, perhaps outside.
-            let is_real = folder.canonicalize().is_ok_and(|real| real == folder);
-            if self.system.len() >= FOLDERS || !is_real || !self.system.add(&folder) {
+            // A link on the way leads elsewhere, perhaps outside; and Lathe's own folder is not opened.
+            let Ok(opened) = self.files.exact_folder(&folder) else { continue };
+            if self.system.len() >= FOLDERS || !self.system.add(&folder, opened.as_fd()) {
                 continue;
             }
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let skipped = entry.file_name().to_str().is_some_and(|name| SKIPPED.contains(&name));
-                if !skipped && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    waiting.push(entry.path());
+            let Ok(mut listed) = nix::dir::Dir::from_fd(opened) else { continue };
+            for entry in listed.iter().flatten() {
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                let skipped = name.to_str().is_some_and(|name| SKIPPED.contains(&name) || name == "." || name == "..");
+                // Where the kind is not told, opening it tells.
+                let maybe = entry.file_type().is_none_or(|kind| kind == nix::dir::Type::Directory);
+                if !skipped && maybe {
+                    waiting.push(folder.join(name));
                 }
             }
         }
@@ -100,6 +114,7 @@ impl Watching {
 mod system {
     use std::collections::HashMap;
     use std::io;
+    use std::os::fd::{AsRawFd as _, BorrowedFd};
     use std::path::{Path, PathBuf};
 
     use nix::errno::Errno;
@@ -110,8 +125,7 @@ mod system {
         .union(Flag::IN_MOVED_FROM)
         .union(Flag::IN_MOVED_TO)
         .union(Flag::IN_CLOSE_WRITE)
-        .union(Flag::IN_ONLYDIR)
-        .union(Flag::IN_DONT_FOLLOW);
+        .union(Flag::IN_ONLYDIR);
 
     /// Between two looks for what the kernel has noted; it keeps all until then.
     const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
@@ -131,8 +145,10 @@ mod system {
             self.folders.len()
         }
 
-        pub(super) fn add(&mut self, folder: &Path) -> bool {
-            match self.inotify.add_watch(folder, ALL) {
+        /// Watches a folder that is open, whatever stands at its name by now.
+        pub(super) fn add(&mut self, folder: &Path, opened: BorrowedFd<'_>) -> bool {
+            let by_handle = format!("/proc/self/fd/{}", opened.as_raw_fd());
+            match self.inotify.add_watch(by_handle.as_str(), ALL) {
                 Ok(watch) => self.folders.insert(watch, folder.to_owned()).is_none(),
                 Err(_) => false,
             }
@@ -188,7 +204,7 @@ mod system {
             0
         }
 
-        pub(super) fn add(&mut self, _: &Path) -> bool {
+        pub(super) fn add(&mut self, _: &Path, _: std::os::fd::BorrowedFd<'_>) -> bool {
             false
         }
 

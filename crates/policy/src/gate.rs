@@ -12,7 +12,7 @@ pub(crate) const MEMORY: &str = "memory.md";
 /// What the gate needs to know of the place.
 #[derive(Debug, Clone)]
 pub struct Gate {
-    /// Lathe's own folder, which no tool may write.
+    /// Lathe's own folder by its real name, which no tool may write.
     pub home: PathBuf,
     /// The folder worked in: what `auto-edit` may change.
     pub root: PathBuf,
@@ -68,9 +68,19 @@ impl Gate {
         paths.into_iter().find_map(|path| self.guarded_write(path))
     }
 
-    /// The denial of a write to a place that no tool and no line may write.
+    /// The denial of a write to a place that no tool and no line may write: by its spelling, and by where links and patterns
+    /// lead on the disk.
     pub(crate) fn guarded_write(&self, path: &str) -> Option<Decision> {
-        let path = normal(Path::new(path));
+        let spelled = self.guarded_place(normal(Path::new(path)));
+        let disk = self.disk.get().filter(|_| spelled.is_none() && Path::new(path).is_absolute());
+        let Some(disk) = disk else { return spelled };
+        let is_pattern = path.contains(['*', '?', '[']);
+        let meant = if is_pattern { disk.expand(path).unwrap_or_default() } else { Vec::new() };
+        let meant = std::iter::once(PathBuf::from(path)).chain(meant);
+        meant.into_iter().find_map(|path| self.guarded_place(disk.real(&path)))
+    }
+
+    fn guarded_place(&self, path: PathBuf) -> Option<Decision> {
         let denied = |rule, reason| Some(decision(Verdict::Deny, rule, reason));
         if path.starts_with(&self.home) {
             return denied("guard.home", "this is Lathe's own folder; tools never write there");

@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{OFlag, open, openat};
-use nix::sys::stat::Mode;
+use nix::fcntl::{AtFlags, OFlag, open, openat};
+use nix::sys::stat::{Mode, fstatat};
 
 /// Opens files of one tree. Each thread has its own.
 pub(crate) struct Beneath {
@@ -29,9 +29,10 @@ const FILE: OFlag = OFlag::O_NOFOLLOW
     .union(OFlag::O_RDONLY);
 
 impl Beneath {
-    /// The root has no links in its path.
+    /// The root has no links in its path. Where one stands on the way by now, nothing is found.
     pub(crate) fn new(root: &Path) -> Self {
-        let folder = open(root, FOLDER, Mode::empty()).ok();
+        let folder = open("/", FOLDER, Mode::empty()).ok();
+        let folder = folder.and_then(|top| step_down(&top, root.strip_prefix("/").ok()?));
         Self { root: root.to_owned(), folder, last: None }
     }
 
@@ -43,36 +44,38 @@ impl Beneath {
         if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
     }
 
-    /// Whether the folder of a path is where it says.
+    /// Whether something of this name is where it says.
     pub(crate) fn has(&mut self, path: &Path) -> bool {
-        self.folder(path.parent().unwrap_or(path)).is_some()
+        let Some(name) = path.file_name() else { return false };
+        let folder = self.folder(path.parent().unwrap_or(path));
+        folder.is_some_and(|folder| fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).is_ok())
     }
 
     fn folder(&mut self, folder: &Path) -> Option<&OwnedFd> {
         if self.last.as_ref().is_none_or(|(known, _)| known != folder) {
-            let opened = self.step_down(folder);
+            let inside = folder.strip_prefix(&self.root).ok();
+            let opened = inside.and_then(|inside| step_down(self.folder.as_ref()?, inside));
             self.last = Some((folder.to_owned(), opened));
         }
         self.last.as_ref().and_then(|(_, opened)| opened.as_ref())
     }
+}
 
-    /// No link followed: by the kernel in one go where it can, else name by name.
-    fn step_down(&self, folder: &Path) -> Option<OwnedFd> {
-        let inside = folder.strip_prefix(&self.root).ok()?;
-        let mut at = self.folder.as_ref()?.try_clone().ok()?;
-        #[cfg(target_os = "linux")]
-        if !inside.as_os_str().is_empty() {
-            use nix::fcntl::{OpenHow, ResolveFlag, openat2};
-            let how = OpenHow::new().flags(FOLDER).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-            match openat2(&at, inside, how) {
-                Ok(opened) => return Some(opened),
-                Err(nix::errno::Errno::ENOSYS) => {}
-                Err(_) => return None,
-            }
+/// A folder below another, no link followed: by the kernel in one go where it can, else name by name.
+fn step_down(from: &OwnedFd, inside: &Path) -> Option<OwnedFd> {
+    let mut at = from.try_clone().ok()?;
+    #[cfg(target_os = "linux")]
+    if !inside.as_os_str().is_empty() {
+        use nix::fcntl::{OpenHow, ResolveFlag, openat2};
+        let how = OpenHow::new().flags(FOLDER).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+        match openat2(&at, inside, how) {
+            Ok(opened) => return Some(opened),
+            Err(nix::errno::Errno::ENOSYS | nix::errno::Errno::EPERM) => {}
+            Err(_) => return None,
         }
-        for name in inside.components() {
-            at = openat(&at, name.as_os_str(), FOLDER, Mode::empty()).ok()?;
-        }
-        Some(at)
     }
+    for name in inside.components() {
+        at = openat(&at, name.as_os_str(), FOLDER, Mode::empty()).ok()?;
+    }
+    Some(at)
 }

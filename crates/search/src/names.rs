@@ -47,22 +47,22 @@ pub struct FoundFiles {
 /// it says so (`**/`), as in shells.
 pub fn find_files(scope: &Scope, query: &NameQuery, cancel: &AtomicBool) -> Result<FoundFiles, SearchError> {
     let glob = glob(query)?;
-    let found = collect(scope, &glob, cancel)?;
+    let mut found = collect(scope, &glob, cancel)?;
     let ignored = if query.count_ignored && scope.ignored != Ignored::INCLUDED {
         let all = Scope { ignored: Ignored::INCLUDED, ..scope.clone() };
         collect(&all, &glob, cancel)?.len().saturating_sub(found.len())
     } else {
         0
     };
+    // A folder that was swapped for a link while it was walked is told of to nobody, nor counted.
+    let mut beneath = Beneath::new(&scope.root);
+    found.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
+    found.retain(|file| beneath.has(&file.path));
     let total = found.len();
     let recent = |file: &FoundFile| query.now.duration_since(file.modified).is_ok_and(|age| age < RECENT);
-    let (mut newest, mut rest): (Vec<FoundFile>, Vec<FoundFile>) = found.into_iter().partition(recent);
+    let (mut newest, rest): (Vec<FoundFile>, Vec<FoundFile>) = found.into_iter().partition(recent);
     newest.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| bytes(a).cmp(bytes(b))));
-    rest.sort_unstable_by(|a, b| bytes(a).cmp(bytes(b)));
-    // A folder that was swapped for a link while it was walked is told of to nobody.
-    let mut beneath = Beneath::new(&scope.root);
-    let found: Vec<FoundFile> =
-        newest.into_iter().chain(rest).filter(|file| beneath.has(&file.path)).take(query.most).collect();
+    let found: Vec<FoundFile> = newest.into_iter().chain(rest).take(query.most).collect();
     Ok(FoundFiles { files: found, total, ignored })
 }
 

@@ -1,5 +1,6 @@
 //! Which files are looked at.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use ignore::overrides::{Override, OverrideBuilder};
@@ -23,6 +24,35 @@ pub struct Scope {
     pub hidden: bool,
     pub ignored: Ignored,
     pub case_insensitive_globs: bool,
+    /// A folder that is left out with all in it, by whatever name it is met: Lathe's own.
+    pub closed: Option<PathBuf>,
+}
+
+/// The folder that is left out.
+#[derive(Debug)]
+struct Closed {
+    real: PathBuf,
+    /// Device and inode.
+    id: Option<(u64, u64)>,
+}
+
+impl Closed {
+    fn new(folder: &Path) -> Self {
+        Self { real: folder.to_owned(), id: id(folder) }
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        path.ancestors().any(|above| self.is(above))
+    }
+
+    /// Whether a folder is the one. Its entry is not asked: that names the inode beneath a mount.
+    fn is(&self, folder: &Path) -> bool {
+        folder == self.real || (self.id.is_some() && id(folder) == self.id)
+    }
+}
+
+fn id(folder: &Path) -> Option<(u64, u64)> {
+    folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
 }
 
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
@@ -57,6 +87,10 @@ impl Scope {
         if is_ignored(&self.root, &self.start, named) {
             return Err(SearchError::Ignored(self.start.clone()));
         }
+        let closed = self.closed.as_deref().map(Closed::new);
+        if closed.as_ref().is_some_and(|closed| closed.holds(&self.start)) {
+            return Err(SearchError::NotFound(self.start.clone()));
+        }
         let mut builder = WalkBuilder::new(&self.start);
         let hidden = self.hidden || self.include.iter().any(|glob| names_hidden(glob));
         builder
@@ -90,6 +124,7 @@ impl Scope {
                 || entry.depth() == 0
                 || included.as_ref().is_none_or(|globs| globs.matched(entry.path(), false).is_whitelist());
             entry.file_name() != ".git"
+                && !(is_folder && closed.as_ref().is_some_and(|closed| closed.is(entry.path())))
                 && is_wanted
                 && !(entry.depth() > 0 && is_folder && has_blocking_ignores(entry.path()))
         });

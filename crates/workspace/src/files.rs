@@ -106,4 +106,8 @@ pub trait Files: Send + Sync {
     fn open_local(&self, path: &Path) -> Result<File, WorkspaceError>;
     /// The root as a folder of this machine, where it is one.
     fn local_root(&self) -> Option<&Path>;
+    /// The real path of the folder that no path leads into, for what walks by itself.
+    fn closed(&self) -> Option<&Path> {
+        None
+    }
 }

@@ -10,6 +10,7 @@
 //! taken after the link before it is resolved, as the kernel does; nothing but a regular file or a folder is opened.
 
 mod beneath;
+mod closed;
 mod root;
 mod steps;
 
@@ -26,6 +27,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, readlinkat};
 
 pub(crate) use self::beneath::Found;
 use self::beneath::{How, LOOK, Links};
+use self::closed::Closed;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
 use crate::{FileKind, WorkspaceError, is_protected};
@@ -42,6 +44,8 @@ pub(crate) struct Guard {
     how: How,
     /// Whether files can be asked to change places in one step, where the system knows how.
     pub(crate) exchanges: bool,
+    /// The folder that no path may lead into.
+    closed: Option<Closed>,
 }
 
 /// What to do with a link in the last name.
@@ -177,7 +181,45 @@ impl Guard {
     pub(crate) fn new(root: PathBuf, more: Vec<PathBuf>) -> Self {
         let how = How::probe();
         let roots = std::iter::once(root).chain(more).map(|root| Root::new(root, how)).collect();
-        Self { roots, how, exchanges: true }
+        Self { roots, how, exchanges: true, closed: None }
+    }
+
+    /// A guard of one root whose path has no links, so that a link put on the way later leads nowhere. No path leads into
+    /// the folder that is closed.
+    pub(crate) fn confined(root: PathBuf, closed: &Path) -> Self {
+        let how = How::probe();
+        let roots = vec![Root::exact(root, how)];
+        let closed = Some(Closed::new(closed, roots.iter().map(|root| root.path.as_path())));
+        Self { roots, how, exchanges: true, closed }
+    }
+
+    /// Whether there is a folder of the first root's name.
+    pub(crate) fn is_there(&self) -> bool {
+        self.refresh().is_ok()
+    }
+
+    /// Whether this is the folder that is closed.
+    pub(crate) fn is_closed(&self, found: &Found) -> bool {
+        self.closed.as_ref().is_some_and(|closed| closed.is(found))
+    }
+
+    /// The real path of the folder that is closed.
+    pub(crate) fn closed(&self) -> Option<&Path> {
+        self.closed.as_ref().map(|closed| closed.real.as_path())
+    }
+
+    /// The folder of exactly this absolute path in a root, open for listing. A link on the way is not followed.
+    pub(crate) fn exact_folder(&self, path: &Path) -> Result<OwnedFd, WorkspaceError> {
+        self.refresh()?;
+        let named = self.roots.iter().enumerate().find_map(|(root, known)| {
+            let below = path.strip_prefix(&known.path).ok()?.to_owned();
+            Some(Place { root, below, missing: 0, folder: true })
+        });
+        let place = named.ok_or_else(|| WorkspaceError::Outside(path.to_owned()))?;
+        let folder = self.open_folder(&place).map_err(|error| error.or_stale(path))?;
+        let is_closed = self.closed.as_ref().is_some_and(|closed| closed.is_near && closed.holds(path))
+            || Found::of(&folder).is_ok_and(|found| self.is_closed(&found));
+        if is_closed { Err(WorkspaceError::Outside(path.to_owned())) } else { Ok(folder) }
     }
 
     /// Does without `openat2` and `renameat2`, as systems that have none.
@@ -254,6 +296,15 @@ impl Guard {
         Ok(Way { how: self.how, root, below: &place.below, links: Links::Refused })
     }
 
+    /// Refuses to take a folder away that holds the closed one.
+    pub(crate) fn may_take(&self, path: &Path, place: &Place) -> Result<(), WorkspaceError> {
+        let real = self.real(place);
+        match self.closed().is_some_and(|closed| closed.starts_with(&real)) {
+            true => Err(WorkspaceError::Denied(path.to_owned())),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses names that are never written, as spelled and as resolved. Folders above the root do not count.
     pub(crate) fn may_write(&self, path: &Path, place: &Place) -> Result<(), WorkspaceError> {
         let spelled = match self.below_spelled(path) {
@@ -283,9 +334,12 @@ impl Guard {
         let Some((root, below)) = self.beneath(&steps.at) else {
             return Err(WorkspaceError::Outside(path.to_owned()));
         };
+        if self.closed.as_ref().is_some_and(|closed| closed.is_near && closed.holds(&steps.at)) {
+            return Err(WorkspaceError::Outside(path.to_owned()));
+        }
         match walked {
             Ok(()) => Ok(Place { root, below, missing: steps.missing, folder }),
-            Err(Stop::Magic) => Err(WorkspaceError::Outside(path.to_owned())),
+            Err(Stop::Magic | Stop::Closed) => Err(WorkspaceError::Outside(path.to_owned())),
             Err(Stop::Io(error)) => Err(WorkspaceError::io(path, error)),
         }
     }
@@ -298,17 +352,27 @@ impl Guard {
     ) -> Result<T, WorkspaceError> {
         check_text(path).map_err(|source| WorkspaceError::Io { path: path.to_owned(), source })?;
         if self.how == How::Kernel
+            && let Some(links) = self.followed()
             && !is_spelled_as_folder(path)
             && self.refresh().is_ok()
             && let Some((root, below)) = self.below_spelled(path)
             && let Some(root) = root.held()
         {
-            match act(&Way { how: self.how, root, below, links: Links::Followed }) {
+            match act(&Way { how: self.how, root, below, links }) {
                 Err(error) if error.is_turned() => {}
                 done => return done.map_err(|error| error.at(path)),
             }
         }
         self.settle(path, Last::Followed, |place| act(&self.way(place)?))
+    }
+
+    /// How far the kernel may resolve a path by itself: not at all where that could lead into the closed folder.
+    fn followed(&self) -> Option<Links> {
+        match &self.closed {
+            None => Some(Links::Followed),
+            // Into a folder outside of the roots leads only another mount.
+            Some(closed) => (!closed.is_near).then_some(Links::OnOneMount),
+        }
     }
 
     /// Resolves a path to a place that exists and acts on it, anew if it changed between the two.

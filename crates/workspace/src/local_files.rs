@@ -53,6 +53,23 @@ impl LocalFiles {
         Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
     }
 
+    /// The files of a root whose path has no links: where one is put on the way to it later, nothing is there. No path leads
+    /// into the closed folder (Lathe's own) either, by whatever name, link or mount.
+    pub fn confined(root: PathBuf, closed: &Path) -> Self {
+        let guard = Arc::new(Guard::confined(root, closed));
+        Self { guard, notes: None, recovered: Vec::new(), writing: Arc::default() }
+    }
+
+    /// Whether the root is there.
+    pub fn is_there(&self) -> bool {
+        self.guard.is_there()
+    }
+
+    /// The folder of exactly this absolute path in a root, open for listing: no link on the way is followed.
+    pub fn exact_folder(&self, path: &Path) -> Result<OwnedFd, WorkspaceError> {
+        self.guard.exact_folder(path)
+    }
+
     /// Notes each transaction in this folder while it runs, so that one that dies in the middle is put back by whoever
     /// opens its root with the same folder next; that is done now for those that died before. The folder is made, for
     /// its owner only. It must be the same for all sessions of a user, on a local disk, and outside of every root.
@@ -125,7 +142,8 @@ impl Files for LocalFiles {
             blocking(path, move || {
                 let (folder, place) = guard.folder(&given)?;
                 let names = names(folder).map_err(|error| WorkspaceError::io(given, error))?;
-                let named = names.into_iter().map(|(name, found)| {
+                let open = names.into_iter().filter(|(_, found)| !guard.is_closed(found));
+                let named = open.map(|(name, found)| {
                     let found = behind(&guard, &place.join(&name), found);
                     let (kind, bytes) =
                         found.map_or((FileKind::Special, 0), |found| (kind(&found), found.len));
@@ -171,6 +189,10 @@ impl Files for LocalFiles {
 
     fn local_root(&self) -> Option<&Path> {
         Some(self.guard.first_root())
+    }
+
+    fn closed(&self) -> Option<&Path> {
+        self.guard.closed()
     }
 }
 
@@ -252,7 +274,7 @@ fn walk(
     entries: &mut Vec<Entry>,
 ) {
     for (name, found) in names_here {
-        if name.as_bytes().starts_with(b".") {
+        if name.as_bytes().starts_with(b".") || guard.is_closed(&found) {
             continue;
         }
         let path = below.join(name);

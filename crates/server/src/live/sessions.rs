@@ -130,6 +130,12 @@ impl Sessions {
     pub async fn start(&self, plan: SessionPlan) -> Result<Arc<Live>, HostError> {
         let folder = plan.folder.clone();
         let session = self.host.start(plan).await?;
+        // The folder was looked at before: one that is behind a link by now may lead out of what is served.
+        if session.workspace != folder.to_string_lossy() {
+            session.close().await?;
+            let reason = "a link was put in its place".to_owned();
+            return Err(HostError::Folder { path: folder, reason });
+        }
         self.keep(session, folder)
     }
 

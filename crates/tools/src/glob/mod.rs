@@ -118,6 +118,7 @@ impl Glob {
             other => other,
         };
         (scope.root, scope.start) = real(context, &start, ID).await.map_err(as_glob)?;
+        scope.closed = context.services.files.closed().map(Path::to_owned);
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }

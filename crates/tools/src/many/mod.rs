@@ -100,6 +100,7 @@ impl Many {
         let hidden = Hidden::beneath(context, ID, Kind::Read, &start).await?;
         let exclude = [exclude, hidden.globs(&start)].concat();
         let patterns = include.clone();
+        let closed = context.services.files.closed().map(Path::to_owned);
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
             for pattern in &include {
@@ -110,6 +111,7 @@ impl Many {
                     ignored,
                     exclude: exclude.clone(),
                     case_insensitive_globs: true,
+                    closed: closed.clone(),
                     ..Scope::new(&root, &start)
                 };
                 // What exists by that very name is meant as a name.

@@ -73,8 +73,9 @@ async fn elsewhere(context: &RunContext, name: String) -> Vec<PathBuf> {
     let stop = std::sync::Arc::new(AtomicBool::new(false));
     let flag = std::sync::Arc::clone(&stop);
     let base = root.clone();
+    let closed = context.services.files.closed().map(std::path::Path::to_owned);
     let looking = tokio::task::spawn_blocking(move || {
-        let scope = Scope { hidden: true, case_insensitive_globs: true, ..Scope::new(&base, &base) };
+        let scope = Scope { hidden: true, case_insensitive_globs: true, closed, ..Scope::new(&base, &base) };
         let query = NameQuery {
             glob: format!("**/{}", globset::escape(&name)),
             case_sensitive: false,

@@ -44,6 +44,8 @@ impl How {
 pub(super) enum Links {
     /// Links that stay beneath are followed. Only the kernel can.
     Followed,
+    /// The same, without leaving the mount of the folder.
+    OnOneMount,
     Refused,
 }
 
@@ -125,7 +127,7 @@ pub(super) fn open(
     match (how, links) {
         (How::Kernel, links) => kernel(folder, path, flags, links),
         (How::Stepwise, Links::Refused) => stepwise(folder, path, flags),
-        (How::Stepwise, Links::Followed) => Err(Errno::EXDEV.into()),
+        (How::Stepwise, Links::Followed | Links::OnOneMount) => Err(Errno::EXDEV.into()),
     }
 }
 
@@ -149,6 +151,7 @@ fn kernel(folder: BorrowedFd<'_>, path: &Path, flags: OFlag, links: Links) -> io
     let beneath = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
     let resolve = match links {
         Links::Followed => beneath,
+        Links::OnOneMount => beneath | ResolveFlag::RESOLVE_NO_XDEV,
         Links::Refused => beneath | ResolveFlag::RESOLVE_NO_SYMLINKS,
     };
     let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(resolve);

@@ -35,6 +35,12 @@ impl Root {
         Self { spelled, path, held }
     }
 
+    /// The folder of exactly this path: no link in it is followed, now or later.
+    pub(super) fn exact(path: PathBuf, how: How) -> Self {
+        let held = RwLock::new(Held::open(&path, how));
+        Self { spelled: path.clone(), path, held }
+    }
+
     /// None while there is no such folder.
     pub(super) fn held(&self) -> Option<Arc<Held>> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).clone()

@@ -14,6 +14,8 @@ const MAX_LINKS: usize = 40;
 pub(super) enum Stop {
     /// A link that is no path: its text is only a description of what the kernel would open.
     Magic,
+    /// The folder that no path may lead into.
+    Closed,
     Io(io::Error),
 }
 
@@ -80,6 +82,9 @@ impl<'a> Steps<'a> {
                 }
                 Err(error) => return Err(error.into()),
             };
+            if self.guard.is_closed(&found) {
+                return Err(Stop::Closed);
+            }
             match leads {
                 Some(_) if self.todo.is_empty() && last == Last::Kept => {}
                 Some(leads) => self.follow(Path::new(&leads))?,

@@ -153,6 +153,7 @@ impl LocalFiles {
         let Some((_, name)) = place.parent() else {
             return Err(WorkspaceError::Denied(path.to_owned()));
         };
+        self.guard.may_take(path, &place)?;
         let spot = self.spot(&place).map_err(|error| error.or_stale(path))?;
         let found =
             Found::at(&spot.folder, Path::new(name)).map_err(|error| WorkspaceError::io(path, error))?;
