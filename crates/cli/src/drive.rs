@@ -94,8 +94,8 @@ pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Outpu
 }
 
 async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exit> {
-    let patch = host.patch(id).await.map_err(|error| Exit::host(&error))?;
-    std::fs::write(path, patch)
+    let written = host.write_patch(id, path).await.map_err(|error| Exit::host(&error))?;
+    written
         .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
 }
 

@@ -185,8 +185,10 @@ impl Store {
     }
 
     pub fn open(root: &Path, folder: &Path) -> Result<Self, GraphError> {
-        std::fs::create_dir_all(folder)
-            .map_err(|source| GraphError::Folder { path: folder.to_owned(), source })?;
+        // The index holds text of the source.
+        let mut private = std::fs::DirBuilder::new();
+        std::os::unix::fs::DirBuilderExt::mode(private.recursive(true), 0o700);
+        private.create(folder).map_err(|source| GraphError::Folder { path: folder.to_owned(), source })?;
         let path = Self::path_for(root, folder);
         let began = Instant::now();
         let mut connected = Self::connect(&path, root);

@@ -389,7 +389,8 @@ fn search(
             now: std::time::SystemTime::now(),
         };
         let found = find_files(&scope, &query, &stop).map_err(wrong)?;
-        let hits = found.files.iter().map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
+        let hits =
+            found.files.iter().map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
         let hits: Vec<SearchHit> = hits.collect();
         return Ok(SearchFound { more: found.total > hits.len(), total: found.total, hits });
     }

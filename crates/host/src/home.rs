@@ -1,5 +1,6 @@
 //! Lathe's own folder: where sessions, blobs and the supervisor program are.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
@@ -26,7 +27,9 @@ impl Home {
                 return Err(wrong("LATHE_HOME is a relative path; give it an absolute one, or unset it"));
             }
             if path.metadata().is_ok_and(|found| !found.is_dir()) {
-                return Err(wrong("LATHE_HOME is not a folder; give it the absolute path of one, or unset it"));
+                return Err(wrong(
+                    "LATHE_HOME is not a folder; give it the absolute path of one, or unset it",
+                ));
             }
             return Ok(Self::at(path));
         }
@@ -48,6 +51,16 @@ impl Home {
         &self.path
     }
 
+    /// Whether a folder holds this one or lies in it, by name or as a second mount of the same folder.
+    pub fn overlaps(&self, folder: &Path) -> bool {
+        let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+        let is_in = |inner: &Path, outer: &Path| {
+            let same = |above: &Path| id(outer).is_some() && id(above) == id(outer);
+            inner.starts_with(outer) || inner.ancestors().any(same)
+        };
+        is_in(&self.path, folder) || is_in(folder, &self.path)
+    }
+
     pub(crate) fn sessions(&self) -> PathBuf {
         self.path.join("sessions")
     }
@@ -67,7 +80,22 @@ impl Home {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(self.sessions()).map_err(|error| self.broken(error.to_string()))
+        builder.create(self.sessions()).map_err(|error| self.broken(error.to_string()))?;
+        self.make_private()
+    }
+
+    /// Takes from others what an older version let them see. The folder above is the user's, who may have shared it.
+    fn make_private(&self) -> Result<(), HostError> {
+        for folder in [self.sessions(), self.path.join("graph")] {
+            let Ok(found) = folder.symlink_metadata() else { continue };
+            let is_open =
+                found.is_dir() && found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw();
+            if is_open {
+                std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))
+                    .map_err(|error| self.broken(error.to_string()))?;
+            }
+        }
+        Ok(())
     }
 
     fn broken(&self, reason: String) -> HostError {

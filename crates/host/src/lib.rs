@@ -23,6 +23,7 @@ mod local;
 mod lookup;
 mod manage;
 mod models;
+mod outfile;
 mod own;
 mod patch;
 mod place;

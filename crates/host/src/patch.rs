@@ -9,6 +9,7 @@ use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
 use lathe_workspace::LocalProcesses;
 
 use crate::error::HostError;
+use crate::outfile::write_output;
 use crate::report::run_report;
 use crate::session::Host;
 
@@ -67,6 +68,12 @@ impl Host {
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
         let git = Snapshots::find(Arc::new(LocalProcesses), folder, scratch).map_err(wrong)?;
         git.commit(name).await.map(|_| ()).map_err(wrong)
+    }
+
+    /// Writes the patch of a session's last run to a file. The inner error is the file's.
+    pub async fn write_patch(&self, id: &SessionId, path: &Path) -> Result<std::io::Result<()>, HostError> {
+        let patch = self.patch(id).await?;
+        Ok(write_output(path, &self.workspace(id)?, &patch))
     }
 
     /// What the last run of a session changed, as a patch that `git apply` takes.

@@ -7,8 +7,8 @@ use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenRe
 use lathe_changes::{Quarantine, TrackerOptions, Watch};
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
-    Cassette, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient, Rope,
-    Strictness, Variables, Wire,
+    Cassette, CassetteError, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient,
+    ReplayClient, Rope, Strictness, Variables, Wire,
 };
 use lathe_policy::{Gate, OnDisk};
 use lathe_protocol::{
@@ -30,6 +30,7 @@ use crate::home::Home;
 use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
+use crate::outfile::output_path;
 use crate::place::{fit_env, new_id, same_folder, shell_env, working_folder};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
@@ -376,7 +377,8 @@ impl Host {
             env: shell_env(),
             memory: Some(self.home.memory()),
         };
-        let files = LocalFiles::confined(root.to_owned(), self.home.path()).recovering(self.home.path().join("recovery"));
+        let files = LocalFiles::confined(root.to_owned(), self.home.path())
+            .recovering(self.home.path().join("recovery"));
         let files = Arc::new(files.map_err(|error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("what an earlier crash left cannot be mended: {error}"),
@@ -584,7 +586,9 @@ pub(crate) fn ready(
         }
     };
     if let Some(path) = record {
-        let recording = RecordingClient::create(path, ready.toolset, ready.client, Arc::clone(variables))?;
+        let real = output_path(path, asking.workspace)
+            .map_err(|source| CassetteError::Write { path: path.display().to_string(), source })?;
+        let recording = RecordingClient::create(&real, ready.toolset, ready.client, Arc::clone(variables))?;
         ready.client = Arc::new(recording);
     }
     Ok(ready)

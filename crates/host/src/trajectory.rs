@@ -10,6 +10,7 @@ use lathe_protocol::{EventStream, Fact, RunNo, Seq, Timestamp, Update};
 use lathe_views::TrajectoryBuilder;
 use tokio::task::JoinHandle;
 
+use crate::outfile::write_output;
 use crate::session::Session;
 
 const BETWEEN: Duration = Duration::from_secs(1);
@@ -33,7 +34,8 @@ impl Session {
     /// Writes a trajectory of each run from now on. The first goes to `path`; a later one has its number in the name.
     pub fn write_trajectory(&self, path: PathBuf) -> TrajectoryFile {
         let updates = self.handle().subscribe(Seq(0));
-        TrajectoryFile { task: tokio::spawn(follow(updates, path)) }
+        let workspace = PathBuf::from(&self.workspace);
+        TrajectoryFile { task: tokio::spawn(follow(updates, path, workspace)) }
     }
 }
 
@@ -44,7 +46,11 @@ pub(crate) fn builder(run: Option<RunNo>) -> TrajectoryBuilder {
     })
 }
 
-async fn follow(mut updates: Box<dyn EventStream>, path: PathBuf) -> std::io::Result<PathBuf> {
+async fn follow(
+    mut updates: Box<dyn EventStream>,
+    path: PathBuf,
+    workspace: PathBuf,
+) -> std::io::Result<PathBuf> {
     let mut builder = builder(None);
     let mut next = Instant::now() + BETWEEN;
     let mut first: Option<RunNo> = None;
@@ -59,12 +65,12 @@ async fn follow(mut updates: Box<dyn EventStream>, path: PathBuf) -> std::io::Re
         let ended = matches!(event.fact, Fact::TaskFinished(_));
         if builder.run().is_some() && (ended || Instant::now() >= next) {
             let began = Instant::now();
-            write(&builder, &here).await?;
+            write(&builder, &here, &workspace).await?;
             next = Instant::now() + BETWEEN.max(began.elapsed() * (SHARE - 1));
         }
     }
     if builder.run().is_some() && !builder.is_finished() {
-        write(&builder, &here).await?;
+        write(&builder, &here, &workspace).await?;
     }
     Ok(here)
 }
@@ -79,16 +85,10 @@ fn numbered(path: &Path, later: u32) -> PathBuf {
 }
 
 /// The whole file under another name, then renamed: a reader never meets half of one.
-async fn write(builder: &TrajectoryBuilder, path: &Path) -> std::io::Result<()> {
+async fn write(builder: &TrajectoryBuilder, path: &Path, workspace: &Path) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     builder.write_json(&mut bytes);
-    let path = path.to_owned();
-    let written = tokio::task::spawn_blocking(move || {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        std::io::Write::write_all(&mut file, &bytes)?;
-        file.persist(&path).map(|_| ()).map_err(|error| error.error)
-    });
+    let (path, workspace) = (path.to_owned(), workspace.to_owned());
+    let written = tokio::task::spawn_blocking(move || write_output(&path, &workspace, &bytes));
     written.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }

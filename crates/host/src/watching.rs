@@ -99,7 +99,8 @@ impl Watching {
             let Ok(mut listed) = nix::dir::Dir::from_fd(opened) else { continue };
             for entry in listed.iter().flatten() {
                 let name = OsStr::from_bytes(entry.file_name().to_bytes());
-                let skipped = name.to_str().is_some_and(|name| SKIPPED.contains(&name) || name == "." || name == "..");
+                let skipped =
+                    name.to_str().is_some_and(|name| SKIPPED.contains(&name) || name == "." || name == "..");
                 // Where the kind is not told, opening it tells.
                 let maybe = entry.file_type().is_none_or(|kind| kind == nix::dir::Type::Directory);
                 if !skipped && maybe {

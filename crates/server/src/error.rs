@@ -24,6 +24,11 @@ pub enum ServerError {
     File { path: PathBuf, reason: String },
     #[error("{path} is no folder that can be served: {reason}")]
     Root { path: PathBuf, reason: String },
+    #[error(
+        "{root} cannot be served: it shares files with Lathe's own folder {home}, which holds keys, tokens and sessions. \
+         Serve another folder with `--root`, or set LATHE_HOME to a folder outside of it."
+    )]
+    HomeInRoot { root: PathBuf, home: PathBuf },
     #[error(transparent)]
     Host(#[from] HostError),
     #[error("{0}")]

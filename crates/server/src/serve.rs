@@ -94,6 +94,9 @@ pub async fn bind(
         if !found.is_dir() {
             return Err(wrong("it is not a folder".to_owned()));
         }
+        if host.home().overlaps(&found) {
+            return Err(ServerError::HomeInRoot { root: found, home: host.home().path().to_owned() });
+        }
         roots.push(found);
     }
     let failed = |error: std::io::Error| ServerError::Listen {

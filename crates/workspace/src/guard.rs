@@ -28,6 +28,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, readlinkat};
 pub(crate) use self::beneath::Found;
 use self::beneath::{How, LOOK, Links};
 use self::closed::Closed;
+pub use self::root::open_exact;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
 use crate::{FileKind, WorkspaceError, is_protected};

@@ -17,6 +17,7 @@ mod protected;
 pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
 pub use files::{Applied, Content, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
+pub use guard::open_exact;
 pub use local_files::{Incoming, LocalFiles};
 pub use local_process::LocalProcesses;
 pub use pin::Pin;

@@ -112,17 +112,17 @@ fn changes_while_everything_is_secured_are_taken_over() {
 }
 
 #[test]
-fn a_root_given_as_a_link_is_watched() {
+fn a_root_behind_a_link_is_refused() {
     let tree = Tree::usual();
-    tree.sh("ln -s tree ../link");
-    let mut options = tree.options();
-    options.root = tree.at("../link");
-    options.scratch = tree.at("own");
-    let mut tracker = lathe_changes::Tracker::secure(options).unwrap();
-    tree.sh("echo x > new; echo y > src/main.rs");
-    let changes = tracker.compare().unwrap().changes;
-    let paths: Vec<_> = changes.iter().map(|change| change.path.clone()).collect();
-    assert_eq!(paths, [tree.at("../link/new"), tree.at("../link/src/main.rs")]);
+    tree.sh("ln -s tree ../link; mkdir ../above; ln -s ../tree ../above/link");
+    let base = tree.at("..").canonicalize().unwrap();
+    for root in ["link", "link/src", "above/link", "above/link/src"] {
+        let mut options = tree.options();
+        options.root = base.join(root);
+        options.scratch = tree.at("own");
+        let refused = lathe_changes::Tracker::secure(options).map(drop).unwrap_err();
+        assert!(refused.to_string().contains("link"), "{root}: {refused}");
+    }
 }
 
 #[test]

@@ -30,3 +30,4 @@ mod runs;
 mod sessions;
 mod settings;
 mod storm;
+mod swapped;

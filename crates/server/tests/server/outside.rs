@@ -36,26 +36,27 @@ async fn bound(options: ServerOptions, home: &std::path::Path) -> Result<lathe_s
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_others_reach_needs_a_certificate() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let (root, home) = (&folder.path().join("root"), &folder.path().join("home"));
+    std::fs::create_dir(root).unwrap();
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
-        let refused = bound(options(address, root, None), root).await;
+        let refused = bound(options(address, root, None), home).await;
         assert!(matches!(refused, Err(ServerError::NeedsTls { .. })), "{address}");
     }
     // A key that is none.
     let files = TlsFiles { certificate: file("test-cert.pem"), key: file("outside.rs") };
-    assert!(matches!(bound(options("0.0.0.0:0", root, Some(files)), root).await, Err(ServerError::Tls(_))));
+    assert!(matches!(bound(options("0.0.0.0:0", root, Some(files)), home).await, Err(ServerError::Tls(_))));
     let nowhere = root.join("nowhere");
     assert!(matches!(
-        bound(options("127.0.0.1:0", &nowhere, None), root).await,
+        bound(options("127.0.0.1:0", &nowhere, None), home).await,
         Err(ServerError::Root { .. })
     ));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody_up() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = TlsFiles { certificate: file("test-cert.pem"), key: file("test-key.pem") };
-    let server = bound(options("0.0.0.0:0", folder.path(), Some(files)), folder.path()).await.unwrap();
+    let server = bound(options("0.0.0.0:0", folder.path(), Some(files)), home.path()).await.unwrap();
     let port = server.address.port();
     assert!(server.url().starts_with(&format!("https://box.lan:{port}/#token=")), "{}", server.url());
     let serving = tokio::spawn(server.serve(std::future::pending()));
@@ -90,14 +91,50 @@ async fn with_a_certificate_it_speaks_tls_and_one_that_says_nothing_holds_nobody
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_address_that_is_printed_can_be_opened() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let files = || Some(TlsFiles { certificate: file("test-cert.pem"), key: file("test-key.pem") });
     let without_name = ServerOptions { names: Vec::new(), ..options("0.0.0.0:0", folder.path(), files()) };
-    let server = bound(without_name, folder.path()).await.unwrap();
+    let server = bound(without_name, home.path()).await.unwrap();
     let wanted = format!("https://127.0.0.1:{}/#token=", server.address.port());
     assert!(server.url().starts_with(&wanted), "{}", server.url());
     // The address it listens on can be opened as it is, whatever names there are.
-    let server = bound(options("127.0.0.1:0", folder.path(), files()), folder.path()).await.unwrap();
+    let server = bound(options("127.0.0.1:0", folder.path(), files()), home.path()).await.unwrap();
     let wanted = format!("https://{}/#token=", server.address);
     assert!(server.url().starts_with(&wanted), "{}", server.url());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_shares_files_with_lathes_own_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = folder.path().canonicalize().unwrap();
+    for made in ["root/data/home/sub", "other"] {
+        std::fs::create_dir_all(base.join(made)).unwrap();
+    }
+    std::os::unix::fs::symlink(base.join("root"), base.join("link")).unwrap();
+    std::os::unix::fs::symlink(base.join("root/data"), base.join("other/link")).unwrap();
+    for (root, home, refused) in [
+        ("root", "root/data/home", true),
+        ("root", "root/data/new", true),
+        ("root/data/home", "root/data/home", true),
+        ("root/data/home/sub", "root/data/home", true),
+        ("link", "root/data/home", true),
+        ("root", "link/data/home", true),
+        ("root", "other/link/home", true),
+        ("root", "other/link/new", true),
+        ("other", "root/data/home", false),
+        // A link in the root is not followed by any route.
+        ("other", "other/link/home", false),
+        ("root/data", "root/data2", false),
+    ] {
+        let bound = bound(options("127.0.0.1:0", &base.join(root), None), &base.join(home)).await;
+        match bound {
+            Err(error @ ServerError::HomeInRoot { .. }) => {
+                let words = error.to_string();
+                assert!(refused, "{root} {home}");
+                assert!(words.contains("--root") && words.contains("LATHE_HOME"), "{words}");
+            }
+            Ok(_) => assert!(!refused, "{root} {home}"),
+            Err(error) => panic!("{root} {home}: {error}"),
+        }
+    }
 }

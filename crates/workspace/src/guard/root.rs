@@ -4,6 +4,7 @@
 //! repositories do, is not the root any more: the new one is taken then, but never by way of a link, so that nothing can
 //! be put in the root's place that is not a folder of exactly this name.
 
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -60,13 +61,22 @@ impl Root {
     }
 }
 
+/// Opens the folder of exactly this absolute path: a link on the way is not followed, but an error.
+pub fn open_exact(path: &Path) -> io::Result<OwnedFd> {
+    exact(path, How::probe())
+}
+
+fn exact(path: &Path, how: How) -> io::Result<OwnedFd> {
+    let flags = LOOK | OFlag::O_DIRECTORY;
+    let top = open("/", flags | OFlag::O_CLOEXEC, Mode::empty())?;
+    let below = path.strip_prefix("/").map_err(|_| io::ErrorKind::InvalidInput)?;
+    beneath::open(how, top.as_fd(), below, flags, Links::Refused)
+}
+
 impl Held {
     /// A folder of exactly this name, with no link on the way.
     fn open(path: &Path, how: How) -> Option<Arc<Self>> {
-        let flags = LOOK | OFlag::O_DIRECTORY;
-        let top = open("/", flags | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
-        let below = path.strip_prefix("/").ok()?;
-        let folder = beneath::open(how, top.as_fd(), below, flags, Links::Refused).ok()?;
+        let folder = exact(path, how).ok()?;
         let found = Found::of(&folder).ok()?;
         Some(Arc::new(Self { folder, found }))
     }
