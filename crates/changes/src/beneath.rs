@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -55,17 +55,30 @@ impl Root {
         Ok(Self { path: path.to_owned(), folder })
     }
 
-    fn make(self, rel: &Path) -> Result<OwnedFd, Errno> {
-        let mut at = self.folder;
-        for name in rel.iter() {
+    /// Makes what is missing of a path, below the nearest folder that is there.
+    fn make(&self, rel: &Path) -> Result<OwnedFd, Errno> {
+        let mut there = rel;
+        let mut at = loop {
+            there = there.parent().ok_or(Errno::ENOENT)?;
+            match self.open_folder(there.as_os_str().as_bytes()) {
+                Err(Errno::ENOENT) => {}
+                opened => break opened?,
+            }
+        };
+        for name in rel.strip_prefix(there).unwrap_or(rel).iter() {
             match nix::sys::stat::mkdirat(&at, name, Mode::from_bits_truncate(0o777)) {
-                // A folder that may not be written says so though the name is there.
-                Ok(()) | Err(Errno::EEXIST | Errno::EACCES | Errno::EROFS | Errno::EPERM) => {}
+                Ok(()) | Err(Errno::EEXIST) => {}
                 Err(error) => return Err(error),
             }
             at = openat(&at, name, FOLDER | OFlag::O_NOFOLLOW, Mode::empty())?;
         }
         Ok(at)
+    }
+
+    /// A path to the open folder itself, whatever stands at its name by now.
+    pub fn by_handle(&self) -> PathBuf {
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", self.folder.as_raw_fd()));
+        if handle.is_dir() { handle } else { self.path.clone() }
     }
 
     /// The same where the root may be gone: then it is a root with nothing in it.

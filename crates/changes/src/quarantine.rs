@@ -16,6 +16,7 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
+use crate::beneath::Root;
 use crate::health;
 use crate::parts;
 use crate::refs::{self, KeptRef, Names};
@@ -168,13 +169,20 @@ impl Quarantine {
         // First, for names of git's are put back by git.
         for (at, one) in kept.repositories.iter().enumerate() {
             let copy = self.folder.join(&kept.id).join(repository_name(at));
+            if let Some(why) = behind_link(&one.path) {
+                back.left.push((one.path.display().to_string(), why));
+                continue;
+            }
             if one.path.is_dir() && health::is_other(&one.path, &copy) {
                 self.set_aside(&one.path, kept);
             }
             repository::put_back(&copy, &one.path, &one.left, &mut back);
         }
         for (at, path) in kept.trees.iter().enumerate() {
-            put_tree(&self.tree(kept, at), path, &mut back);
+            match behind_link(path) {
+                Some(why) => back.left.push((path.display().to_string(), why)),
+                None => put_tree(&self.tree(kept, at), path, &mut back),
+            }
         }
         if !kept.changes.is_empty() {
             let changes: Vec<TreeChange> = kept.changes.iter().map(TreeChange::from).collect();
@@ -466,13 +474,29 @@ fn put_tree(kept: &Path, path: &Path, back: &mut PutBack) {
     }
 }
 
-pub(crate) fn move_back(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
-    if let Some(above) = path.parent() {
-        fs::create_dir_all(above)?;
+/// Why a path is not the place it was when something was kept of it: that was written down without links.
+fn behind_link(path: &Path) -> Option<String> {
+    match Root::open_or_gone(path.parent()?) {
+        Err(ChangesError::Root { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
+            Some(source.to_string())
+        }
+        Ok(_) | Err(_) => None,
     }
-    match fs::rename(kept, path) {
+}
+
+/// Moves something kept to its path, whose folder is made if it is gone, and never reached by a link.
+pub(crate) fn move_back(kept: &Path, path: &Path, ours: &fs::Metadata) -> io::Result<()> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let above = Root::open_or_make(above).map_err(|error| match error {
+        ChangesError::Root { source, .. } => source,
+        error => io::Error::other(error.to_string()),
+    })?;
+    let path = above.by_handle().join(name);
+    match fs::rename(kept, &path) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_tree(kept, path, ours),
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_tree(kept, &path, ours),
         Err(error) => Err(error),
     }
 }

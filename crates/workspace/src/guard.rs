@@ -11,6 +11,7 @@
 
 mod beneath;
 mod closed;
+mod layout;
 mod root;
 mod steps;
 
@@ -313,10 +314,15 @@ impl Guard {
             // It enters a root by a link from elsewhere; only where that leads counts.
             None => false,
         };
-        match spelled || is_protected(&place.below) {
+        match spelled || is_protected(&place.below) || self.makes_repository(place, &[]) {
             true => Err(WorkspaceError::Protected(path.to_owned())),
             false => Ok(()),
         }
+    }
+
+    /// Whether writing a place makes a folder a repository, together with other real paths that are written with it.
+    pub(crate) fn makes_repository(&self, place: &Place, with: &[PathBuf]) -> bool {
+        layout::makes_repository(self.root_path(place), &place.below, with)
     }
 
     /// Where a path leads. Names that do not exist may stand at the end.

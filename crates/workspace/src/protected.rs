@@ -37,13 +37,45 @@ const NAMES: &[&str] = &[
     ".gnupg",
     ".netrc",
     ".mcp.json",
+    // Editors, debuggers, terminals and task runners run what these say.
+    ".vim",
+    ".nvim.lua",
+    ".lvimrc",
+    ".dir-locals.el",
+    ".dir-locals-2.el",
+    ".zed",
+    ".helix",
+    ".gdbinit",
+    ".lldbinit",
+    ".tmux.conf",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".husky",
+    ".mise",
+    ".mise.toml",
+    ".mise.local.toml",
+    "mise.toml",
+    "mise.local.toml",
+    // Other agents: their tools, hooks and permissions.
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".gemini",
+    ".opencode",
+    ".windsurf",
 ];
+
+/// Protected are all names that begin like this.
+const BEGINNINGS: &[&str] = &[".aider"];
 
 /// Protected in this folder only; the rest of the folder is ordinary project configuration.
 const PAIRS: &[(&str, &str)] = &[
     (".vscode", "settings.json"),
     (".vscode", "tasks.json"),
     (".vscode", "launch.json"),
+    (".vscode", "mcp.json"),
     (".idea", "workspace.xml"),
     (".idea", "runconfigurations"),
 ];
@@ -62,7 +94,8 @@ pub fn is_protected(path: &Path) -> bool {
         }
     }
     let same = |name: &str, protected: &str| name == protected || is_short_form(name, protected);
-    names.iter().any(|name| NAMES.iter().any(|protected| same(name, protected)))
+    let begins = |name: &String| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    names.iter().any(|name| begins(name) || NAMES.iter().any(|protected| same(name, protected)))
         || names.windows(2).any(|pair| {
             let [folder, name] = pair else { return false };
             PAIRS.iter().any(|(in_folder, protected)| same(folder, in_folder) && same(name, protected))
@@ -182,6 +215,31 @@ mod tests {
             "x/.vscode/launch.json",
             ".idea/workspace.xml",
             ".idea/runConfigurations/x.xml",
+            ".claude/settings.json",
+            "sub/.Claude/hooks/x",
+            ".cursor/mcp.json",
+            ".devcontainer/devcontainer.json",
+            ".devcontainer.json",
+            ".husky/pre-commit",
+            ".gdbinit",
+            ".lldbinit",
+            ".nvim.lua",
+            ".vim/plugin/x.vim",
+            ".dir-locals.el",
+            ".mise.toml",
+            "mise.toml",
+            ".mise/tasks/x",
+            ".tmux.conf",
+            ".zed/tasks.json",
+            ".helix/languages.toml",
+            ".gemini/settings.json",
+            ".codex/config.toml",
+            ".opencode/x",
+            ".aider.conf.yml",
+            ".continue/config.yaml",
+            ".windsurf/x",
+            ".vscode/mcp.json",
+            "CLAUDE~1/settings.json",
         ] {
             assert!(is_protected(Path::new(path)), "{path}");
         }
@@ -203,6 +261,12 @@ mod tests {
             ".vscode/extensions.json",
             ".vscode",
             "settings.json",
+            "claude/settings.json",
+            "CLAUDE.md",
+            "devcontainer.json",
+            "vim/x",
+            "aider.py",
+            ".cursorignore",
             "vscode/settings.json",
             ".vscode/x/settings.json",
             ".idea/vcs.xml",

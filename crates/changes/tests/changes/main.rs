@@ -5,6 +5,7 @@ mod git;
 mod kinds;
 mod parts;
 mod property;
+mod quarantine;
 mod repository;
 mod restoring;
 mod tree;

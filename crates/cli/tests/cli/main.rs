@@ -30,6 +30,7 @@ mod lost;
 mod lost_git;
 mod lost_parts;
 mod page;
+mod places;
 mod plan;
 mod planted;
 mod policy;

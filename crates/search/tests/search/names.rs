@@ -59,3 +59,28 @@ fn links_to_folders_are_not_entered_and_bad_globs_are_told() {
     let wrong = find_files(&tree.scope(), &query("a["), &AtomicBool::new(false)).unwrap_err();
     assert!(matches!(wrong, SearchError::Glob { .. }));
 }
+
+#[test]
+fn a_closed_folder_is_neither_found_nor_counted() {
+    let tree = Tree::new(&[
+        ("data/lathe/auth.json", "TOPSECRET\n"),
+        ("data/lathe/server/tokens.json", "TOPSECRET\n"),
+        ("src/a.json", "plain\n"),
+    ]);
+    std::os::unix::fs::symlink("data/lathe", tree.root().join("lnk")).unwrap();
+    let closed = Some(tree.root().join("data/lathe"));
+    let scope = Scope { closed, hidden: true, ignored: lathe_search::Ignored::INCLUDED, ..tree.scope() };
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let query = NameQuery { count_ignored: true, ..query("**/*.json") };
+    let found = find_files(&scope, &query, &stop).unwrap();
+    assert_eq!((found.files.len(), found.total, found.ignored), (1, 1, 0));
+    let text =
+        lathe_search::TextQuery { pattern: "TOPSECRET|plain".to_owned(), most: 100, ..Default::default() };
+    let found = lathe_search::find_text(&scope, &text, &stop).unwrap();
+    assert_eq!((found.files.len(), found.matches, found.left_out, found.unreadable), (1, 1, 0, 0));
+    for start in ["data/lathe", "data/lathe/server"] {
+        let inside = Scope { start: tree.root().join(start), ..scope.clone() };
+        assert!(find_files(&inside, &query, &stop).is_err(), "{start}");
+        assert!(lathe_search::find_text(&inside, &text, &stop).is_err(), "{start}");
+    }
+}

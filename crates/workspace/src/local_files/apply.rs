@@ -49,6 +49,11 @@ pub(super) fn apply(
         }
         plans.push(plan);
     }
+    let together: Vec<PathBuf> =
+        plans.iter().filter(|plan| plan.after.is_some()).map(|plan| guard.real(&plan.place)).collect();
+    if let Some(plan) = plans.iter().find(|plan| guard.makes_repository(&plan.place, &together)) {
+        return Err(WorkspaceError::Protected(plan.path.clone()));
+    }
     let mut intent = note(guard, notes, &plans)?;
     let mut folders = Folders { guard, open: BTreeMap::new(), made: Vec::new() };
     let mut staged = Vec::with_capacity(plans.len());

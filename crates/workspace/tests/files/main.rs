@@ -1,6 +1,7 @@
 //! Behaviour of the local files, on real folders.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
+mod closed;
 mod failures;
 mod full_disk;
 mod kill;
