@@ -75,8 +75,9 @@ fn a_line_that_writes_a_guarded_place_through_a_link_is_denied_in_every_mode() {
                 ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert_eq!(decided.len(), LINES.len(), "{}{}", ran.stdout, ran.stderr);
             for (decided, (line, rule)) in decided.iter().zip(LINES) {
-                let found = (decided["decision"].as_str(), decided["rule"].as_str());
-                assert_eq!(found, (Some("deny"), Some(rule)), "{home} {mode} {line}: {decided}");
+                let because = decided["because"].as_str().unwrap_or_default();
+                let is_denied = decided["decision"] == "deny" && because.starts_with(rule);
+                assert!(is_denied, "{home} {mode} {line}: {decided}");
             }
         }
     }
@@ -125,10 +126,12 @@ fn neither_file_tools_nor_lines_reach_lathes_folder_or_git_by_a_link() {
         let events = ran.events();
         let text = events.iter().filter(|event| event["kind"] == "call_finished").map(ToString::to_string);
         let text: Vec<String> = text.collect();
-        assert_eq!(text.len(), calls.len(), "{}", ran.stderr);
+        // And the one that says it is done.
+        assert_eq!(text.len(), calls.len() + 1, "{}", ran.stderr);
         for (text, (tool, arguments)) in text.iter().zip(&calls) {
             assert!(!text.contains("# mine"), "{mode} {tool} {arguments}: {text}");
-            assert!(!text.contains("config.toml\\n"), "{mode} {tool} {arguments}: {text}");
+            let lists = matches!(*tool, "glob" | "search") && text.contains("config.toml");
+            assert!(!lists, "{mode} {tool} {arguments}: {text}");
         }
         let read = |path: &str| std::fs::read_to_string(repo.join(path)).unwrap();
         assert_eq!(read("data/lathe/config.toml"), "# mine\n", "{mode}");
