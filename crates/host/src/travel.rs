@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
-use crate::place::new_id;
+use crate::place::{new_id, same_folder, working_folder};
 use crate::session::{Attended, Host, ModelSource, SessionPlan, variables_of};
 
 /// Events read at once.
@@ -106,8 +106,8 @@ impl Host {
             .prefix("lathe-replay-")
             .tempdir()
             .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?;
-        let folder = scratch.path().join("workspace");
-        self.copy_as_it_was(Path::new(&opened.workspace), &folder, &events)?;
+        let folder = working_folder(scratch.path())?.join("workspace");
+        self.copy_as_it_was(&same_folder(Path::new(&opened.workspace))?, &folder, &events)?;
         let replaying = Host::new(Home::at(scratch.path().join("home")));
         let plan = SessionPlan {
             folder: folder.clone(),

@@ -113,7 +113,12 @@ impl ReadPlace {
             Some(folder) if !real.is_dir() => folder.to_owned(),
             Some(_) | None => real.clone(),
         };
-        Self { files: Arc::new(LocalFiles::new(folder.clone())), path: real, root: folder }
+        let files = match services.files.closed() {
+            // The facts for every project are shown to the model anyway; nothing else of Lathe's folder is.
+            Some(closed) if real != closed.join("memory.md") => LocalFiles::confined(folder.clone(), closed),
+            Some(_) | None => LocalFiles::new(folder.clone()),
+        };
+        Self { files: Arc::new(files), path: real, root: folder }
     }
 }
 
