@@ -1,5 +1,7 @@
 //! The table of routes: the router, the roles and the OpenAPI document come from the same rows, so they cannot disagree.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -19,6 +21,9 @@ use crate::error::ApiError;
 
 /// Bytes of a body of JSON.
 pub(crate) const BODY_MAX: usize = 4 << 20;
+
+/// How long a body of JSON may take.
+const BODY_TIME: Duration = Duration::from_secs(20);
 
 /// One row of the table.
 pub(crate) struct Endpoint {
@@ -239,7 +244,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value
     operation["responses"]["200"] = json!({ "description": "Done.", "content": content });
     let refused =
         json!({ "description": "Refused.", "content": { "application/json": { "schema": error } } });
-    for status in ["400", "401", "403", "404", "409", "413", "415", "422", "429", "503"] {
+    for status in ["400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "503"] {
         operation["responses"][status] = refused.clone();
     }
     if endpoint.role.is_some() {
@@ -283,8 +288,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
         if !is_json {
             return Err(ApiError::bad("The body must be JSON: send `Content-Type: application/json`."));
         }
-        let bytes = Bytes::from_request(request, app)
-            .await
+        let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, app)).await;
+        let bytes = read
+            .map_err(|_| {
+                ApiError::too_slow(format!("A body of JSON may take {} seconds.", BODY_TIME.as_secs()))
+            })?
             .map_err(|_| ApiError::too_large(format!("A body of JSON may have {BODY_MAX} bytes.")))?;
         parse(&bytes).map(Input)
     }

@@ -60,6 +60,10 @@ impl ApiError {
         )
     }
 
+    pub fn token_removed() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token was removed.")
+    }
+
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
@@ -74,6 +78,10 @@ impl ApiError {
 
     pub fn too_large(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    }
+
+    pub fn too_slow(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail)
     }
 
     pub fn too_many(detail: impl Into<String>) -> Self {

@@ -13,7 +13,9 @@ use lathe_protocol::{
 };
 use tokio::sync::Notify;
 
-use super::Hub;
+use super::{Hub, Needs, SessionWork};
+use crate::access::{Access, Identity};
+use crate::error::ApiError;
 
 /// How long a session nobody uses stays open.
 const IDLE: Duration = Duration::from_secs(600);
@@ -25,6 +27,8 @@ pub(crate) struct Live {
     pub folder: PathBuf,
     pub tools: Vec<String>,
     pub hub: Hub,
+    pub needs: Needs,
+    access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
     lakeview: Result<Arc<Lakeview>, String>,
     session: Mutex<Option<Session>>,
@@ -35,9 +39,17 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub async fn submit(&self, id: CommandId, body: CommandBody) -> Receipt {
+    /// Gives the session a command of this identity, if its token is still there and may do such work here.
+    pub async fn submit(
+        &self,
+        identity: &Identity,
+        id: CommandId,
+        body: CommandBody,
+    ) -> Result<Receipt, ApiError> {
+        self.access.check(identity)?;
+        self.needs.check(identity, SessionWork::of(&body))?;
         self.touch();
-        self.handle.submit(Command { id, actor: Actor::Person, body }).await
+        Ok(self.handle.submit(Command { id, actor: Actor::Person, body }).await)
     }
 
     /// Why a command of a client makes no sense now.
@@ -89,6 +101,7 @@ fn now() -> u64 {
 
 pub(crate) struct Sessions {
     host: Arc<Host>,
+    access: Arc<Access>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     /// One at a time is opened or closed.
     opening: tokio::sync::Mutex<()>,
@@ -99,10 +112,11 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    pub fn new(host: Arc<Host>) -> Self {
+    pub fn new(host: Arc<Host>, access: Arc<Access>) -> Self {
         let marks = host.home().path().join("server").join("open");
         Self {
             host,
+            access,
             live: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             opened: Notify::new(),
@@ -127,28 +141,29 @@ impl Sessions {
         self.opened.notified()
     }
 
-    pub async fn start(&self, plan: SessionPlan) -> Result<Arc<Live>, HostError> {
+    pub async fn start(&self, plan: SessionPlan, own_model: bool) -> Result<Arc<Live>, HostError> {
         let folder = plan.folder.clone();
         let session = self.host.start(plan).await?;
-        self.keep(session, folder)
+        self.keep(session, folder, own_model)
     }
 
     /// The session, opened again if it is not.
     pub async fn open(
         &self,
         id: &SessionId,
-        overrides: impl FnOnce() -> Result<Overrides, HostError>,
+        overrides: Overrides,
+        own_model: bool,
     ) -> Result<Arc<Live>, HostError> {
         let _one = self.opening.lock().await;
         if let Some(live) = self.get(id) {
             return Ok(live);
         }
         let folder = self.host.workspace(id)?;
-        let session = self.host.resume(id, overrides()?).await?;
-        self.keep(session, folder)
+        let session = self.host.resume(id, overrides).await?;
+        self.keep(session, folder, own_model)
     }
 
-    fn keep(&self, session: Session, folder: PathBuf) -> Result<Arc<Live>, HostError> {
+    fn keep(&self, session: Session, folder: PathBuf, own_model: bool) -> Result<Arc<Live>, HostError> {
         let id = session.id.clone();
         let handle = session.shared_handle();
         let last = self.host.last_seq(&id)?;
@@ -171,6 +186,8 @@ impl Sessions {
             folder,
             tools: session.tool_names.clone(),
             hub,
+            needs: Needs { mode: session.options.mode, own_model },
+            access: Arc::clone(&self.access),
             handle,
             lakeview: session.lakeview(),
             session: Mutex::new(Some(session)),

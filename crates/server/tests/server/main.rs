@@ -26,6 +26,7 @@ mod paths_world;
 mod requests;
 mod review;
 mod review_gate;
+mod roles;
 mod runs;
 mod sessions;
 mod settings;
