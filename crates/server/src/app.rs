@@ -10,11 +10,12 @@ use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, S
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 
-use crate::access::{Access, Audit, Identity, Names, Rates};
+use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
 use crate::api::Table;
 use crate::error::ApiError;
-use crate::live::{Live, Needs, SessionWork, Sessions};
+use crate::live::{Live, Needs, Opener, SessionWork, Sessions};
 use crate::settings::Settings;
+use crate::watches::Watches;
 
 /// What becomes of runs that were under way when the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,8 @@ pub(crate) struct Shared {
     pub port: u16,
     pub access: Arc<Access>,
     pub rates: Rates,
+    pub shares: Shares,
+    pub watches: Watches,
     pub audit: Audit,
     pub counts: Arc<Counts>,
     pub table: Table,
@@ -178,7 +181,9 @@ impl App {
         let folder = self.host.workspace(id)?;
         let folder = self.folder(&folder)?;
         let overrides = self.overrides(id, &folder)?;
-        let opened = self.sessions.open(id, overrides, needs.own_model).await;
+        self.sessions.make_room(identity).await?;
+        let opener = Opener { key: identity.key, own_model: needs.own_model };
+        let opened = self.sessions.open(id, overrides, &opener).await;
         let live = opened.map_err(|error| ApiError::conflict(error.to_string()))?;
         live.needs.check(identity, SessionWork::Drive)?;
         Ok(live)

@@ -88,6 +88,10 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail)
     }
 
+    pub fn internal(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+
     pub fn unavailable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail)
     }
@@ -121,7 +125,41 @@ impl From<HostError> for ApiError {
                 FileProblem::Full => Self::unavailable(detail),
                 FileProblem::Bad => Self::bad(detail),
             },
-            _ => Self::bad(detail),
+            // Nothing is wrong with the request.
+            HostError::Home { .. }
+            | HostError::Journal(_)
+            | HostError::Agent(_)
+            | HostError::Shell(_)
+            | HostError::Graph(_)
+            | HostError::Crashed(_) => Self::internal(detail),
+            HostError::NoModel
+            | HostError::NoKey { .. }
+            | HostError::UnknownProvider(_)
+            | HostError::OtherAddress { .. }
+            | HostError::BadModel(_)
+            | HostError::NoPrice { .. }
+            | HostError::NoModelName
+            | HostError::Folder { .. }
+            | HostError::OtherToolset { .. }
+            | HostError::Cassette(_)
+            | HostError::NoSuchTool { .. }
+            | HostError::ToolArguments(_)
+            | HostError::NotModifiable(_)
+            | HostError::Discovery(_)
+            | HostError::Field { .. }
+            | HostError::Documents(_)
+            | HostError::Policy(_)
+            | HostError::Trust { .. }
+            | HostError::NotTrusted(_)
+            | HostError::Secrets { .. }
+            | HostError::Check(_)
+            | HostError::NoSuchStep { .. }
+            | HostError::BaseCommit { .. }
+            | HostError::Prices(_)
+            | HostError::Patch(_)
+            | HostError::Rewind(_)
+            | HostError::Replay(_)
+            | HostError::Demo(_) => Self::bad(detail),
         }
     }
 }

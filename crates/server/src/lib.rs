@@ -22,6 +22,7 @@ mod page;
 mod routes;
 mod serve;
 mod settings;
+mod watches;
 mod ws;
 
 pub use access::{Role, TokenRow, Tokens};

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::access::{Access, Audit, Names, Rates, check, follow_tokens, literal, random};
+use crate::access::{Access, Audit, Names, Rates, Shares, check, follow_tokens, literal, random};
 use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::connections;
@@ -23,6 +23,7 @@ use crate::error::ServerError;
 use crate::live::Sessions;
 use crate::routes;
 use crate::settings::Settings;
+use crate::watches::Watches;
 
 /// How long requests may take to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -120,6 +121,8 @@ pub async fn bind(
         settings: Settings::new(&home),
         access,
         rates: Rates::default(),
+        shares: Shares::default(),
+        watches: Watches::default(),
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
         lakeview: tokio::sync::Mutex::default(),

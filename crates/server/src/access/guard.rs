@@ -116,6 +116,7 @@ pub(crate) async fn check(
         None => next.run(request).await,
         Some(identity) => {
             request.extensions_mut().insert(identity.clone());
+            request.extensions_mut().insert(app.shares.of(identity.key));
             answer_while_known(&app, identity, next.run(request)).await
         }
     };

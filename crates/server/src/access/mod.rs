@@ -11,6 +11,7 @@ mod audit;
 mod cookies;
 mod guard;
 mod rate;
+mod shares;
 mod tokens;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use audit::Audit;
 pub(crate) use guard::{Names, check, cookie_name, cookie_of, literal, wrong_token};
 pub(crate) use rate::Rates;
+pub(crate) use shares::{Share, Shares, WATCHES};
 pub(crate) use tokens::{Access, follow_tokens, make_folder, random};
 pub use tokens::{TokenRow, Tokens};
 

@@ -6,4 +6,4 @@ mod sessions;
 
 pub(crate) use hub::{Hub, Sent};
 pub(crate) use needs::{Needs, SessionWork};
-pub(crate) use sessions::{Live, Sessions};
+pub(crate) use sessions::{Live, Opener, Sessions};

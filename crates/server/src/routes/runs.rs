@@ -21,7 +21,7 @@ use crate::access::{Identity, Role, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
-use crate::live::{Live, Needs, SessionWork};
+use crate::live::{Live, Needs, Opener, SessionWork};
 
 /// Bytes of a file that holds a task.
 const TASK_FILE_MAX: u64 = 1 << 20;
@@ -409,7 +409,9 @@ async fn open_session(
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
-    app.sessions.start(plan, own_model).await.map_err(|error| unknown_name(app, error))
+    app.sessions.make_room(identity).await?;
+    let opener = Opener { key: identity.key, own_model };
+    app.sessions.start(plan, &opener).await.map_err(|error| unknown_name(app, error))
 }
 
 /// Names that nobody knows are refused with those that are known.

@@ -13,6 +13,7 @@ mod git;
 mod git_bounds;
 mod kit;
 mod lakeview;
+mod limits;
 mod masked;
 mod online;
 mod outside;
