@@ -15,6 +15,7 @@ mod kit;
 mod lakeview;
 mod limits;
 mod masked;
+mod matrix;
 mod online;
 mod outside;
 mod page;
