@@ -158,7 +158,7 @@ impl App {
             return Ok(known);
         }
         // Ids are whole here: a beginning may mean another session tomorrow.
-        match self.host.find(Some(id)) {
+        match tokio::task::block_in_place(|| self.host.find(Some(id))) {
             Ok(found) if found.as_str() == id && self.serves(&found) => Ok(found),
             Ok(_) | Err(_) => Err(ApiError::not_found("Session not found.")),
         }
@@ -178,9 +178,10 @@ impl App {
         }
         let needs = tokio::task::block_in_place(|| self.needs(id))?;
         needs.check(identity, SessionWork::Drive)?;
-        let folder = self.host.workspace(id)?;
-        let folder = self.folder(&folder)?;
-        let overrides = self.overrides(id, &folder)?;
+        let overrides = tokio::task::block_in_place(|| {
+            let folder = self.folder(&self.host.workspace(id)?)?;
+            self.overrides(id, &folder)
+        })?;
         self.sessions.make_room(identity).await?;
         let opener = Opener { key: identity.key, own_model: needs.own_model };
         let opened = self.sessions.open(id, overrides, &opener).await;

@@ -23,8 +23,8 @@ use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
 use crate::live::{Live, Needs, Opener, SessionWork};
 
-/// Bytes of a file that holds a task.
-const TASK_FILE_MAX: u64 = 1 << 20;
+/// Bytes of a file that a request names.
+const NAMED_FILE_MAX: u64 = 1 << 20;
 
 /// A task and how it is to be worked on. What names paths of the server, endpoints or keys is for admins.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -326,21 +326,26 @@ async fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) 
     }
 }
 
-/// The text of an ordinary file. What has no end, or waits for a writer, is never read from.
-fn task_of_file(path: &Path) -> io::Result<String> {
+/// Opens a file that a request names. What has no end, or waits for a writer, is never read from.
+fn ordinary_file(path: &Path) -> io::Result<std::fs::File> {
     let wrong = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     let mut options = std::fs::OpenOptions::new();
     // Opening a pipe without a writer must not wait for one.
     let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY).open(path)?;
-    if !file.metadata()?.is_file() {
+    let about = file.metadata()?;
+    if !about.is_file() {
         return wrong("it is not an ordinary file".to_owned());
     }
-    let mut text = String::new();
-    file.take(TASK_FILE_MAX + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > TASK_FILE_MAX {
-        true => wrong(format!("a task may have {TASK_FILE_MAX} bytes")),
-        false => Ok(text),
+    if about.len() > NAMED_FILE_MAX {
+        return wrong(format!("it may have {NAMED_FILE_MAX} bytes"));
     }
+    Ok(file)
+}
+
+fn task_of_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    ordinary_file(path)?.take(NAMED_FILE_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 pub(super) fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
@@ -404,7 +409,11 @@ async fn open_session(
         models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
-    let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    if let Some(file) = &wish.config_file {
+        let opened = tokio::task::block_in_place(|| ordinary_file(file));
+        opened.map_err(|error| ApiError::bad(format!("`config_file`: {error}")))?;
+    }
+    let mut plan = tokio::task::block_in_place(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
     app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.

@@ -225,7 +225,7 @@ impl World {
                 json!({ "task": "x", "mode": "full-auto" }),
                 json!({ "task": "x", "mode": "plan", "api_key": "an-admins-own-key-1234" }),
                 json!({ "task": "x", "mode": "plan", "model_base_url": "http://127.0.0.1:1/v1" }),
-                json!({ "task": "x", "mode": "plan", "config_file": "/nowhere.toml" }),
+                json!({ "task": "x", "mode": "plan", "config_file": task }),
                 json!({ "mode": "plan", "file_path": task }),
             ] {
                 rows.push(row("POST", route, (route, more), Admin));

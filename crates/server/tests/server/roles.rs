@@ -324,7 +324,7 @@ async fn two_hundred_silent_clients_leave_the_server_answering() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_read_from_an_ordinary_file_only() {
+async fn a_file_that_a_request_names_is_an_ordinary_one() {
     let server = Server::start(busy(), Mode::FullAuto).await;
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("pipe");
@@ -336,8 +336,10 @@ async fn a_task_is_read_from_an_ordinary_file_only() {
     for path in [fifo.to_str().unwrap(), "/dev/zero", "/dev/tty", "/", large.to_str().unwrap(), "/nowhere"] {
         // More of them than there are workers.
         for _ in 0..3 {
-            let (status, body) = server.post("/agent/run", json!({ "file_path": path })).await;
-            assert_eq!(status, 400, "{path}: {body}");
+            for request in [json!({ "file_path": path }), json!({ "task": "x", "config_file": path })] {
+                let (status, body) = server.post("/agent/run", request).await;
+                assert_eq!(status, 400, "{path}: {body}");
+            }
         }
     }
     let (status, body) = server.post("/agent/run", json!({ "file_path": good })).await;
