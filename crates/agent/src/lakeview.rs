@@ -5,6 +5,7 @@
 //! command. Trae's history of steps was never filled and a strange answer broke a finished run; here the history is read
 //! from the journal, and a strange answer is asked for again and then given up.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use lathe_model::{Aside, AsideQuestion, ModelError, Purpose};
@@ -24,6 +25,8 @@ const DETAIL_WORDS: usize = 30;
 /// Characters of a word list in a language without spaces.
 const WORDS_MAX: usize = 400;
 const ANSWER_TOKENS: u32 = 1024;
+/// Bytes that are counted as one token before a question is asked.
+const BYTES_PER_TOKEN: u64 = 4;
 const TEMPERATURE: f64 = 0.1;
 
 /// The kinds of step, each with what it means.
@@ -140,21 +143,16 @@ pub struct Lakeview {
     max_tokens: u64,
     /// Answers so far, in its lane of a cassette.
     turn: AtomicU32,
-    /// Tokens of this process that led to no summary.
-    wasted: AtomicU64,
+    /// Tokens for this session that are in no event: of answers that led to no summary, and of summaries that were not kept.
+    unkept: Arc<AtomicU64>,
     /// One step is looked at at a time.
     one: tokio::sync::Mutex<()>,
 }
 
 impl Lakeview {
-    pub fn new(aside: Aside, max_tokens: u64) -> Self {
-        Self {
-            aside,
-            max_tokens,
-            turn: AtomicU32::new(0),
-            wasted: AtomicU64::new(0),
-            one: tokio::sync::Mutex::default(),
-        }
+    /// `unkept` is shared by all that sum up the steps of the same session.
+    pub fn new(aside: Aside, max_tokens: u64, unkept: Arc<AtomicU64>) -> Self {
+        Self { aside, max_tokens, turn: AtomicU32::new(0), unkept, one: tokio::sync::Mutex::default() }
     }
 
     /// Says what the step at this place was about; the reason if that cannot be said.
@@ -166,24 +164,24 @@ impl Lakeview {
     ) -> Result<StepSummarised, String> {
         let _one = self.one.lock().await;
         let Some(step) = steps.steps.get(at) else { return Err("there is no such step".to_owned()) };
-        let spent = steps.spent + self.wasted.load(Ordering::Relaxed);
-        if spent >= self.max_tokens {
-            return Err(format!(
-                "the budget of Lakeview for this session is used up ({spent} of {} tokens)",
-                self.max_tokens
-            ));
-        }
-        let mut asking =
-            Asking { lakeview: self, step: step.step, cancel, usage: Usage::default(), model: String::new() };
+        let mut asking = Asking {
+            lakeview: self,
+            step: step.step,
+            cancel,
+            spent: steps.spent.saturating_add(self.unkept.load(Ordering::Relaxed)),
+            usage: Usage::default(),
+            model: String::new(),
+        };
         let made = asking.both(&steps.steps, at).await;
-        let Asking { usage, model, .. } = asking;
-        match made {
-            Ok((task, details, tags)) => Ok(StepSummarised { task, details, tags, model, usage }),
-            Err(reason) => {
-                self.wasted.fetch_add(usage.tokens(), Ordering::Relaxed);
-                Err(reason)
-            }
-        }
+        let (task, details, tags) = made?;
+        let (model, usage) = (std::mem::take(&mut asking.model), std::mem::take(&mut asking.usage));
+        Ok(StepSummarised { task, details, tags, model, usage })
+    }
+
+    /// Charges the session for tokens that no event will tell of.
+    pub fn charge(&self, usage: &Usage) {
+        let add = |spent: u64| Some(spent.saturating_add(usage.tokens()));
+        let _ = self.unkept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 }
 
@@ -191,8 +189,17 @@ struct Asking<'a> {
     lakeview: &'a Lakeview,
     step: StepNo,
     cancel: &'a CancellationToken,
+    /// Tokens of the session before this step.
+    spent: u64,
     usage: Usage,
     model: String,
+}
+
+/// What led to no summary, because it failed or because nobody waits for it any more, is charged all the same.
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.lakeview.charge(&self.usage);
+    }
 }
 
 impl Asking<'_> {
@@ -212,6 +219,19 @@ impl Asking<'_> {
         Ok((task, details, tags))
     }
 
+    /// Refuses a question that the rest of the budget is not enough for, by what it takes to be read.
+    fn reserve(&self, system: &str, text: &str) -> Result<(), String> {
+        let most = self.lakeview.max_tokens;
+        let spent = self.spent.saturating_add(self.usage.tokens());
+        let wanted = (system.len() as u64).saturating_add(text.len() as u64) / BYTES_PER_TOKEN;
+        if spent >= most || spent.saturating_add(wanted) > most {
+            return Err(format!(
+                "the budget of Lakeview for this session is used up ({spent} of {most} tokens, the next question takes about {wanted})"
+            ));
+        }
+        Ok(())
+    }
+
     /// Asks until the answer can be read; none if it never can.
     async fn ask<T>(
         &mut self,
@@ -220,6 +240,7 @@ impl Asking<'_> {
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, String> {
         for _ in 0..TRIES {
+            self.reserve(system, text)?;
             let question = AsideQuestion {
                 purpose: Purpose::Lakeview,
                 step: self.step,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lathe_agent::{Judgement, Lakeview};
 use lathe_journal::Journal;
 use lathe_model::{Aside, Variables};
-use lathe_protocol::ReviewRule;
+use lathe_protocol::{ReviewRule, SessionId};
 use lathe_tools::Reviewer;
 
 use crate::error::HostError;
@@ -47,10 +47,10 @@ impl Host {
         plan: &LakeviewPlan,
         own: &Ready,
         variables: &Arc<Variables>,
-        root: &Path,
+        (id, root): (&SessionId, &Path),
     ) -> Result<Arc<Lakeview>, HostError> {
         let aside = self.aside(plan.source.as_ref(), own, variables, root)?;
-        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens)))
+        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id))))
     }
 
     /// Who judges the edits of a session that has rules for it.

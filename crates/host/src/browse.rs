@@ -7,6 +7,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lathe_protocol::{Digest, Digesting};
 use lathe_search::{Case, Ignored, NameQuery, Scope, TextQuery, find_files, find_text};
@@ -297,12 +298,24 @@ impl Browser {
         let below = or_root(wish.below.as_deref().unwrap_or_default());
         let start = self.files.real(Path::new(below)).await?;
         let (root, closed) = (self.root.clone(), self.files.closed().map(Path::to_owned));
-        blocking(move || search(root, start, closed, &wish)).await
+        // A client that goes away drops this future, and the search ends with it.
+        let stop = Arc::new(AtomicBool::new(false));
+        let _stopped = StopOnDrop(Arc::clone(&stop));
+        blocking(move || search(root, start, closed, &wish, &stop)).await
     }
 
     /// A path as people name it: from the workspace on.
     pub(crate) fn shown(&self, real: &Path) -> String {
         real.strip_prefix(&self.root).unwrap_or(real).to_string_lossy().into_owned()
+    }
+}
+
+/// Ends a search in another thread when nobody waits for it any more.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 
@@ -330,13 +343,19 @@ impl Upload {
     /// Gives the file its name. What had it goes where it can be brought back from, if it may be replaced.
     pub async fn finish(self, replace: bool) -> Result<(Saved, u64), HostError> {
         let Self { browser, path, incoming, size, digest } = self;
-        let mut created = true;
+        let mut replaced = None;
         if replace && browser.files.stat(Path::new(&path)).await.is_ok_and(|stat| stat.kind == FileKind::File)
         {
-            browser.remove(&path).await?;
-            created = false;
+            replaced = Some(browser.remove(&path).await?);
         }
-        blocking(move || Ok(incoming.finish()?)).await?;
+        let created = replaced.is_none();
+        if let Err(error) = blocking(move || Ok(incoming.finish()?)).await {
+            // The old file is not lost to a new one that is not there. If it cannot come back, it is still among the removed.
+            if let Some(old) = replaced {
+                let _ = browser.restore(&old.id).await;
+            }
+            return Err(error);
+        }
         let shown = browser.shown(&browser.files.real(Path::new(&path)).await?);
         Ok((Saved { success: true, path: shown, version: digest.done().to_string(), created }, size))
     }
@@ -368,6 +387,7 @@ fn search(
     start: PathBuf,
     closed: Option<PathBuf>,
     wish: &SearchWish,
+    stop: &AtomicBool,
 ) -> Result<SearchFound, HostError> {
     let wrong = |error: lathe_search::SearchError| HostError::File {
         problem: FileProblem::Bad,
@@ -376,7 +396,6 @@ fn search(
     let most = wish.most.unwrap_or(200).min(FOUND_MAX) as usize;
     let shown = |path: &Path| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().into_owned();
     let scope = Scope { ignored: Ignored::RESPECTED, closed, ..Scope::new(root.clone(), start) };
-    let stop = std::sync::atomic::AtomicBool::new(false);
     if wish.names {
         // A word is looked for anywhere in the path, a pattern is taken as it is.
         let is_glob = wish.pattern.contains(['*', '?', '[', '{']);
@@ -388,7 +407,7 @@ fn search(
             count_ignored: false,
             now: std::time::SystemTime::now(),
         };
-        let found = find_files(&scope, &query, &stop).map_err(wrong)?;
+        let found = find_files(&scope, &query, stop).map_err(wrong)?;
         let hits =
             found.files.iter().map(|file| SearchHit { path: shown(&file.path), line: None, text: None });
         let hits: Vec<SearchHit> = hits.collect();
@@ -401,7 +420,7 @@ fn search(
         most,
         ..TextQuery::default()
     };
-    let found = find_text(&scope, &query, &stop).map_err(wrong)?;
+    let found = find_text(&scope, &query, stop).map_err(wrong)?;
     let hits = found.files.iter().flat_map(|file| {
         let path = shown(&file.path);
         file.lines.iter().map(move |line| SearchHit {

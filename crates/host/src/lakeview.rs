@@ -4,7 +4,8 @@
 //! own, as a rewind does; whoever watches its journal sees the step again. A model that fails changes nothing.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, PoisonError};
 
 use lathe_agent::{Lakeview, StepText, StepTexts};
 use lathe_journal::{Journal, Reader};
@@ -76,7 +77,14 @@ impl Host {
         let source = plan.source.as_ref().unwrap_or(&overrides.source);
         let Ready { client, choice, .. } =
             ready(source, Some(before.toolset), None, &asking, Some(&before.model))?;
-        Ok(Arc::new(Lakeview::new(Aside::new(client, choice.model, variables), plan.max_tokens)))
+        let aside = Aside::new(client, choice.model, variables);
+        Ok(Arc::new(Lakeview::new(aside, plan.max_tokens, self.unkept(id))))
+    }
+
+    /// Tokens that were spent on summaries of a session and are in no event of it, by all of this process.
+    pub(crate) fn unkept(&self, id: &SessionId) -> Arc<AtomicU64> {
+        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(unkept.entry(id.clone()).or_default())
     }
 
     /// The steps of the last run of a session that have ended.
@@ -116,7 +124,8 @@ impl Host {
         }
         let summary = lakeview.summarise(&steps, at, cancel).await?;
         match keep {
-            Keep::Nowhere => {}
+            // No event will tell of it, but it was paid for.
+            Keep::Nowhere => lakeview.charge(&summary.usage),
             Keep::Session(handle) => submit(handle, step, &summary).await?,
             Keep::Journal => tokio::task::block_in_place(|| self.write_summary(id, step, &summary))
                 .map_err(|error| error.to_string())?,

@@ -8,6 +8,7 @@ use crate::error::HostError;
 use crate::keys::{AddressFrom, Endpoint, Env, KeyRing, NotTheSameKey, join};
 use crate::local;
 use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
+use crate::session::Host;
 
 /// The version of Azure's interface, where nobody names one.
 const AZURE_VERSION: &str = "2024-10-21";
@@ -171,6 +172,16 @@ fn choose(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<Chosen, HostErro
     });
     let (provider, model) = local.ok_or(HostError::NoModel)?;
     Ok(Chosen { name: provider.name.to_owned(), provider, offers: Some(model) })
+}
+
+impl Host {
+    /// The address of a provider where neither configuration nor request names one: that of the environment, or the
+    /// provider's own. None for a provider that Lathe does not know.
+    pub fn usual_address(&self, name: &str) -> Option<String> {
+        let provider = provider(name)?;
+        url_of(provider, name, &|variable| std::env::var(variable).ok())
+            .or_else(|| Some(provider.base_url.to_owned()).filter(|url| !url.is_empty()))
+    }
 }
 
 fn url_of(provider: &Provider, name: &str, env: Env<'_>) -> Option<String> {

@@ -1,6 +1,8 @@
 //! Sessions: started, resumed, listed, read.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup, system_prompt};
@@ -101,6 +103,8 @@ pub struct Host {
     home: Home,
     /// Secrets of sessions that were opened here: what is shown of them later does not show those.
     pub(crate) met: Mutex<Vec<(String, String)>>,
+    /// Tokens of summaries that are in no event, by session.
+    pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
 }
 
 /// A session that is open for writing in this process.
@@ -190,7 +194,7 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { home, met: Mutex::default() }
+        Self { home, met: Mutex::default(), unkept: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
@@ -322,8 +326,9 @@ impl Host {
         }
         // The tree is secured beside the first request.
         services.tracking.begin();
-        let lakeview =
-            self.lakeview(&extras.lakeview, &ready, &variables, root).map_err(|error| error.to_string());
+        let lakeview = self
+            .lakeview(&extras.lakeview, &ready, &variables, (&id, root))
+            .map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
         let screen = Arc::clone(&redactor);
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());

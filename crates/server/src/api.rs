@@ -1,5 +1,7 @@
 //! The table of routes: the router, the roles and the OpenAPI document come from the same rows, so they cannot disagree.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -13,12 +15,15 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::access::{Identity, Role};
+use crate::access::{Identity, Role, Share};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// Bytes of a body of JSON.
 pub(crate) const BODY_MAX: usize = 4 << 20;
+
+/// How long a body of JSON may take.
+const BODY_TIME: Duration = Duration::from_secs(20);
 
 /// One row of the table.
 pub(crate) struct Endpoint {
@@ -33,6 +38,8 @@ pub(crate) struct Endpoint {
     /// What else than JSON is taken or given.
     takes: Option<&'static str>,
     gives: Option<&'static str>,
+    /// Takes processes or all of a disk: a token may have few of these at once.
+    is_costly: bool,
 }
 
 type Make = fn(&mut SchemaGenerator) -> Value;
@@ -53,6 +60,7 @@ impl Endpoint {
             answer: None,
             takes: None,
             gives: None,
+            is_costly: false,
         }
     }
 
@@ -79,6 +87,10 @@ impl Endpoint {
 
     pub fn open(self) -> Self {
         Self { role: None, ..self }
+    }
+
+    pub fn costly(self) -> Self {
+        Self { is_costly: true, ..self }
     }
 
     pub fn query<T: JsonSchema>(self) -> Self {
@@ -118,8 +130,8 @@ impl Api {
         H: Handler<T, App>,
         T: 'static,
     {
-        let needed = endpoint.role;
-        let check = from_fn(move |request: Request, next: Next| allowed(needed, request, next));
+        let (needed, is_costly) = (endpoint.role, endpoint.is_costly);
+        let check = from_fn(move |request: Request, next: Next| allowed(needed, is_costly, request, next));
         let filter = MethodFilter::try_from(endpoint.method.clone()).unwrap_or(MethodFilter::GET);
         let router = std::mem::take(&mut self.router);
         self.router = router.route(endpoint.path, on(filter, handler).layer(check));
@@ -167,7 +179,7 @@ fn matches(pattern: &str, path: &str) -> bool {
     }
 }
 
-async fn allowed(needed: Option<Role>, request: Request, next: Next) -> Response {
+async fn allowed(needed: Option<Role>, is_costly: bool, request: Request, next: Next) -> Response {
     let Some(needed) = needed else { return next.run(request).await };
     match request.extensions().get::<Identity>() {
         None => ApiError::unauthorized().into_response(),
@@ -176,6 +188,13 @@ async fn allowed(needed: Option<Role>, request: Request, next: Next) -> Response
             identity.name, identity.role
         ))
         .into_response(),
+        Some(_) if is_costly => {
+            let Some(share) = request.extensions().get::<Share>().cloned() else {
+                return ApiError::unauthorized().into_response();
+            };
+            let _permit = share.costly().await;
+            next.run(request).await
+        }
         Some(_) => next.run(request).await,
     }
 }
@@ -239,7 +258,7 @@ fn operation(endpoint: &Endpoint, generator: &mut SchemaGenerator, error: &Value
     operation["responses"]["200"] = json!({ "description": "Done.", "content": content });
     let refused =
         json!({ "description": "Refused.", "content": { "application/json": { "schema": error } } });
-    for status in ["400", "401", "403", "404", "409", "413", "415", "422", "429", "503"] {
+    for status in ["400", "401", "403", "404", "408", "409", "413", "415", "422", "429", "500", "503"] {
         operation["responses"][status] = refused.clone();
     }
     if endpoint.role.is_some() {
@@ -283,8 +302,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
         if !is_json {
             return Err(ApiError::bad("The body must be JSON: send `Content-Type: application/json`."));
         }
-        let bytes = Bytes::from_request(request, app)
-            .await
+        let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, app)).await;
+        let bytes = read
+            .map_err(|_| {
+                ApiError::too_slow(format!("A body of JSON may take {} seconds.", BODY_TIME.as_secs()))
+            })?
             .map_err(|_| ApiError::too_large(format!("A body of JSON may have {BODY_MAX} bytes.")))?;
         parse(&bytes).map(Input)
     }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan};
+use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan, same_address};
 use lathe_protocol::{Mode, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 
-use crate::access::{Access, Audit, Names, Rates};
+use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
 use crate::api::Table;
 use crate::error::ApiError;
-use crate::live::{Live, Sessions};
+use crate::live::{Live, Needs, Opener, SessionWork, Sessions};
 use crate::settings::Settings;
+use crate::watches::Watches;
 
 /// What becomes of runs that were under way when the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,8 +119,10 @@ pub(crate) struct Shared {
     pub names: Names,
     pub tls: bool,
     pub port: u16,
-    pub access: Access,
+    pub access: Arc<Access>,
     pub rates: Rates,
+    pub shares: Shares,
+    pub watches: Watches,
     pub audit: Audit,
     pub counts: Arc<Counts>,
     pub table: Table,
@@ -155,7 +158,7 @@ impl App {
             return Ok(known);
         }
         // Ids are whole here: a beginning may mean another session tomorrow.
-        match self.host.find(Some(id)) {
+        match tokio::task::block_in_place(|| self.host.find(Some(id))) {
             Ok(found) if found.as_str() == id && self.serves(&found) => Ok(found),
             Ok(_) | Err(_) => Err(ApiError::not_found("Session not found.")),
         }
@@ -166,15 +169,50 @@ impl App {
         self.host.workspace(id).is_ok_and(|folder| self.roots.iter().any(|root| folder.starts_with(root)))
     }
 
-    /// The session, opened here if it is not.
-    pub async fn open(&self, id: &SessionId) -> Result<Arc<Live>, ApiError> {
+    /// The session, opened here if it is not, for an identity that may drive it.
+    pub async fn open(&self, identity: &Identity, id: &SessionId) -> Result<Arc<Live>, ApiError> {
+        self.access.check(identity)?;
         if let Some(live) = self.sessions.get(id) {
+            live.needs.check(identity, SessionWork::Drive)?;
             return Ok(live);
         }
-        let folder = self.host.workspace(id)?;
-        let folder = self.folder(&folder)?;
-        let overrides = self.overrides(id, &folder)?;
-        self.sessions.open(id, || Ok(overrides)).await.map_err(|error| ApiError::conflict(error.to_string()))
+        let needs = tokio::task::block_in_place(|| self.needs(id))?;
+        needs.check(identity, SessionWork::Drive)?;
+        let overrides = tokio::task::block_in_place(|| {
+            let folder = self.folder(&self.host.workspace(id)?)?;
+            self.overrides(id, &folder)
+        })?;
+        self.sessions.make_room(identity).await?;
+        let opener = Opener { key: identity.key, own_model: needs.own_model };
+        let opened = self.sessions.open(id, overrides, &opener).await;
+        let live = opened.map_err(|error| ApiError::conflict(error.to_string()))?;
+        live.needs.check(identity, SessionWork::Drive)?;
+        Ok(live)
+    }
+
+    /// Whether this identity may do such work in a session, be it open here or not.
+    pub fn may(&self, identity: &Identity, id: &SessionId, work: SessionWork) -> Result<(), ApiError> {
+        self.access.check(identity)?;
+        let needs = match self.sessions.get(id) {
+            Some(live) => live.needs,
+            None => self.needs(id)?,
+        };
+        needs.check(identity, work)
+    }
+
+    /// What a session needs that is not open here. Its model counts as an admin's where its address is not one that the
+    /// owner's settings or a model kept here name.
+    fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
+        let options = self.host.options(id)?;
+        let choice = &options.model;
+        let named = |url: &str| {
+            let (from, _) = self.plans.named_address(&choice.provider, url);
+            from == AddressFrom::Owner
+                || self.host.usual_address(&choice.provider).is_some_and(|usual| same_address(&usual, url))
+                || crate::routes::models::is_kept(self, choice)
+        };
+        let own_model = choice.base_url.as_deref().is_some_and(|url| !named(url));
+        Ok(Needs { mode: options.mode, own_model })
     }
 
     /// How a session is opened again, or asked about.

@@ -65,6 +65,10 @@ impl ApiError {
         )
     }
 
+    pub fn token_removed() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthorized", "The token was removed.")
+    }
+
     pub fn forbidden(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
     }
@@ -81,8 +85,16 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
     }
 
+    pub fn too_slow(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", detail)
+    }
+
     pub fn too_many(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many", detail)
+    }
+
+    pub fn internal(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
     pub fn unavailable(detail: impl Into<String>) -> Self {
@@ -118,7 +130,41 @@ impl From<HostError> for ApiError {
                 FileProblem::Full => Self::unavailable(detail),
                 FileProblem::Bad => Self::bad(detail),
             },
-            _ => Self::bad(detail),
+            // Nothing is wrong with the request.
+            HostError::Home { .. }
+            | HostError::Journal(_)
+            | HostError::Agent(_)
+            | HostError::Shell(_)
+            | HostError::Graph(_)
+            | HostError::Crashed(_) => Self::internal(detail),
+            HostError::NoModel
+            | HostError::NoKey { .. }
+            | HostError::UnknownProvider(_)
+            | HostError::OtherAddress { .. }
+            | HostError::BadModel(_)
+            | HostError::NoPrice { .. }
+            | HostError::NoModelName
+            | HostError::Folder { .. }
+            | HostError::OtherToolset { .. }
+            | HostError::Cassette(_)
+            | HostError::NoSuchTool { .. }
+            | HostError::ToolArguments(_)
+            | HostError::NotModifiable(_)
+            | HostError::Discovery(_)
+            | HostError::Field { .. }
+            | HostError::Documents(_)
+            | HostError::Policy(_)
+            | HostError::Trust { .. }
+            | HostError::NotTrusted(_)
+            | HostError::Secrets { .. }
+            | HostError::Check(_)
+            | HostError::NoSuchStep { .. }
+            | HostError::BaseCommit { .. }
+            | HostError::Prices(_)
+            | HostError::Patch(_)
+            | HostError::Rewind(_)
+            | HostError::Replay(_)
+            | HostError::Demo(_) => Self::bad(detail),
         }
     }
 }

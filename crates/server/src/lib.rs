@@ -6,6 +6,7 @@
 //! - [`access`]: who may come in. Every request passes it: the host and origin it names, its token, its role, its rate.
 //! - [`api`]: the table of routes. A route says what it needs and what it gives, once; the router, the check of roles and
 //!   the OpenAPI document are all made from that.
+//! - [`connections`]: how many there may be, and how long they may say nothing.
 //! - [`live`]: the sessions that are open here, and the frames of each, made once and given to all that listen.
 //! - [`ws`]: connections. Each reads at its own pace: one that is stuck delays nobody, least of all the agent.
 //! - [`routes`]: what there is to ask.
@@ -13,6 +14,7 @@
 mod access;
 mod api;
 mod app;
+mod connections;
 mod error;
 mod live;
 mod metered;
@@ -20,6 +22,7 @@ mod page;
 mod routes;
 mod serve;
 mod settings;
+mod watches;
 mod ws;
 
 pub use access::{Role, TokenRow, Tokens};

@@ -6,21 +6,27 @@
 //! the client is still sending is reset, and the client never reads why. What it still sends is then read and thrown away.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use crate::connections::Seat;
 
 /// How long, and how much of it, a client that was told to go is still listened to.
 const PARTING: Duration = Duration::from_secs(3);
 const PARTING_BYTES: u64 = 64 << 20;
+
+/// How long a client may take nothing of what is sent to it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// What is known of a connection, for whoever serves it.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +54,12 @@ pub(crate) struct Metered<S: Connection> {
     /// None only while it is dropped.
     stream: Option<S>,
     meter: Meter,
+    /// Its place among the connections, for as long as it is open.
+    _seat: Arc<Seat>,
+    /// Ends when the place is needed.
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// Runs while the client takes nothing of what is written.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 pub(crate) trait Connection: AsyncRead + AsyncWrite + Unpin + Send + 'static {
@@ -68,8 +80,9 @@ impl Connection for TlsStream<TcpStream> {
 }
 
 impl<S: Connection> Metered<S> {
-    fn new(stream: S) -> Self {
-        Self { stream: Some(stream), meter: Meter::default() }
+    pub fn new(stream: S, seat: Arc<Seat>) -> Self {
+        let closing = Box::pin(seat.close.clone().cancelled_owned());
+        Self { stream: Some(stream), meter: Meter::default(), _seat: seat, closing, stalled: None }
     }
 
     pub fn meter(&self) -> Meter {
@@ -88,12 +101,33 @@ impl<S: Connection> Metered<S> {
     }
 }
 
+impl<S: Connection> Metered<S> {
+    /// Something is written. A client that takes nothing for too long is given up.
+    fn writing<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        act: impl FnOnce(Pin<&mut S>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let polled = self.with(|stream| act(stream, cx));
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(STALLED)));
+        let is_over = stalled.as_mut().poll(cx).is_ready() || self.closing.as_mut().poll(cx).is_ready();
+        if is_over { Poll::Ready(Err(io::ErrorKind::TimedOut.into())) } else { Poll::Pending }
+    }
+}
+
 impl<S: Connection> AsyncRead for Metered<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.closing.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let before = buffer.filled().len();
         let polled = self.with(|stream| stream.poll_read(cx, buffer));
         let more = buffer.filled().len().saturating_sub(before) as u64;
@@ -104,7 +138,7 @@ impl<S: Connection> AsyncRead for Metered<S> {
 
 impl<S: Connection> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write(cx, bytes))
+        self.writing(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -112,7 +146,7 @@ impl<S: Connection> AsyncWrite for Metered<S> {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.with(|stream| stream.poll_write_vectored(cx, bytes))
+        self.writing(cx, |stream, cx| stream.poll_write_vectored(cx, bytes))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -120,7 +154,7 @@ impl<S: Connection> AsyncWrite for Metered<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.with(|stream| stream.poll_flush(cx))
+        self.writing(cx, |stream, cx| stream.poll_flush(cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -142,25 +176,4 @@ impl<S: Connection> Drop for Metered<S> {
 async fn part(mut stream: impl Connection) {
     let _ = stream.shutdown().await;
     let _ = tokio::io::copy(&mut stream.take(PARTING_BYTES), &mut tokio::io::sink()).await;
-}
-
-/// Connections of a listener, each with its meter.
-pub(crate) struct Metering<L>(pub L);
-
-impl<L> Listener for Metering<L>
-where
-    L: Listener<Addr = SocketAddr>,
-    L::Io: Connection,
-{
-    type Io = Metered<L::Io>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        let (stream, address) = self.0.accept().await;
-        (Metered::new(stream), address)
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.0.local_addr()
-    }
 }

@@ -6,27 +6,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::DefaultBodyLimit;
-use axum::extract::connect_info::Connected;
 use axum::middleware::from_fn_with_state;
-use axum::serve::{IncomingStream, Listener};
 use lathe_host::Host;
 use lathe_protocol::{CommandBody, CommandId, SessionId};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::server::TlsStream;
 
-use crate::access::{Access, Audit, Names, Rates, check, literal, random};
+use crate::access::{Access, Audit, Names, Rates, Shares, check, follow_tokens, literal, random};
 use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
+use crate::connections;
 use crate::error::ServerError;
 use crate::live::Sessions;
-use crate::metered::{Connection, Meter, Metering};
 use crate::routes;
 use crate::settings::Settings;
+use crate::watches::Watches;
 
 /// How long requests may take to end when the server is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,8 +33,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const TIDY: Duration = Duration::from_secs(60);
 /// How often a run that was left is tried, twice a second.
 const RESUME_TRIES: u32 = 60;
-/// How long the greeting of a TLS client may take.
-const GREETING: Duration = Duration::from_secs(10);
 
 /// A certificate and its key, in PEM.
 #[derive(Debug, Clone)]
@@ -121,13 +116,16 @@ pub async fn bind(
     if !audit.works() {
         warnings.push(format!("the audit log in {} cannot be written", home.join("server").display()));
     }
-    let sessions = Sessions::new(Arc::clone(&host));
+    let access = Arc::new(Access::new(home.clone(), &token));
+    let sessions = Sessions::new(Arc::clone(&host), Arc::clone(&access));
     let left = sessions.left_behind();
     let app = App(Arc::new(Shared {
         names: Names::new(address, &options.names, tls.is_some()),
         settings: Settings::new(&home),
-        access: Access::new(home, &token),
+        access,
         rates: Rates::default(),
+        shares: Shares::default(),
+        watches: Watches::default(),
         counts: Arc::new(Counts::default()),
         began: Instant::now(),
         lakeview: tokio::sync::Mutex::default(),
@@ -169,11 +167,12 @@ impl Bound {
 
     /// Answers until `stop` comes; then sessions are closed, and their runs can be gone on with.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<(), ServerError> {
-        let Self { listener, tls, app, router, on_restart, left, address, .. } = self;
+        let Self { listener, tls, app, router, on_restart, left, .. } = self;
         if on_restart == OnRestart::Resume {
             tokio::spawn(resume(app.clone(), left));
         }
         let tidy = tokio::spawn(tidy(app.clone()));
+        let tokens = tokio::spawn(follow_tokens(Arc::clone(&app.access)));
         let ended = app.clone();
         let waiting = tokio::spawn(async move {
             stop.await;
@@ -181,32 +180,22 @@ impl Bound {
             ended.sessions.close_all().await;
             ended.stopping.send_replace(true);
         });
-        let make = router.into_make_service_with_connect_info::<Peer>();
-        let (graceful, late) = (app.clone(), app.clone());
-        let signal = async move { graceful.stopped().await };
-        let serving = async move {
-            match tls {
-                None => axum::serve(Metering(listener), make).with_graceful_shutdown(signal).await,
-                Some(acceptor) => {
-                    let listener = TlsListener::new(listener, acceptor, address);
-                    axum::serve(Metering(listener), make).with_graceful_shutdown(signal).await
-                }
-            }
-        };
+        let late = app.clone();
+        let serving = connections::serve(listener, tls, router, app.clone());
         let hurry = async move {
             late.stopped().await;
             tokio::time::sleep(GRACE).await;
         };
-        let served = tokio::select! {
-            served = serving => served,
-            () = hurry => Ok(()),
-        };
+        tokio::select! {
+            () = serving => {}
+            () = hurry => {}
+        }
         tidy.abort();
+        tokens.abort();
         waiting.abort();
         farewells(&app).await;
         app.sessions.close_all().await;
-        served
-            .map_err(|error| ServerError::Listen { address: address.to_string(), reason: error.to_string() })
+        Ok(())
     }
 }
 
@@ -226,9 +215,10 @@ async fn resume(app: App, left: Vec<SessionId>) {
     for id in left {
         // What the killed server started ends by itself, and lets go of the session then.
         for _ in 0..RESUME_TRIES {
-            if let Ok(live) = app.open(&id).await {
+            let owner = app.access.owner();
+            if let Ok(live) = app.open(&owner, &id).await {
                 let command = CommandId::new(random().unwrap_or_default());
-                live.submit(command, CommandBody::GoOn).await;
+                let _ = live.submit(&owner, command, CommandBody::GoOn).await;
                 break;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -257,66 +247,4 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServerError> {
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
             .map_err(|error| wrong(&files.certificate, &error))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-/// Connections that have been greeted. Each is greeted in a task of its own, so one that says nothing holds nobody up.
-struct TlsListener {
-    greeted: mpsc::Receiver<(TlsStream<TcpStream>, SocketAddr)>,
-    address: SocketAddr,
-}
-
-impl TlsListener {
-    fn new(listener: TcpListener, acceptor: TlsAcceptor, address: SocketAddr) -> Self {
-        let (sender, greeted) = mpsc::channel(64);
-        tokio::spawn(async move {
-            while !sender.is_closed() {
-                let Ok((stream, address)) = listener.accept().await else {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                };
-                let (sender, acceptor) = (sender.clone(), acceptor.clone());
-                tokio::spawn(async move {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(GREETING, acceptor.accept(stream)).await {
-                        let _ = sender.send((stream, address)).await;
-                    }
-                });
-            }
-        });
-        Self { greeted, address }
-    }
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.greeted.recv().await {
-            Some(greeted) => greeted,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        Ok(self.address)
-    }
-}
-
-/// Where a request comes from, and by which connection.
-#[derive(Debug, Clone)]
-pub(crate) struct Peer {
-    pub address: SocketAddr,
-    /// The address of ours it came in on.
-    pub local: Option<IpAddr>,
-    pub meter: Meter,
-}
-
-impl<L> Connected<IncomingStream<'_, Metering<L>>> for Peer
-where
-    L: Listener<Addr = SocketAddr>,
-    L::Io: Connection,
-{
-    fn connect_info(stream: IncomingStream<'_, Metering<L>>) -> Self {
-        Self { address: *stream.remote_addr(), local: stream.io().local(), meter: stream.io().meter() }
-    }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 
+use super::Identity;
 use super::tokens::make_folder;
 
 /// Bytes after which a new file is begun; the one before is kept.
@@ -26,9 +27,15 @@ impl Audit {
     }
 
     /// Writes a line down. A log that cannot be written stops nobody, but the server says so once at its start.
-    pub fn note(&self, who: &str, role: &str, did: &str, on: &str, outcome: &str) {
+    pub fn note(&self, identity: Option<&Identity>, did: &str, on: &str, outcome: &str) {
         let at = jiff::Timestamp::now().to_string();
-        let line = json!({ "at": at, "who": who, "role": role, "did": did, "on": on, "outcome": outcome });
+        let (who, role) =
+            identity.map_or(("nobody", "-"), |identity| (&*identity.name, identity.role.as_str()));
+        // A name may have been another token's before: the digest tells them apart.
+        let token = identity.map(|identity| identity.key.short());
+        let line = json!({
+            "at": at, "who": who, "role": role, "did": did, "on": on, "outcome": outcome, "token": token,
+        });
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let full =
             file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|meta| meta.len() > FILE_MAX);

@@ -2,15 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use axum::body::{Body, HttpBody as _};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Identity, tokens};
+use futures::StreamExt as _;
+
+use super::Identity;
 use crate::app::App;
+use crate::connections::Peer;
 use crate::error::ApiError;
-use crate::serve::Peer;
 
 /// The names this server answers to.
 #[derive(Debug, Clone)]
@@ -83,6 +86,11 @@ pub(crate) fn cookie_name(port: u16) -> String {
     format!("lathe_{port}")
 }
 
+/// The header that holds the page's half of a cookie.
+const PAGE_HEADER: &str = "x-lathe-page";
+/// What the page's half follows in the name of a WebSocket protocol.
+const PAGE_PROTOCOL: &str = "lathe.page.";
+
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                    form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -97,23 +105,47 @@ pub(crate) async fn check(
         Ok(identity) => identity,
         Err(error) => {
             if error.code != "unauthorized" {
-                app.audit.note("nobody", "-", method.as_str(), &path, error.code);
+                app.audit.note(None, method.as_str(), &path, error.code);
             }
             return dressed(error.into_response());
         }
     };
-    let who = identity.as_ref().map_or_else(tokens::nobody, |identity| identity.name.clone());
-    let role = identity.as_ref().map_or("-", |identity| identity.role.as_str());
-    if let Some(identity) = identity {
-        request.extensions_mut().insert(identity);
-    }
     app.counts.requests.add(1);
-    let response = next.run(request).await;
+    peer.seat.is_of(identity.as_ref().map(|identity| identity.key));
+    let response = match &identity {
+        None => next.run(request).await,
+        Some(identity) => {
+            request.extensions_mut().insert(identity.clone());
+            request.extensions_mut().insert(app.shares.of(identity.key));
+            answer_while_known(&app, identity, next.run(request)).await
+        }
+    };
     // Looking is not doing.
     if !matches!(method, Method::GET | Method::HEAD) {
-        app.audit.note(&who, role, method.as_str(), &path, response.status().as_str());
+        app.audit.note(identity.as_ref(), method.as_str(), &path, response.status().as_str());
     }
     dressed(response)
+}
+
+/// The answer, for as long as the token is there: what takes its time ends in the middle when the token is removed. That is
+/// done here, for every route alike.
+async fn answer_while_known(
+    app: &App,
+    identity: &Identity,
+    answering: impl Future<Output = Response>,
+) -> Response {
+    let response = tokio::select! {
+        biased;
+        response = answering => response,
+        () = app.access.removed(identity) => return ApiError::token_removed().into_response(),
+    };
+    // What is there as a whole is on its way already.
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    let (app, identity) = (app.clone(), identity.clone());
+    let removed = Box::pin(async move { app.access.removed(&identity).await });
+    response.map(|body| Body::from_stream(body.into_data_stream().take_until(removed)))
 }
 
 fn judge(
@@ -158,16 +190,14 @@ fn judge(
                 None
             }
         },
-        Asked::Cookie(cookie) => app.access.by_cookie(cookie),
+        Asked::Cookie(cookie) => app.access.by_cookie(cookie, page_half(headers)?),
     };
-    if identity.is_none() && !open {
-        return Err(ApiError::unauthorized());
+    match identity {
+        None if open => Ok(None),
+        None => Err(ApiError::unauthorized()),
+        Some(identity) if app.rates.may(identity.key) => Ok(Some(identity)),
+        Some(_) => Err(ApiError::too_many("Too many requests; wait a moment.")),
     }
-    let name = identity.as_ref().map_or_else(|| from.to_string(), |identity| identity.name.to_string());
-    if !app.rates.may(&name) {
-        return Err(ApiError::too_many("Too many requests; wait a moment."));
-    }
-    Ok(identity)
 }
 
 /// Counts a token that is nobody's. Whoever sends too many of them has to wait, and is not written down any more.
@@ -176,7 +206,7 @@ pub(crate) fn wrong_token(app: &App, from: IpAddr, did: &str, on: &str) -> Resul
     if app.rates.is_guessing(from) {
         return Err(ApiError::too_many("Too many wrong tokens came from this address; wait a minute."));
     }
-    app.audit.note("nobody", "-", did, on, "wrong token");
+    app.audit.note(None, did, on, "wrong token");
     Ok(())
 }
 
@@ -192,11 +222,25 @@ fn token<'a>(app: &App, headers: &'a HeaderMap) -> Result<Asked<'a>, ApiError> {
         let token = given.strip_prefix("Bearer ").or_else(|| given.strip_prefix("bearer "));
         return Ok(Asked::Token(token.unwrap_or(given).trim()));
     }
+    Ok(cookie_of(app, headers).map_or(Asked::Nothing, Asked::Cookie))
+}
+
+/// Our cookie among those of a request.
+pub(crate) fn cookie_of<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
     let name = cookie_name(app.names.port);
     let pairs = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut found = pairs.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let found = found.find(|(known, _)| *known == name);
-    Ok(found.map_or(Asked::Nothing, |(_, cookie)| Asked::Cookie(cookie)))
+    found.find(|(known, _)| *known == name).map(|(_, cookie)| cookie)
+}
+
+/// The half of a cookie that the page keeps. A script cannot put a header on a WebSocket, so there it is the name of a
+/// protocol.
+fn page_half(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    if let Some(half) = one(headers, &HeaderName::from_static(PAGE_HEADER))? {
+        return Ok(Some(half));
+    }
+    let offered = one(headers, &header::SEC_WEBSOCKET_PROTOCOL)?.unwrap_or_default();
+    Ok(offered.split(',').find_map(|name| name.trim().strip_prefix(PAGE_PROTOCOL)))
 }
 
 /// The only value of a header. Two are one too many: whoever sends them hopes that we read another than we check.

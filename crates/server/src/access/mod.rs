@@ -1,12 +1,17 @@
 //! Who may come in.
 //!
 //! A request is looked at in this order: the `Host` it names (a page elsewhere may point a name of its own at this machine),
-//! the `Origin` it comes from (a page elsewhere may send requests here), the rate, then its token. Only what is open to
-//! everybody passes without one, and that is little.
+//! the `Origin` it comes from (a page elsewhere may send requests here), then its token, then the rate of that token. Only
+//! what is open to everybody passes without one, and that is little.
+//!
+//! An [`Identity`] is that of a token, not of a name: it is known by the token's digest. A token that is removed takes
+//! everything with it that was opened with it, in the middle of an answer too: see [`Access::removed`].
 
 mod audit;
+mod cookies;
 mod guard;
 mod rate;
+mod shares;
 mod tokens;
 
 use std::fmt;
@@ -16,9 +21,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use audit::Audit;
-pub(crate) use guard::{Names, check, cookie_name, literal, wrong_token};
+pub(crate) use guard::{Names, check, cookie_name, cookie_of, literal, wrong_token};
 pub(crate) use rate::Rates;
-pub(crate) use tokens::{Access, make_folder, random};
+pub(crate) use shares::{Share, Shares, WATCHES};
+pub(crate) use tokens::{Access, follow_tokens, make_folder, random};
 pub use tokens::{TokenRow, Tokens};
 
 /// What a token may do; each role may do what those before it may.
@@ -48,9 +54,35 @@ impl fmt::Display for Role {
     }
 }
 
-/// Who asks.
+/// The digest of a token: what an identity is known by. A name may be given to another token later.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct TokenKey([u8; 32]);
+
+impl TokenKey {
+    pub fn of(token: &str) -> Self {
+        Self(tokens::digest(token))
+    }
+
+    fn hex(self) -> String {
+        tokens::hex(&self.0)
+    }
+
+    /// Enough of it to tell tokens apart in a log.
+    fn short(self) -> String {
+        self.hex().chars().take(12).collect()
+    }
+}
+
+impl fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}
+
+/// A token that was presented, with what it is called and may do.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     pub name: Arc<str>,
     pub role: Role,
+    pub key: TokenKey,
 }

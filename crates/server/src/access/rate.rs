@@ -1,9 +1,14 @@
-//! How often somebody may ask.
+//! How often a token may ask, and how many wrong tokens an address may send.
+//!
+//! What is open to everybody has no rate: it costs no more than the refusal would, and a rate for an address lets one client
+//! of it shut the others out.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use super::TokenKey;
 
 /// Requests at once, and how many come back each second.
 const BURST: f64 = 1000.0;
@@ -11,24 +16,24 @@ const PER_SECOND: f64 = 500.0;
 /// Wrong tokens from one address within the window, before it has to wait.
 const WRONG_MAX: u32 = 30;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Names and addresses that are remembered.
+/// Tokens and addresses that are remembered.
 const KNOWN_MAX: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct Rates {
-    buckets: Mutex<HashMap<String, (f64, Instant)>>,
+    buckets: Mutex<HashMap<TokenKey, (f64, Instant)>>,
     wrong: Mutex<HashMap<IpAddr, (u32, Instant)>>,
 }
 
 impl Rates {
-    /// Whether this one may ask now.
-    pub fn may(&self, name: &str) -> bool {
+    /// Whether this token may ask now.
+    pub fn may(&self, key: TokenKey) -> bool {
         let now = Instant::now();
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= KNOWN_MAX {
             buckets.clear();
         }
-        let (left, at) = buckets.entry(name.to_owned()).or_insert((BURST, now));
+        let (left, at) = buckets.entry(key).or_insert((BURST, now));
         *left = (*left + now.duration_since(*at).as_secs_f64() * PER_SECOND).min(BURST);
         *at = now;
         let may = *left >= 1.0;
@@ -66,9 +71,10 @@ mod tests {
     #[test]
     fn who_asks_too_often_waits_and_others_do_not() {
         let rates = Rates::default();
-        let allowed = (0..3000).filter(|_| rates.may("a")).count();
+        let (a, b) = (TokenKey::of("a"), TokenKey::of("b"));
+        let allowed = (0..3000).filter(|_| rates.may(a)).count();
         assert!((1000..2900).contains(&allowed), "{allowed}");
-        assert!(rates.may("b"));
+        assert!(rates.may(b));
     }
 
     #[test]

@@ -1,22 +1,26 @@
-//! Tokens: named, with a role, kept as digests only; and the cookies they were exchanged for.
+//! Tokens: named, with a role, kept as digests only; and who is known to a running server by one.
 
-use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::net::IpAddr;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::watch;
 
-use super::{Identity, Role};
-use crate::error::ServerError;
+use super::cookies::{Cookies, SignedIn};
+use super::{Identity, Role, TokenKey};
+use crate::error::{ApiError, ServerError};
 
-/// How long a browser stays signed in.
-const COOKIE_LIFE: Duration = Duration::from_secs(12 * 3600);
-/// Cookies kept at once.
-const COOKIES_MAX: usize = 1024;
+/// Between two looks at the file of tokens.
+const LOOK: Duration = Duration::from_millis(200);
+/// What whoever started the server is called.
+const OWNER: &str = "owner";
+/// What a client without a token is called.
+const NOBODY: &str = "nobody";
 
 /// The tokens that were given names.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -77,11 +81,7 @@ impl Tokens {
 
     /// Makes a token and gives it, this one time.
     pub fn add(home: &Path, name: &str, role: Role) -> Result<String, ServerError> {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-            let rule = "the name of a token has 1 to 64 letters, digits, dots, dashes or underscores";
-            return Err(ServerError::Token(rule.to_owned()));
-        }
+        good_token_name(name)?;
         let mut tokens = Self::load(home)?;
         if tokens.tokens.iter().any(|stored| stored.name == name) {
             return Err(ServerError::Token(format!("there is a token `{name}` already; remove it first")));
@@ -108,61 +108,117 @@ impl Tokens {
 /// Who is known to a running server.
 pub(crate) struct Access {
     /// The token of this start, for whoever started it.
-    own: [u8; 32],
+    own: TokenKey,
     home: PathBuf,
-    cookies: Mutex<HashMap<[u8; 32], (Identity, Instant)>>,
+    cookies: Cookies,
+    /// Changes when the file of tokens has.
+    changed: watch::Sender<u64>,
 }
 
 impl Access {
     /// Access with the token of this start.
     pub fn new(home: PathBuf, token: &str) -> Self {
-        Self { own: digest(token), home, cookies: Mutex::default() }
+        Self { own: TokenKey::of(token), home, cookies: Cookies::default(), changed: watch::Sender::new(0) }
+    }
+
+    /// The identity of whoever started the server.
+    pub fn owner(&self) -> Identity {
+        Identity { name: OWNER.into(), role: Role::Admin, key: self.own }
     }
 
     /// Whose token this is. The file is read each time, so that a removed token is worth nothing at once. Digests are
     /// compared, so the time it takes says nothing about a token.
     pub fn identify(&self, token: &str) -> Option<Identity> {
-        let asked = digest(token);
-        if asked == self.own {
-            return Some(Identity { name: "owner".into(), role: Role::Admin });
+        let key = TokenKey::of(token);
+        if key == self.own {
+            return Some(self.owner());
         }
-        let asked = hex(&asked);
+        let asked = key.hex();
         let tokens = Tokens::load(&self.home).ok()?;
         let found = tokens.tokens.into_iter().find(|stored| stored.digest == asked)?;
-        Some(Identity { name: found.name.into(), role: found.role })
+        Some(Identity { name: found.name.into(), role: found.role, key })
     }
 
-    /// A cookie for a token. The cookie is not the token: it ends with the server or after some hours.
-    pub fn cookie_for(&self, token: &str) -> Option<(String, Identity)> {
-        let identity = self.identify(token)?;
-        let cookie = random().ok()?;
-        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        cookies.retain(|_, (_, ends)| *ends > now);
-        if cookies.len() >= COOKIES_MAX {
-            return None;
-        }
-        cookies.insert(digest(&cookie), (identity.clone(), now + COOKIE_LIFE));
-        Some((cookie, identity))
-    }
-
-    pub fn by_cookie(&self, cookie: &str) -> Option<Identity> {
-        let cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
-        let (identity, ends) = cookies.get(&digest(cookie))?;
-        let (identity, living) = (identity.clone(), *ends > Instant::now());
-        drop(cookies);
-        // A named token that was removed takes its cookies with it.
-        let known = || {
-            Tokens::load(&self.home).is_ok_and(|tokens| {
-                tokens.rows().iter().any(|row| *row.name == *identity.name && row.role == identity.role)
+    /// Whether the token of this identity is still there, with the same role. A file that cannot be read holds no token.
+    pub fn still(&self, identity: &Identity) -> bool {
+        let asked = identity.key.hex();
+        identity.key == self.own
+            || Tokens::load(&self.home).is_ok_and(|tokens| {
+                tokens.tokens.iter().any(|stored| stored.digest == asked && stored.role == identity.role)
             })
-        };
-        (living && (&*identity.name == "owner" || known())).then_some(identity)
+    }
+
+    /// Refuses an identity whose token was removed.
+    pub fn check(&self, identity: &Identity) -> Result<(), ApiError> {
+        if self.still(identity) { Ok(()) } else { Err(ApiError::token_removed()) }
+    }
+
+    /// Ends when the token of this identity is removed.
+    pub async fn removed(&self, identity: &Identity) {
+        if identity.key == self.own {
+            return std::future::pending().await;
+        }
+        let mut changes = self.changed.subscribe();
+        while self.still(identity) {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// A cookie and the page's half for a token. Neither is the token: they end with the server, with the token, or after
+    /// some hours. None if the token is nobody's.
+    pub fn sign_in(&self, token: &str) -> std::io::Result<Option<(SignedIn, Identity)>> {
+        let Some(identity) = self.identify(token) else { return Ok(None) };
+        Ok(Some((self.cookies.add(&identity)?, identity)))
+    }
+
+    /// Who has this cookie and its other half. One of them alone is worth nothing.
+    pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Option<Identity> {
+        self.cookies.find(cookie, half?).filter(|identity| self.still(identity))
     }
 
     pub fn forget(&self, cookie: &str) {
-        self.cookies.lock().unwrap_or_else(PoisonError::into_inner).remove(&digest(cookie));
+        self.cookies.forget(cookie);
     }
+
+    fn file_state(&self) -> FileState {
+        let about = std::fs::metadata(Tokens::file(&self.home)).ok()?;
+        Some((about.ino(), about.len(), about.mtime(), about.mtime_nsec()))
+    }
+}
+
+type FileState = Option<(u64, u64, i64, i64)>;
+
+/// Looks again and again whether the file of tokens has changed, and tells all that wait for it. Tokens are removed by
+/// another process.
+pub(crate) async fn follow_tokens(access: Arc<Access>) {
+    let mut known = access.file_state();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let now = access.file_state();
+        if now != known {
+            known = now;
+            access.changed.send_modify(|count| *count = count.wrapping_add(1));
+        }
+    }
+}
+
+/// A name that a token may have. Names that the log has for others are not among them.
+fn good_token_name(name: &str) -> Result<(), ServerError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
+        let rule = "the name of a token has 1 to 64 letters, digits, dots, dashes or underscores";
+        return Err(ServerError::Token(rule.to_owned()));
+    }
+    let reserved = [OWNER, NOBODY].iter().any(|word| name.eq_ignore_ascii_case(word));
+    // Addresses, whole or not, and names without a letter: `127.0.0.1`, `10.1`, `-`.
+    if reserved || !name.chars().any(|c| c.is_ascii_alphabetic()) || name.parse::<IpAddr>().is_ok() {
+        return Err(ServerError::Token(format!(
+            "`{name}` cannot be the name of a token: it stands for something else in the log. Choose a name with a letter in it that is not `owner` or `nobody`"
+        )));
+    }
+    Ok(())
 }
 
 /// 32 random bytes in hex.
@@ -172,11 +228,11 @@ pub(crate) fn random() -> std::io::Result<String> {
     Ok(hex(&bytes))
 }
 
-fn digest(text: &str) -> [u8; 32] {
+pub(super) fn digest(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -190,9 +246,4 @@ pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
 fn private(path: &Path) -> std::io::Result<std::fs::File> {
     let _ = std::fs::remove_file(path);
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-/// A name for somebody who has none.
-pub(crate) fn nobody() -> Arc<str> {
-    "nobody".into()
 }

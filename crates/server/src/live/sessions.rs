@@ -13,10 +13,22 @@ use lathe_protocol::{
 };
 use tokio::sync::Notify;
 
-use super::Hub;
+use super::{Hub, Needs, SessionWork};
+use crate::access::{Access, Identity, TokenKey};
+use crate::error::ApiError;
 
 /// How long a session nobody uses stays open.
 const IDLE: Duration = Duration::from_secs(600);
+
+/// Descriptors that are counted for each open session. It has about thirteen, and connections need some too.
+const DESCRIPTORS_EACH: usize = 24;
+
+/// Who has a session opened, and what is special about its model.
+pub(crate) struct Opener {
+    pub key: TokenKey,
+    /// See [`Needs::own_model`].
+    pub own_model: bool,
+}
 
 /// A session that is open here.
 pub(crate) struct Live {
@@ -25,6 +37,9 @@ pub(crate) struct Live {
     pub folder: PathBuf,
     pub tools: Vec<String>,
     pub hub: Hub,
+    pub needs: Needs,
+    opener: TokenKey,
+    access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
     lakeview: Result<Arc<Lakeview>, String>,
     session: Mutex<Option<Session>>,
@@ -35,9 +50,17 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    pub async fn submit(&self, id: CommandId, body: CommandBody) -> Receipt {
+    /// Gives the session a command of this identity, if its token is still there and may do such work here.
+    pub async fn submit(
+        &self,
+        identity: &Identity,
+        id: CommandId,
+        body: CommandBody,
+    ) -> Result<Receipt, ApiError> {
+        self.access.check(identity)?;
+        self.needs.check(identity, SessionWork::of(&body))?;
         self.touch();
-        self.handle.submit(Command { id, actor: Actor::Person, body }).await
+        Ok(self.handle.submit(Command { id, actor: Actor::Person, body }).await)
     }
 
     /// Why a command of a client makes no sense now.
@@ -76,6 +99,11 @@ impl Live {
         self.handle.subscribe(from)
     }
 
+    /// Whether nothing runs in it and nobody watches it.
+    fn is_free(&self) -> bool {
+        !self.hub.is_running() && self.hub.listeners() == 0
+    }
+
     fn touch(&self) {
         self.used.store(now(), Ordering::Relaxed);
     }
@@ -89,6 +117,7 @@ fn now() -> u64 {
 
 pub(crate) struct Sessions {
     host: Arc<Host>,
+    access: Arc<Access>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     /// One at a time is opened or closed.
     opening: tokio::sync::Mutex<()>,
@@ -96,17 +125,21 @@ pub(crate) struct Sessions {
     opened: Notify,
     /// A file for each session that is open here: what a killed server leaves behind.
     marks: PathBuf,
+    /// Sessions that may be open at once.
+    most: usize,
 }
 
 impl Sessions {
-    pub fn new(host: Arc<Host>) -> Self {
+    pub fn new(host: Arc<Host>, access: Arc<Access>) -> Self {
         let marks = host.home().path().join("server").join("open");
         Self {
             host,
+            access,
             live: Mutex::default(),
             opening: tokio::sync::Mutex::default(),
             opened: Notify::new(),
             marks,
+            most: (crate::connections::descriptors() / DESCRIPTORS_EACH).clamp(4, 256),
         }
     }
 
@@ -127,7 +160,7 @@ impl Sessions {
         self.opened.notified()
     }
 
-    pub async fn start(&self, plan: SessionPlan) -> Result<Arc<Live>, HostError> {
+    pub async fn start(&self, plan: SessionPlan, opener: &Opener) -> Result<Arc<Live>, HostError> {
         let folder = plan.folder.clone();
         let session = self.host.start(plan).await?;
         // The folder was looked at before: one that is behind a link by now may lead out of what is served.
@@ -136,25 +169,57 @@ impl Sessions {
             let reason = "a link was put in its place".to_owned();
             return Err(HostError::Folder { path: folder, reason });
         }
-        self.keep(session, folder)
+        self.keep(session, folder, opener)
+    }
+
+    /// Makes room for one more session of this identity: what it has not used for the longest is closed, it is opened again
+    /// when somebody wants it. Refused where all are at work or watched.
+    pub async fn make_room(&self, identity: &Identity) -> Result<(), ApiError> {
+        let each = (self.most / 2).max(2);
+        let own = |live: &Arc<Live>| live.opener == identity.key;
+        while self.list().iter().filter(|live| own(live)).count() >= each {
+            if !self.close_oldest(own).await {
+                return Err(ApiError::too_many(format!(
+                    "{each} sessions of this token are open and at work; close one or wait for its end."
+                )));
+            }
+        }
+        while self.list().len() >= self.most {
+            if !self.close_oldest(|_| true).await {
+                return Err(ApiError::unavailable(format!(
+                    "{} sessions are open and at work, and this server has no room for another; try again later.",
+                    self.most
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the one of these that was not used for the longest and that nobody needs; false if there is none.
+    async fn close_oldest(&self, of: impl Fn(&Arc<Live>) -> bool) -> bool {
+        let all = self.list();
+        let free = all.iter().filter(|live| live.is_free() && of(live));
+        let Some(oldest) = free.min_by_key(|live| live.used.load(Ordering::Relaxed)) else { return false };
+        self.close(&oldest.id).await.is_ok()
     }
 
     /// The session, opened again if it is not.
     pub async fn open(
         &self,
         id: &SessionId,
-        overrides: impl FnOnce() -> Result<Overrides, HostError>,
+        overrides: Overrides,
+        opener: &Opener,
     ) -> Result<Arc<Live>, HostError> {
         let _one = self.opening.lock().await;
         if let Some(live) = self.get(id) {
             return Ok(live);
         }
         let folder = self.host.workspace(id)?;
-        let session = self.host.resume(id, overrides()?).await?;
-        self.keep(session, folder)
+        let session = self.host.resume(id, overrides).await?;
+        self.keep(session, folder, opener)
     }
 
-    fn keep(&self, session: Session, folder: PathBuf) -> Result<Arc<Live>, HostError> {
+    fn keep(&self, session: Session, folder: PathBuf, opener: &Opener) -> Result<Arc<Live>, HostError> {
         let id = session.id.clone();
         let handle = session.shared_handle();
         let last = self.host.last_seq(&id)?;
@@ -177,6 +242,9 @@ impl Sessions {
             folder,
             tools: session.tool_names.clone(),
             hub,
+            needs: Needs { mode: session.options.mode, own_model: opener.own_model },
+            opener: opener.key,
+            access: Arc::clone(&self.access),
             handle,
             lakeview: session.lakeview(),
             session: Mutex::new(Some(session)),
@@ -210,9 +278,7 @@ impl Sessions {
     /// Closes what nobody has used for a while. It is opened again when somebody wants it.
     pub async fn close_idle(&self) {
         let idle = |live: &Arc<Live>| {
-            !live.hub.is_running()
-                && live.hub.listeners() == 0
-                && now().saturating_sub(live.used.load(Ordering::Relaxed)) > IDLE.as_secs()
+            live.is_free() && now().saturating_sub(live.used.load(Ordering::Relaxed)) > IDLE.as_secs()
         };
         let old: Vec<SessionId> =
             self.list().iter().filter(|live| idle(live)).map(|live| live.id.clone()).collect();

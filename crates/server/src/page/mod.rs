@@ -1,4 +1,7 @@
 //! The status page: sessions and their bubbles, made here and kept fresh by a small script.
+//!
+//! A browser that opens an address sends the cookie and nothing else, and a cookie alone is worth nothing. So what it gets first
+//! is an empty page, whose script asks for the same address again with its half of the cookie.
 
 mod words;
 

@@ -1,6 +1,10 @@
 "use strict";
-// Hands the token over once, then keeps the bubbles of a session fresh.
+// Hands the token over once, asks for what there is to show, and keeps the bubbles of a session fresh. A cookie goes to every
+// port of this host; the half that is kept here goes to this one only, so the page has to be asked for with it.
 (async () => {
+  const kept = "lathe-page";
+  // Another token in the address bar of an open page.
+  window.addEventListener("hashchange", () => location.reload());
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (token) {
     history.replaceState(null, "", location.pathname + location.search);
@@ -9,11 +13,27 @@
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ token }),
     });
-    if (answer.ok) { location.reload(); return; }
+    if (answer.ok) sessionStorage.setItem(kept, (await answer.json()).page);
   }
+  const half = sessionStorage.getItem(kept);
+  if (!half) return;
+
+  // Puts what the server has to show into the page; false if it has nothing for us.
+  async function show() {
+    const answer = await fetch(location.pathname + location.search, { headers: { "x-lathe-page": half } });
+    const text = await answer.text();
+    const main = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+    document.querySelector("main").replaceWith(main ?? Object.assign(document.createElement("main"), { textContent: text }));
+    return answer.ok && !document.getElementById("sign-in");
+  }
+  async function again() {
+    const goes = await show().catch(() => true);
+    if (goes && !document.getElementById("bubbles")) setTimeout(again, 5000);
+  }
+  if (!await show()) return;
   const list = document.getElementById("bubbles");
   if (!list) {
-    if (!document.getElementById("sign-in")) setTimeout(() => location.reload(), 5000);
+    setTimeout(again, 5000);
     return;
   }
   const { session, allow, deny } = list.dataset;
@@ -71,7 +91,8 @@
   function connect() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const query = new URLSearchParams({ session_id: session, from: cursor });
-    socket = new WebSocket(`${scheme}://${location.host}/ws/agent/interactive/task?${query}`);
+    const url = `${scheme}://${location.host}/ws/agent/interactive/task?${query}`;
+    socket = new WebSocket(url, ["lathe", "lathe.page." + half]);
     socket.onopen = () => { wait = 500; };
     socket.onmessage = (message) => take(JSON.parse(message.data));
     socket.onclose = () => { state.textContent = "…"; setTimeout(connect, wait); wait = Math.min(wait * 2, 10000); };

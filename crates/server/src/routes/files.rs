@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -18,11 +19,15 @@ use lathe_host::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::multipart::Parts;
+use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
+use crate::access::{Share, WATCHES};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
+
+/// How long an upload may stand still.
+const PIECE_TIME: Duration = Duration::from_secs(30);
 
 /// Where a client looks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -207,6 +212,7 @@ pub(crate) fn add(api: &mut Api) {
         )
         .add(
             Endpoint::get("/api/files/search", "Text or names in a folder")
+                .costly()
                 .query::<Search>()
                 .answer::<SearchFound>(),
             search,
@@ -360,7 +366,9 @@ async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: 
     let (name, content) = match boundary {
         None => (None, body),
         Some(boundary) => {
-            let (name, content) = Parts::new(body, &boundary).first_file().await?;
+            let found = tokio::time::timeout(PIECE_TIME, Parts::new(body, &boundary).first_file()).await;
+            let (name, content) = found
+                .map_err(|_| ApiError::too_slow("The form did not come to its file within 30 seconds."))??;
             (Some(name), content)
         }
     };
@@ -368,8 +376,7 @@ async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: 
     let path = path.ok_or_else(|| ApiError::bad("Say where the file is to be with `relative_path`."))?;
     let mut receiving = browser.receive(&path).await?;
     let mut content = content;
-    while let Some(piece) = content.next().await {
-        let piece = piece?;
+    while let Some(piece) = next_in_time(&mut content).await? {
         let (took, back) = tokio::task::spawn_blocking(move || (receiving.add(&piece), receiving))
             .await
             .map_err(|_| ApiError::unavailable("The file cannot be written."))?;
@@ -383,12 +390,21 @@ async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: 
     Ok(Json(Uploaded { filename, path: saved.path, size, version: saved.version }))
 }
 
+/// The next piece of an upload, which does not stand still.
+async fn next_in_time(content: &mut Pieces) -> Result<Option<Bytes>, ApiError> {
+    match tokio::time::timeout(PIECE_TIME, content.next()).await {
+        Ok(piece) => piece.transpose(),
+        Err(_) => Err(ApiError::too_slow("Nothing of the upload came for 30 seconds.")),
+    }
+}
+
 fn broken(piece: Result<Bytes, axum::Error>) -> Result<Bytes, ApiError> {
     piece.map_err(|error| ApiError::bad(format!("The upload broke off: {error}")))
 }
 
 async fn watch(
     State(app): State<App>,
+    Extension(share): Extension<Share>,
     Asked(asked): Asked<InFolder>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
@@ -398,13 +414,15 @@ async fn watch(
         return Err(ApiError::bad("This has no end: ask with `Accept: text/event-stream`."));
     }
     let browser = browser(&app, &asked.place)?;
-    let watching = tokio::task::block_in_place(|| browser.watch())?;
+    let permit = share.watch().ok_or_else(|| {
+        ApiError::too_many(format!("A token watches {WATCHES} folders at once; end another watch first."))
+    })?;
+    let watching = tokio::task::block_in_place(|| app.watches.watch(&browser))?;
     // Whoever listens knows from the first word on that nothing is missed any more.
     let first = futures::stream::once(async { Ok(Event::default().event("ready").data("{}")) });
-    let rest = futures::stream::unfold(watching, |mut watching| async {
-        let happened = watching.next().await.ok()?;
-        let data = serde_json::to_string(&happened).unwrap_or_default();
-        Some((Ok(Event::default().event("changed").data(data)), watching))
+    let rest = futures::stream::unfold((watching, permit), |(mut watching, permit)| async {
+        let data = watching.next().await?;
+        Some((Ok(Event::default().event("changed").data(data)), (watching, permit)))
     });
     Ok(Sse::new(first.chain(rest)).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }

@@ -105,7 +105,8 @@ struct Log {
 }
 
 pub(crate) fn add(api: &mut Api) {
-    let look = |path, about| Endpoint::post(path, about).role(Role::Viewer);
+    let look = |path, about| Endpoint::post(path, about).role(Role::Viewer).costly();
+    let act = |path, about| Endpoint::post(path, about).costly();
     api.add(
         look("/api/git/status", "What differs from the last commit")
             .body::<Workplace>()
@@ -115,27 +116,16 @@ pub(crate) fn add(api: &mut Api) {
     .add(look("/api/git/diff", "The difference to the last commit").body::<DiffOf>().answer::<Diff>(), diff)
     .add(look("/api/git/show", "A file as it is in a commit").body::<ShowOf>().answer::<Shown>(), show)
     .add(look("/api/git/log", "Commits, newest first").body::<LogOf>().answer::<Log>(), log)
-    .add(Endpoint::post("/api/git/add", "Stage files").body::<FilesOf>().answer::<Done>(), stage)
+    .add(act("/api/git/add", "Stage files").body::<FilesOf>().answer::<Done>(), stage)
+    .add(act("/api/git/reset", "Take files out of what is staged").body::<FilesOf>().answer::<Done>(), reset)
     .add(
-        Endpoint::post("/api/git/reset", "Take files out of what is staged")
-            .body::<FilesOf>()
-            .answer::<Done>(),
-        reset,
-    )
-    .add(
-        Endpoint::post("/api/git/checkout", "Bring files back to what git has; what they were is kept")
+        act("/api/git/checkout", "Bring files back to what git has; what they were is kept")
             .body::<FilesOf>()
             .answer::<CheckedOut>(),
         checkout,
     )
-    .add(
-        Endpoint::post("/api/git/commit", "Commit what is staged").body::<CommitOf>().answer::<Committed>(),
-        commit,
-    )
-    .add(
-        Endpoint::post("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<Done>(),
-        init,
-    );
+    .add(act("/api/git/commit", "Commit what is staged").body::<CommitOf>().answer::<Committed>(), commit)
+    .add(act("/api/git/init", "Make a folder a repository").body::<Workplace>().answer::<Done>(), init);
 }
 
 async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {

@@ -21,7 +21,7 @@ use crate::access::Identity;
 use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::Live;
+use crate::live::{Live, SessionWork};
 
 /// Which steps are to be summed up.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -94,6 +94,7 @@ struct Work {
 impl Work {
     fn of(app: &App, identity: &Identity, request: SummaryRequest) -> Result<Self, ApiError> {
         let id = session(app, identity, &request)?;
+        app.may(identity, &id, SessionWork::AskModel)?;
         let live = app.sessions.get(&id);
         let lakeview = match &live {
             Some(live) => live.lakeview().map_err(ApiError::bad)?,

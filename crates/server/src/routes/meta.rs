@@ -8,11 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::access::{Identity, Role, cookie_name, wrong_token};
+use crate::access::{Identity, Role, cookie_name, cookie_of, wrong_token};
 use crate::api::{Answer, Api, Endpoint, Input, Json};
 use crate::app::App;
+use crate::connections::Peer;
 use crate::error::ApiError;
-use crate::serve::Peer;
 use crate::ws;
 
 #[derive(Serialize, JsonSchema)]
@@ -32,10 +32,22 @@ struct Who {
     role: Role,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct SignedInAs {
+    name: String,
+    role: Role,
+    /// The other half of the cookie: sent as `X-Lathe-Page`, or on a WebSocket as the protocol `lathe.page.HALF` beside
+    /// `lathe`. The cookie is worth nothing without it.
+    page: String,
+}
+
 pub(crate) fn add(api: &mut Api) {
     api.add(Endpoint::get("/health", "Whether the server is there").open().answer::<Health>(), health)
         .add(
-            Endpoint::post("/auth", "Exchange a token for a cookie").open().body::<SignIn>().answer::<Who>(),
+            Endpoint::post("/auth", "Exchange a token for a cookie and its other half")
+                .open()
+                .body::<SignIn>()
+                .answer::<SignedInAs>(),
             sign_in,
         )
         .add(Endpoint::delete("/auth", "Sign out").role(Role::Viewer), sign_out)
@@ -63,17 +75,25 @@ async fn sign_in(
     ConnectInfo(Peer { address: from, .. }): ConnectInfo<Peer>,
     Input(asked): Input<SignIn>,
 ) -> Result<Response, ApiError> {
-    let Some((cookie, identity)) = app.access.cookie_for(&asked.token) else {
+    let signed_in = app.access.sign_in(&asked.token);
+    let signed_in =
+        signed_in.map_err(|error| ApiError::unavailable(format!("There are no random numbers: {error}")))?;
+    let Some((signed_in, identity)) = signed_in else {
         wrong_token(&app, from.ip(), "sign in", "/auth")?;
         return Err(ApiError::unauthorized());
     };
-    app.audit.note(&identity.name, identity.role.as_str(), "sign in", "/auth", "ok");
+    if !app.rates.may(identity.key) {
+        return Err(ApiError::too_many("Too many requests; wait a moment."));
+    }
+    app.audit.note(Some(&identity), "sign in", "/auth", "ok");
     let secure = if app.tls { "; Secure" } else { "" };
     let cookie = format!(
-        "{}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}",
-        cookie_name(app.port)
+        "{}={}; Path=/; HttpOnly; SameSite=Strict; Max-Age=43200{secure}",
+        cookie_name(app.port),
+        signed_in.cookie
     );
-    let mut response = Json(Who { name: identity.name.to_string(), role: identity.role }).into_response();
+    let who = SignedInAs { name: identity.name.to_string(), role: identity.role, page: signed_in.half };
+    let mut response = Json(who).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -81,14 +101,8 @@ async fn sign_in(
 }
 
 async fn sign_out(State(app): State<App>, headers: HeaderMap) -> Json<Value> {
-    let name = cookie_name(app.port);
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    for (known, cookie) in
-        cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='))
-    {
-        if known == name {
-            app.access.forget(cookie);
-        }
+    if let Some(cookie) = cookie_of(&app, &headers) {
+        app.access.forget(cookie);
     }
     Json(json!({ "signed_out": true }))
 }

@@ -148,14 +148,21 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
 pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overrides) {
     let ModelSource::Ask(request) = &mut overrides.source else { return };
     let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
-    let same = |kept: &Kept| {
-        kept.provider.to_lowercase() == choice.provider
-            && kept.model == choice.model
-            && kept.base_url.as_deref().map(plain_address) == choice.base_url
-    };
-    if let Some((name, kept)) = kept.iter().find(|(_, kept)| same(kept)) {
+    if let Some((name, kept)) = kept.iter().find(|(_, kept)| is_it(kept, choice)) {
         ask_kept(app, name, kept, request);
     }
+}
+
+/// Whether the model of a session is one that is kept here.
+pub(crate) fn is_kept(app: &App, choice: &ModelChoice) -> bool {
+    let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
+    kept.values().any(|kept| is_it(kept, choice))
+}
+
+fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
+    kept.provider.to_lowercase() == choice.provider
+        && kept.model == choice.model
+        && kept.base_url.as_deref().map(plain_address) == choice.base_url
 }
 
 /// Makes a request one for a kept model: its address, and the key that was given for it.

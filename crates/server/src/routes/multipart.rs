@@ -9,6 +9,9 @@ use crate::error::ApiError;
 /// Bytes of the headers of a part.
 const HEAD_MAX: usize = 16 * 1024;
 
+/// Bytes of other parts before the file.
+const BEFORE_MAX: usize = 64 * 1024;
+
 pub(super) type Pieces = BoxStream<'static, Result<Bytes, ApiError>>;
 
 /// The boundary of a form, if the type says that it is one.
@@ -40,9 +43,17 @@ impl Parts {
 
     /// The name and the content of the first part that is a file.
     pub async fn first_file(mut self) -> Result<(String, Pieces), ApiError> {
+        let mut skipped = 0;
         loop {
             // What is before the part is none of it.
-            while self.piece().await?.is_some() {}
+            while let Some(piece) = self.piece().await? {
+                skipped += piece.len();
+                if skipped > BEFORE_MAX {
+                    return Err(ApiError::bad(format!(
+                        "The first part of the form must be the file: {BEFORE_MAX} bytes of others came before it."
+                    )));
+                }
+            }
             let head = self.head().await?;
             let Some(head) = head else { return Err(ApiError::bad("The form holds no file.")) };
             if let Some(name) = file_name(&head) {
@@ -154,6 +165,19 @@ mod tests {
         assert_eq!(taken(head, 5).await.unwrap_err(), "The form breaks off.");
         assert_eq!(taken("--XX--\r\n", 5).await.unwrap_err(), "The form holds no file.");
         assert_eq!(taken("nothing", 5).await.unwrap_err(), "The form breaks off.");
+    }
+
+    #[tokio::test]
+    async fn a_form_that_never_comes_to_its_file_is_not_read_to_its_end() {
+        let endless = futures::stream::repeat_with(|| Ok(Bytes::from(vec![b'x'; 1024])));
+        let head = Bytes::from("--XX\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n");
+        for body in [
+            futures::stream::once(async { Ok(head) }).chain(endless).boxed(),
+            futures::stream::repeat_with(|| Ok(Bytes::from(vec![b'x'; 1024]))).boxed(),
+        ] {
+            let Err(error) = Parts::new(body, "XX").first_file().await else { panic!("a file was found") };
+            assert_eq!(error.status, 400, "{}", error.detail);
+        }
     }
 
     #[test]

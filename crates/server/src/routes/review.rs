@@ -1,12 +1,13 @@
 //! Review of edits: hunks accepted or rejected, in a session that is open here or not.
 
+use axum::Extension;
 use axum::extract::State;
 use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
 use lathe_protocol::{CommandBody, CommandId, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::random;
+use crate::access::{Identity, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
@@ -81,6 +82,7 @@ fn edits(app: &App, id: &SessionId, run: Option<RunNo>) -> Result<Vec<FileReview
 
 async fn accept(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
 ) -> Answer<Done> {
@@ -89,11 +91,12 @@ async fn accept(
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.accepted_edits(&id, &wish)?)
     })?;
-    record(&app, &id, reviewed, wish.run).await
+    record(&app, &identity, &id, reviewed, wish.run).await
 }
 
 async fn reject(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
 ) -> Answer<Done> {
@@ -106,7 +109,7 @@ async fn reject(
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.reject_edits(&id, &wish)?)
     })?;
-    record(&app, &id, reviewed, wish.run).await
+    record(&app, &identity, &id, reviewed, wish.run).await
 }
 
 fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
@@ -121,13 +124,20 @@ fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
 }
 
 /// Through the session where it is open, so that all who watch see it at once; else into its journal.
-async fn record(app: &App, id: &SessionId, reviewed: Vec<Reviewed>, run: Option<RunNo>) -> Answer<Done> {
+async fn record(
+    app: &App,
+    identity: &Identity,
+    id: &SessionId,
+    reviewed: Vec<Reviewed>,
+    run: Option<RunNo>,
+) -> Answer<Done> {
     match app.sessions.get(id) {
         Some(live) => {
             for (reviewed, changes) in reviewed {
                 let command = CommandId::new(random().unwrap_or_default());
                 let body = CommandBody::Review { reviewed, changes };
-                if let ReceiptAnswer::Refused { reason } = live.submit(command, body).await.answer {
+                if let ReceiptAnswer::Refused { reason } = live.submit(identity, command, body).await?.answer
+                {
                     return Err(ApiError::conflict(reason));
                 }
             }

@@ -1,6 +1,8 @@
 //! Runs: a task is given and driven to its end, with Trae's request and answer.
 
-use std::path::PathBuf;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Extension;
@@ -19,7 +21,10 @@ use crate::access::{Identity, Role, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
-use crate::live::Live;
+use crate::live::{Live, Needs, Opener, SessionWork};
+
+/// Bytes of a file that a request names.
+const NAMED_FILE_MAX: u64 = 1 << 20;
 
 /// A task and how it is to be worked on. What names paths of the server, endpoints or keys is for admins.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -241,12 +246,17 @@ async fn status(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answe
     }))
 }
 
-async fn close(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer<Closed> {
+async fn close(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Asked(asked): Asked<OfSession>,
+) -> Answer<Closed> {
     let id = app.session(&asked.session_id)?;
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
         let mut updates = live.subscribe(app.host.last_seq(&id)?);
-        live.submit(CommandId::new(random().unwrap_or_default()), CommandBody::Cancel).await;
+        let command = CommandId::new(random().unwrap_or_default());
+        live.submit(&identity, command, CommandBody::Cancel).await?;
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
     }
     let closed = app.sessions.close(&id).await?;
@@ -257,9 +267,9 @@ async fn close(State(app): State<App>, Asked(asked): Asked<OfSession>) -> Answer
 pub(crate) async fn start_run(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
     let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
     let request: RunRequest = of_value(request)?;
-    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
+    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let live = open_session(app, identity, &request, false).await?;
-    submit(app, live, text, warnings).await
+    submit(app, identity, live, text, warnings).await
 }
 
 /// Gives a session a task, from the first message of a connection.
@@ -278,15 +288,21 @@ fn of_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError>
 async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
     let warnings = fields::unknown_of_task::<TaskRequest>(&request);
     let request: TaskRequest = of_value(request)?;
-    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref())?;
+    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let id = app.session(&request.session_id)?;
-    let live = app.open(&id).await?;
-    submit(app, live, text, warnings).await
+    let live = app.open(identity, &id).await?;
+    submit(app, identity, live, text, warnings).await
 }
 
-async fn submit(app: &App, live: Arc<Live>, text: String, warnings: Vec<String>) -> Result<Begun, ApiError> {
+async fn submit(
+    app: &App,
+    identity: &Identity,
+    live: Arc<Live>,
+    text: String,
+    warnings: Vec<String>,
+) -> Result<Begun, ApiError> {
     let command = CommandId::new(random().unwrap_or_default());
-    match live.submit(command, CommandBody::GiveTask { text }).await.answer {
+    match live.submit(identity, command, CommandBody::GiveTask { text }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
             Ok(Begun { live, given: seq, warnings })
@@ -295,16 +311,41 @@ async fn submit(app: &App, live: Arc<Live>, text: String, warnings: Vec<String>)
     }
 }
 
-fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) -> Result<String, ApiError> {
+async fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) -> Result<String, ApiError> {
     match (task.filter(|task| !task.trim().is_empty()), file) {
         (Some(task), None) => Ok(task.to_owned()),
         (None, Some(file)) => {
             admin(identity, "file_path")?;
-            std::fs::read_to_string(file).map_err(|error| ApiError::bad(format!("`file_path`: {error}")))
+            let file = PathBuf::from(file);
+            let read = tokio::task::spawn_blocking(move || task_of_file(&file)).await;
+            let read = read.map_err(|_| ApiError::unavailable("The file cannot be read."))?;
+            read.map_err(|error| ApiError::bad(format!("`file_path`: {error}")))
         }
         (Some(_), Some(_)) => Err(ApiError::bad("Give `task` or `file_path`, not both.")),
         (None, None) => Err(ApiError::bad("Give `task` or `file_path`.")),
     }
+}
+
+/// Opens a file that a request names. What has no end, or waits for a writer, is never read from.
+fn ordinary_file(path: &Path) -> io::Result<std::fs::File> {
+    let wrong = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    let mut options = std::fs::OpenOptions::new();
+    // Opening a pipe without a writer must not wait for one.
+    let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY).open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return wrong("it is not an ordinary file".to_owned());
+    }
+    if about.len() > NAMED_FILE_MAX {
+        return wrong(format!("it may have {NAMED_FILE_MAX} bytes"));
+    }
+    Ok(file)
+}
+
+fn task_of_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    ordinary_file(path)?.take(NAMED_FILE_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 pub(super) fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
@@ -320,6 +361,8 @@ async fn open_session(
     request: &RunRequest,
     conversation: bool,
 ) -> Result<Arc<Live>, ApiError> {
+    app.access.check(identity)?;
+    let mut own_model = false;
     for (field, given) in [
         ("model_base_url", &request.model_base_url),
         ("api_key", &request.api_key),
@@ -327,6 +370,7 @@ async fn open_session(
     ] {
         if given.is_some() {
             admin(identity, field)?;
+            own_model = true;
         }
     }
     // What switches questions off is for whoever may answer all of them.
@@ -365,10 +409,18 @@ async fn open_session(
         models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
-    let mut plan = app.plans.plan(&wish).map_err(ApiError::bad)?;
+    if let Some(file) = &wish.config_file {
+        let opened = tokio::task::block_in_place(|| ordinary_file(file));
+        opened.map_err(|error| ApiError::bad(format!("`config_file`: {error}")))?;
+    }
+    let mut plan = tokio::task::block_in_place(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
     app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
-    app.sessions.start(plan).await.map_err(|error| unknown_name(app, error))
+    // Also where the configuration says so: a session is begun only by whoever may work in it.
+    Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
+    app.sessions.make_room(identity).await?;
+    let opener = Opener { key: identity.key, own_model };
+    app.sessions.start(plan, &opener).await.map_err(|error| unknown_name(app, error))
 }
 
 /// Names that nobody knows are refused with those that are known.

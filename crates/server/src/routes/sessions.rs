@@ -1,5 +1,6 @@
 //! Sessions: listed, searched, named, forked, taken back, exported.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -9,10 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::access::random;
+use crate::access::{Identity, random};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::live::SessionWork;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Search {
@@ -246,6 +248,7 @@ async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
 
 async fn rename(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(asked): Input<NewTitle>,
 ) -> Answer<Row> {
@@ -257,7 +260,7 @@ async fn rename(
     match app.sessions.get(&id) {
         Some(live) => {
             let command = CommandId::new(random().unwrap_or_default());
-            let answer = live.submit(command, CommandBody::Rename { title }).await.answer;
+            let answer = live.submit(&identity, command, CommandBody::Rename { title }).await?.answer;
             if let ReceiptAnswer::Refused { reason } = answer {
                 return Err(ApiError::conflict(reason));
             }
@@ -268,9 +271,18 @@ async fn rename(
     get(State(app), Named(id.to_string())).await
 }
 
-async fn fork(State(app): State<App>, Named(id): Named<String>, Input(asked): Input<ForkAt>) -> Answer<Made> {
+async fn fork(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+    Input(asked): Input<ForkAt>,
+) -> Answer<Made> {
     let id = app.session(&id)?;
-    let made = tokio::task::block_in_place(|| app.host.fork(&id, asked.at.map(StepNo)))?;
+    // A fork has the mode and the model of what it is made from.
+    let made = tokio::task::block_in_place(|| -> Result<SessionId, ApiError> {
+        app.may(&identity, &id, SessionWork::Drive)?;
+        Ok(app.host.fork(&id, asked.at.map(StepNo))?)
+    })?;
     Ok(Json(Made { id: made.to_string() }))
 }
 

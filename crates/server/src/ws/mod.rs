@@ -16,12 +16,15 @@ use serde::Deserialize;
 use crate::access::Identity;
 use crate::api::Asked;
 use crate::app::App;
+use crate::connections::Peer;
 use crate::error::ApiError;
 use crate::metered::Meter;
-use crate::serve::Peer;
 
 /// Bytes of one message from a client.
 const MESSAGE_MAX: usize = 1 << 20;
+
+/// The protocol that is spoken here, for clients that name one.
+const PROTOCOL: &str = "lathe";
 
 /// What the address of a connection may say.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -86,6 +89,8 @@ fn connect(
     };
     // What is larger is refused where that is first seen: in the head of a frame, or in the sum of the fragments so far.
     upgrade
+        // A page offers this one and another that holds its half of the cookie; a browser wants one of them answered.
+        .protocols([PROTOCOL])
         .max_message_size(MESSAGE_MAX)
         .max_frame_size(MESSAGE_MAX)
         .on_upgrade(move |socket| pump::serve(socket, meter, app, identity, purpose))

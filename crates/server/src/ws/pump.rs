@@ -21,7 +21,7 @@ use super::said::{Said, understand};
 use crate::access::{Identity, Role, random};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{Live, Sent};
+use crate::live::{Live, Sent, SessionWork};
 use crate::metered::Meter;
 use crate::routes::runs;
 
@@ -49,6 +49,10 @@ pub(super) struct Goodbye {
 impl Goodbye {
     pub fn new(code: u16, reason: impl Into<String>) -> Self {
         Self { code, reason: reason.into() }
+    }
+
+    pub fn token_removed() -> Self {
+        Self::new(close_code::POLICY, "the token was removed")
     }
 
     /// The other side is not there any more, so it need not be told.
@@ -92,6 +96,7 @@ pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: I
     let goodbye = tokio::select! {
         goodbye = conversation => goodbye,
         () = app.stopped() => Goodbye::new(close_code::AWAY, "the server stops"),
+        () = app.access.removed(&identity) => Goodbye::token_removed(),
     };
     // A client that is still sending reads why only if it is not cut off in the middle.
     meter.part();
@@ -122,7 +127,11 @@ async fn begin(
     purpose: &Purpose,
 ) -> Result<Watched, (Option<ApiError>, Goodbye)> {
     let refused = |error: ApiError| {
-        let code = if error.status == 404 { close_code::POLICY } else { close_code::UNSUPPORTED };
+        let code = if matches!(error.status, 401 | 403 | 404) {
+            close_code::POLICY
+        } else {
+            close_code::UNSUPPORTED
+        };
         let reason = error.detail.clone();
         (Some(error), Goodbye::new(code, reason))
     };
@@ -143,6 +152,9 @@ async fn begin(
             return Err((Some(ApiError::bad(reason)), Goodbye::new(close_code::POLICY, reason)));
         }
     };
+    if !app.access.still(identity) {
+        return Err((Some(ApiError::token_removed()), Goodbye::token_removed()));
+    }
     if identity.role < Role::Operator {
         let reason = "starting a run needs a token with the role operator";
         return Err((Some(ApiError::forbidden(reason)), Goodbye::new(close_code::POLICY, reason)));
@@ -153,7 +165,7 @@ async fn begin(
         Purpose::Run | Purpose::Attach { .. } => runs::start_run(app, identity, request).await,
     };
     let runs::Begun { live, given, warnings } = started.map_err(refused)?;
-    app.audit.note(&identity.name, identity.role.as_str(), "start", live.id.as_str(), "accepted");
+    app.audit.note(Some(identity), "start", live.id.as_str(), "accepted");
     let from = Cursor::after(Seq(given.0.saturating_sub(1)));
     Ok(Watched { id: live.id.clone(), from, until_end: true, warnings })
 }
@@ -222,6 +234,9 @@ impl Listening {
             let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             self.heard.store(now, Ordering::Relaxed);
             let Heard::Text(text) = heard else { continue };
+            if !self.app.access.still(&self.identity) {
+                return Goodbye::token_removed();
+            }
             let heard = match understand(&text) {
                 Ok(heard) => heard,
                 Err(error) if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() => {
@@ -261,7 +276,7 @@ impl Listening {
         }
         let live = match (self.app.sessions.get(&self.id), opens) {
             (Some(live), _) => live,
-            (None, true) => match self.app.open(&self.id).await {
+            (None, true) => match self.app.open(&self.identity, &self.id).await {
                 Ok(live) => live,
                 Err(error) => return refused(error.detail),
             },
@@ -269,18 +284,27 @@ impl Listening {
                 return refused("the session is not open here; send `resume` to go on with it".to_owned());
             }
         };
+        if let Err(error) = live.needs.check(&self.identity, SessionWork::of(&body)) {
+            self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), error.code);
+            return refused(error.detail);
+        }
         if let Some(reason) = live.objection(&id, &body) {
             return refused(reason);
         }
-        let receipt = live.submit(id.clone(), body).await;
-        let (name, role) = (&self.identity.name, self.identity.role.as_str());
+        let receipt = match live.submit(&self.identity, id.clone(), body).await {
+            Ok(receipt) => receipt,
+            Err(error) => {
+                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), error.code);
+                return refused(error.detail);
+            }
+        };
         match receipt.answer {
             ReceiptAnswer::Accepted { seq } => {
-                self.app.audit.note(name, role, &word, self.id.as_str(), "accepted");
+                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), "accepted");
                 Some(json!({ "id": id, "command": word, "accepted": true, "seq": seq }))
             }
             ReceiptAnswer::Refused { reason } => {
-                self.app.audit.note(name, role, &word, self.id.as_str(), &reason);
+                self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), &reason);
                 refused(reason)
             }
         }

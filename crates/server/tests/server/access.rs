@@ -193,8 +193,11 @@ async fn a_token_is_exchanged_for_a_cookie_that_scripts_and_other_sites_do_not_g
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     assert!(answer.contains("content-security-policy: default-src 'none'"), "{answer}");
     assert!(!answer.to_lowercase().contains("access-control-allow"), "{answer}");
-    let pair = format!("Cookie: {}\r\n", cookie.split(';').next().unwrap());
-    assert!(!pair.contains(&server.token));
+    let (_, who) = answer.split_once("\r\n\r\n").unwrap();
+    let who: Value = serde_json::from_str(who).unwrap();
+    let half = who["page"].as_str().unwrap();
+    let pair = format!("Cookie: {}\r\nX-Lathe-Page: {half}\r\n", cookie.split(';').next().unwrap());
+    assert!(!pair.contains(&server.token) && !cookie.contains(half));
     assert_eq!(server.raw(&ask(&pair, "")).await.0, 200);
     assert_eq!(server.raw(&ask(&pair, "Origin: https://evil.test\r\n")).await.0, 403);
     assert_eq!(server.raw(&ask("Cookie: lathe_1=x\r\n", "")).await.0, 401);

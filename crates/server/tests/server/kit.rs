@@ -205,6 +205,43 @@ impl Server {
         (status, body)
     }
 
+    /// Sends several requests on one connection, the last of which closes it, and gives all the answers.
+    pub async fn whole(&self, requests: &str) -> String {
+        let (mut reading, mut writing) = TcpStream::connect(self.address).await.unwrap().into_split();
+        let mut answers = String::new();
+        let (written, read) =
+            tokio::join!(writing.write_all(requests.as_bytes()), reading.read_to_string(&mut answers));
+        written.unwrap();
+        read.unwrap();
+        answers
+    }
+
+    /// Signs a browser in: its cookie, and the half that the page keeps.
+    pub async fn sign_in(&self, token: &str) -> (String, String) {
+        let body = json!({ "token": token }).to_string();
+        let request = format!(
+            "POST /auth HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        let answer = self.whole(&request).await;
+        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect(&answer);
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        (cookie.split(';').next().unwrap().to_owned(), body["page"].as_str().unwrap().to_owned())
+    }
+
+    /// A request as the page makes it.
+    pub async fn by_page(&self, signed_in: &(String, String), method: &str, path: &str) -> (u16, String) {
+        let (cookie, half) = signed_in;
+        let half = if half.is_empty() { String::new() } else { format!("X-Lathe-Page: {half}\r\n") };
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n{half}Content-Length: 0\r\nConnection: close\r\n\r\n",
+            self.address
+        );
+        self.raw(&request).await
+    }
+
     pub async fn get(&self, path: &str) -> (u16, Value) {
         self.ask_as(&self.token, "GET", path, None).await
     }

@@ -15,9 +15,14 @@ fn run() -> Vec<Value> {
 
 /// The same with what the model says of steps, in its own lane.
 fn with_lane(said: &[&str]) -> String {
+    with_dear_lane(said, 100)
+}
+
+/// The same, where each of these answers takes so many tokens.
+fn with_dear_lane(said: &[&str], tokens: u64) -> String {
     let mut text = cassette(run());
     for said in said {
-        let line = json!({ "purpose": "lakeview", "answer": { "blocks": [say(said)], "usage": { "input_tokens": 100, "output_tokens": 10 } } });
+        let line = json!({ "purpose": "lakeview", "answer": { "blocks": [say(said)], "usage": { "input_tokens": tokens, "output_tokens": 10 } } });
         text.push('\n');
         text.push_str(&line.to_string());
     }
@@ -186,4 +191,28 @@ async fn only_files_and_sessions_of_this_server_are_summed_up() {
     let (status, _) = server.post("/lakeview/summary", json!({})).await;
     assert_eq!(status, 400);
     server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn summaries_that_are_not_kept_are_paid_for_and_none_passes_the_budget_by_more_than_one_answer() {
+    // The budget is 200,000.
+    for (tokens, close, summed_up) in
+        [(120_000, false, [1, 0]), (120_000, true, [1, 0]), (250_000, true, [0, 0])]
+    {
+        let lane = [FIRST, "<tags>THINK</tags>", FIRST, "<tags>THINK</tags>"];
+        let server = Server::start(with_dear_lane(&lane, tokens), Mode::FullAuto).await;
+        let id = ran(&server, json!({ "task": "read it" })).await;
+        if close {
+            let path = format!("/agent/interactive/close?session_id={id}");
+            assert_eq!(server.post(&path, json!({})).await.0, 200);
+        }
+        for count in summed_up {
+            let wish = json!({ "session_id": id, "step_numbers": [1], "update_trajectory": false });
+            let (status, answer) = server.post("/lakeview/summary", wish).await;
+            assert_eq!((status, &answer["count"]), (200, &json!(count)), "{tokens} {close}: {answer}");
+            let reason = answer["errors"][0]["message"].as_str().unwrap_or_default();
+            assert!(count == 1 || reason.contains("budget"), "{answer}");
+        }
+        server.stop().await;
+    }
 }

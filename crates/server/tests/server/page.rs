@@ -104,3 +104,41 @@ async fn what_looks_like_a_secret_is_in_no_bubble_and_no_title() {
     assert_eq!(named["data"]["title"], "DB_PASS=«secret»");
     server.stop().await;
 }
+
+/// The page as Chromium shows it after its script has run.
+fn seen_in_chromium(url: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = std::process::Command::new("timeout")
+        .args(["60", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+        .args(["--virtual-time-budget=10000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(url)
+        .env("HOME", folder.path())
+        .output()
+        .expect("scripts/test --full installs chromium");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chromium_signs_in_by_the_printed_address_and_shows_sessions_and_bubbles() {
+    if !crate::storm::is_full() {
+        return;
+    }
+    let answers = cassette([json!([done("b1", "all of it is made")])]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let (_, result) = server.post("/agent/run", json!({ "task": "Make it." })).await;
+    let session = result["session_id"].as_str().unwrap();
+    let (host, token) = (server.address, &server.token);
+    for (address, shown) in [
+        (format!("http://{host}/#token={token}"), session),
+        (format!("http://{host}/?session={session}#token={token}"), "all of it is made"),
+    ] {
+        let seen = tokio::task::block_in_place(|| seen_in_chromium(&address));
+        assert!(seen.contains(shown) && !seen.contains("id=\"sign-in\""), "{seen}");
+    }
+    let seen = tokio::task::block_in_place(|| seen_in_chromium(&format!("http://{host}/")));
+    assert!(seen.contains("id=\"sign-in\"") && !seen.contains(session), "{seen}");
+    server.stop().await;
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Server, call, cassette, done};
 
-fn is_full() -> bool {
+pub fn is_full() -> bool {
     std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1")
 }
 

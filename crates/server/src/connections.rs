@@ -1,0 +1,272 @@
+//! Connections: taken, counted, and closed when they say nothing.
+//!
+//! There are only so many descriptors, and a client that connects and says nothing, or half of something, costs one. So the
+//! head of a request has a time, also the wait for the next one; and when there are too many connections, one is closed for
+//! each that comes: one without a token before all others, of the address that has the most of them; else one of the token
+//! that has the most. A client with a token that takes its share is always answered.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::hash::Hash;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::response::Response;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use nix::sys::resource::{Resource, getrlimit};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::TokenKey;
+use crate::app::App;
+use crate::metered::{Connection, Meter, Metered};
+
+/// How long the head of a request may take, and how long a connection may wait for its next request.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long the greeting of a TLS client may take.
+const GREETING: Duration = Duration::from_secs(10);
+/// The wait after a connection could not be taken.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Descriptors that this process may have.
+pub(crate) fn descriptors() -> usize {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE).unwrap_or((1024, 1024));
+    usize::try_from(soft).unwrap_or(usize::MAX)
+}
+
+/// Where a request comes from, and by which connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Peer {
+    pub address: SocketAddr,
+    /// The address of ours it came in on.
+    pub local: Option<IpAddr>,
+    pub meter: Meter,
+    pub seat: Arc<Seat>,
+}
+
+/// The connections that there are.
+#[derive(Debug)]
+pub(crate) struct Crowd {
+    most: usize,
+    seats: Mutex<Seats>,
+}
+
+#[derive(Debug, Default)]
+struct Seats {
+    next: u64,
+    /// By the order in which they came.
+    taken: HashMap<u64, Taken>,
+}
+
+#[derive(Debug, Clone)]
+struct Taken {
+    from: IpAddr,
+    /// The token that was last presented on it.
+    known: Option<TokenKey>,
+    close: CancellationToken,
+}
+
+/// The place of one connection; it is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    crowd: Arc<Crowd>,
+    number: u64,
+    /// Cancelled when the connection has to go.
+    pub close: CancellationToken,
+}
+
+impl Crowd {
+    /// A third of the descriptors: sessions, files and programs need some too.
+    pub fn new() -> Arc<Self> {
+        Self::of((descriptors() / 3).clamp(8, 4096))
+    }
+
+    fn of(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, seats: Mutex::default() })
+    }
+
+    fn seats(&self) -> MutexGuard<'_, Seats> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new connection. Another is closed for it where there are too many.
+    pub fn admit(self: &Arc<Self>, from: IpAddr) -> Arc<Seat> {
+        let mut seats = self.seats();
+        while seats.taken.len() >= self.most && seats.close_one() {}
+        let (number, close) = (seats.next, CancellationToken::new());
+        seats.next += 1;
+        seats.taken.insert(number, Taken { from, known: None, close: close.clone() });
+        Arc::new(Seat { crowd: Arc::clone(self), number, close })
+    }
+
+    /// Closes a connection where the system has no descriptor for another.
+    fn make_room(&self) {
+        self.seats().close_one();
+    }
+}
+
+impl Seats {
+    /// Closes the connection that is missed the least; false if there is none.
+    fn close_one(&mut self) -> bool {
+        let unknown = self.taken.iter().filter(|(_, taken)| taken.known.is_none());
+        let number = oldest_of_most(unknown.map(|(number, taken)| (*number, taken.from))).or_else(|| {
+            oldest_of_most(self.taken.iter().filter_map(|(number, taken)| Some((*number, taken.known?))))
+        });
+        match number.and_then(|number| self.taken.remove(&number)) {
+            Some(taken) => {
+                taken.close.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// The first number of the owner that has the most.
+fn oldest_of_most<K: Hash + Eq>(all: impl Iterator<Item = (u64, K)>) -> Option<u64> {
+    let mut owners: HashMap<K, (usize, u64)> = HashMap::new();
+    for (number, owner) in all {
+        let (count, first) = owners.entry(owner).or_insert((0, number));
+        (*count, *first) = (*count + 1, number.min(*first));
+    }
+    owners
+        .into_values()
+        .max_by_key(|(count, first)| (*count, std::cmp::Reverse(*first)))
+        .map(|(_, first)| first)
+}
+
+impl Seat {
+    /// Notes whose token was presented on this connection; none for a request without one.
+    pub fn is_of(&self, key: Option<TokenKey>) {
+        if let Some(taken) = self.crowd.seats().taken.get_mut(&self.number) {
+            taken.known = key;
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.crowd.seats().taken.remove(&self.number);
+    }
+}
+
+/// Answers connections until the server stops, and then until each has its last answer.
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>, router: Router, app: App) {
+    let (crowd, mut tasks) = (Crowd::new(), JoinSet::new());
+    let stopped = app.stopped();
+    tokio::pin!(stopped);
+    loop {
+        tokio::select! {
+            () = &mut stopped => break,
+            Some(_) = tasks.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, address)) => {
+                    let seat = crowd.admit(address.ip());
+                    tasks.spawn(greet(stream, address, seat, tls.clone(), router.clone(), app.clone()));
+                }
+                Err(_) => {
+                    crowd.make_room();
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    while tasks.join_next().await.is_some() {}
+}
+
+async fn greet(
+    stream: TcpStream,
+    address: SocketAddr,
+    seat: Arc<Seat>,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    app: App,
+) {
+    // Answers are small and wanted at once.
+    let _ = stream.set_nodelay(true);
+    let Some(acceptor) = tls else { return answer(stream, address, seat, router, app).await };
+    let close = seat.close.clone();
+    let greeted = tokio::select! {
+        greeted = tokio::time::timeout(GREETING, acceptor.accept(stream)) => greeted,
+        () = close.cancelled() => return,
+    };
+    if let Ok(Ok(stream)) = greeted {
+        answer(stream, address, seat, router, app).await;
+    }
+}
+
+async fn answer(stream: impl Connection, address: SocketAddr, seat: Arc<Seat>, router: Router, app: App) {
+    let stream = Metered::new(stream, Arc::clone(&seat));
+    let peer = Peer { address, local: stream.local(), meter: stream.meter(), seat };
+    let routed = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer.clone()));
+        let answered = routed.call(request);
+        async move { Ok::<Response, Infallible>(answered.await.unwrap_or_else(|never| match never {})) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = app.stopped() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(seats: &[Arc<Seat>]) -> Vec<usize> {
+        seats.iter().enumerate().filter(|(_, seat)| seat.close.is_cancelled()).map(|(at, _)| at).collect()
+    }
+
+    #[test]
+    fn who_has_the_most_connections_without_a_token_loses_one_first() {
+        let crowd = Crowd::of(4);
+        let (loud, quiet): (IpAddr, IpAddr) = ("192.0.2.1".parse().unwrap(), "192.0.2.2".parse().unwrap());
+        let mut seats = vec![crowd.admit(quiet), crowd.admit(loud), crowd.admit(loud), crowd.admit(loud)];
+        assert_eq!(closed(&seats), Vec::<usize>::new());
+        seats.push(crowd.admit(loud));
+        assert_eq!(closed(&seats), [1]);
+        seats.push(crowd.admit(quiet));
+        assert_eq!(closed(&seats), [1, 2]);
+    }
+
+    #[test]
+    fn connections_with_a_token_outlive_those_without_and_one_token_cannot_have_them_all() {
+        let crowd = Crowd::of(4);
+        let from: IpAddr = "127.0.0.1".parse().unwrap();
+        let mut seats: Vec<Arc<Seat>> = (0..4).map(|_| crowd.admit(from)).collect();
+        seats[0].is_of(Some(TokenKey::of("owner")));
+        seats[1].is_of(Some(TokenKey::of("viewer")));
+        seats.extend((0..100).map(|_| crowd.admit(from)));
+        assert!(!seats[0].close.is_cancelled() && !seats[1].close.is_cancelled());
+        // Only tokens are left: the one with the most gives way.
+        seats.drain(2..);
+        for _ in 0..10 {
+            let seat = crowd.admit(from);
+            seat.is_of(Some(TokenKey::of("viewer")));
+            seats.push(seat);
+        }
+        assert!(!seats[0].close.is_cancelled() && !seats.last().unwrap().close.is_cancelled());
+        // A place that was given back is free.
+        drop(seats);
+        assert_eq!(crowd.seats().taken.len(), 0);
+    }
+}

@@ -1,0 +1,76 @@
+//! What working in a session needs.
+//!
+//! A session goes on as it was begun: with its mode, and with the model and key it was given. So whoever works in it needs the
+//! role that beginning it so would need, whoever began it and by whatever way the command comes. Every command of a client
+//! passes [`Needs::check`]: see `Live::submit`.
+
+use lathe_protocol::{CommandBody, Mode};
+
+use crate::access::{Identity, Role};
+use crate::error::ApiError;
+
+/// Kinds of work in a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionWork {
+    /// The agent does something because of it.
+    Drive,
+    /// Only the session's model is asked something.
+    AskModel,
+    /// The session is named, stopped or tidied.
+    Manage,
+}
+
+impl SessionWork {
+    pub fn of(body: &CommandBody) -> Self {
+        match body {
+            CommandBody::GiveTask { .. }
+            | CommandBody::GoOn
+            | CommandBody::Steer { .. }
+            | CommandBody::Answer { .. }
+            | CommandBody::Approve { .. } => SessionWork::Drive,
+            CommandBody::Rename { .. }
+            | CommandBody::Summarise { .. }
+            | CommandBody::Review { .. }
+            | CommandBody::Cancel
+            | CommandBody::CancelCall { .. } => SessionWork::Manage,
+        }
+    }
+}
+
+/// What a session was begun with that not every role may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Needs {
+    pub mode: Mode,
+    /// Its model's address, key or configuration file was chosen by an admin for this session.
+    pub own_model: bool,
+}
+
+impl Needs {
+    /// Refuses whoever has not the role for this work.
+    pub fn check(self, identity: &Identity, work: SessionWork) -> Result<(), ApiError> {
+        let mode_needs = match self.mode {
+            Mode::Plan | Mode::Default | Mode::AutoEdit => Role::Operator,
+            Mode::FullAuto => Role::Admin,
+        };
+        let model_needs = if self.own_model { Role::Admin } else { Role::Operator };
+        let has = identity.role;
+        let refused = |why: String, needed: Role| {
+            Err(ApiError::forbidden(format!(
+                "{why}, so this needs a token with the role {needed}; {} has the role {has}.",
+                identity.name
+            )))
+        };
+        match work {
+            SessionWork::Drive if has < mode_needs => {
+                refused(format!("This session works in the mode {}", self.mode.as_str()), mode_needs)
+            }
+            SessionWork::Drive | SessionWork::AskModel if has < model_needs => {
+                refused("An admin chose the model, address or key of this session".to_owned(), model_needs)
+            }
+            SessionWork::Drive | SessionWork::AskModel | SessionWork::Manage if has < Role::Operator => {
+                refused("This changes a session".to_owned(), Role::Operator)
+            }
+            SessionWork::Drive | SessionWork::AskModel | SessionWork::Manage => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Folders that clients watch.
+//!
+//! The system gives a user few watchers, and editors want some too. So there is one for each folder, however many clients look:
+//! it begins with the first and ends with the last.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use lathe_host::{Browser, HostError};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+/// What waits for a client that reads slowly; one that falls behind is told to look at everything again.
+const KEPT: usize = 256;
+/// What such a client is told.
+const MISSED: &str = r#"[{"path":"","kind":"unknown"}]"#;
+
+/// A folder by its path and by what it is: another may be put in its place.
+type Key = (PathBuf, u64, u64);
+
+#[derive(Default)]
+pub(crate) struct Watches(Mutex<HashMap<Key, Weak<Watcher>>>);
+
+/// The watcher of one folder; it ends when no client has it any more.
+struct Watcher {
+    told: broadcast::Sender<Arc<str>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// One client's look at a folder.
+pub(crate) struct Watched {
+    told: broadcast::Receiver<Arc<str>>,
+    _watcher: Arc<Watcher>,
+}
+
+impl Watched {
+    /// What happened next, as JSON; none when the folder cannot be watched any more.
+    pub async fn next(&mut self) -> Option<Arc<str>> {
+        match self.told.recv().await {
+            Ok(told) => Some(told),
+            Err(broadcast::error::RecvError::Lagged(_)) => Some(MISSED.into()),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Watches {
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Weak<Watcher>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches a folder from now on. This looks at all folders below it, if no other client watches it.
+    pub fn watch(&self, browser: &Browser) -> Result<Watched, HostError> {
+        let key = key_of(browser.root())?;
+        let mut all = self.all();
+        all.retain(|_, watcher| watcher.strong_count() > 0);
+        if let Some(watcher) = all.get(&key).and_then(Weak::upgrade).filter(|known| !known.task.is_finished())
+        {
+            return Ok(Watched { told: watcher.told.subscribe(), _watcher: watcher });
+        }
+        let mut watching = browser.watch()?;
+        let (told, first) = broadcast::channel(KEPT);
+        let sender = told.clone();
+        let task = tokio::spawn(async move {
+            while let Ok(happened) = watching.next().await {
+                let _ = sender.send(serde_json::to_string(&happened).unwrap_or_default().into());
+            }
+        });
+        let watcher = Arc::new(Watcher { told, task });
+        all.insert(key, Arc::downgrade(&watcher));
+        Ok(Watched { told: first, _watcher: watcher })
+    }
+}
+
+fn key_of(folder: &Path) -> Result<Key, HostError> {
+    let about = std::fs::metadata(folder)
+        .map_err(|error| HostError::Folder { path: folder.to_owned(), reason: error.to_string() })?;
+    Ok((folder.to_owned(), about.dev(), about.ino()))
+}
