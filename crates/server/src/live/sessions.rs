@@ -39,6 +39,8 @@ pub(crate) struct Live {
     pub hub: Hub,
     pub needs: Needs,
     opener: TokenKey,
+    /// Counted in the order in which they were opened.
+    number: u64,
     access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
     lakeview: Result<Arc<Lakeview>, String>,
@@ -127,6 +129,8 @@ pub(crate) struct Sessions {
     marks: PathBuf,
     /// Sessions that may be open at once.
     most: usize,
+    /// Sessions that were opened so far.
+    count: AtomicU64,
 }
 
 impl Sessions {
@@ -140,6 +144,7 @@ impl Sessions {
             opened: Notify::new(),
             marks,
             most: (crate::connections::descriptors() / DESCRIPTORS_EACH).clamp(4, 256),
+            count: AtomicU64::new(0),
         }
     }
 
@@ -199,7 +204,8 @@ impl Sessions {
     async fn close_oldest(&self, of: impl Fn(&Arc<Live>) -> bool) -> bool {
         let all = self.list();
         let free = all.iter().filter(|live| live.is_free() && of(live));
-        let Some(oldest) = free.min_by_key(|live| live.used.load(Ordering::Relaxed)) else { return false };
+        let used = |live: &&Arc<Live>| (live.used.load(Ordering::Relaxed), live.number);
+        let Some(oldest) = free.min_by_key(used) else { return false };
         self.close(&oldest.id).await.is_ok()
     }
 
@@ -244,6 +250,7 @@ impl Sessions {
             hub,
             needs: Needs { mode: session.options.mode, own_model: opener.own_model },
             opener: opener.key,
+            number: self.count.fetch_add(1, Ordering::Relaxed),
             access: Arc::clone(&self.access),
             handle,
             lakeview: session.lakeview(),

@@ -34,7 +34,7 @@ async fn allow(socket: &mut Socket, question: &Value) {
     socket.say(&answer).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_is_shown_is_what_runs() {
     let calls = [
         call("c1", "write", json!({ "path": "n1.txt", "content": "plain\n" })),
@@ -84,7 +84,7 @@ async fn what_a_client_is_shown_is_what_runs() {
     server.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_changed_while_the_question_stood_is_not_touched() {
     let answers = [
         json!([call("c1", "edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "two" }))]),
@@ -102,7 +102,7 @@ async fn a_file_that_changed_while_the_question_stood_is_not_touched() {
     server.stop().await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_edited_answer_goes_around_no_rule() {
     let answers = [json!([bash("c1", "touch harmless")]), json!([done("d", "ok")])];
     let server = Server::start(cassette(answers), Mode::Default).await;
