@@ -145,7 +145,7 @@ pub(crate) fn words(data: &FilesData, cap: usize) -> String {
         .collect();
     let listed = names.join("\n");
     let shown = crate::view::clip(&listed, cap);
-    let hidden = found.total - 1 - shown.matches('\n').count();
+    let hidden = found.total.saturating_sub(1 + shown.matches('\n').count());
     let more = if hidden > 0 { format!("; {hidden} not shown") } else { String::new() };
     let files = counted(found.total, "file");
     format!("{files}, newest first{more}.\n<files>\n{shown}\n</files>")
