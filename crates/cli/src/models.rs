@@ -89,11 +89,21 @@ pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) ->
     }
 }
 
+/// An amount of money: a finite number that is not negative. Anything else would be no cap.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
+    if amount.is_finite() && amount >= 0.0 {
+        Ok(amount)
+    } else {
+        Err("it is not an amount of dollars".to_owned())
+    }
+}
+
 /// What a run may spend.
 #[derive(Args)]
 pub(crate) struct LimitArgs {
     /// US dollars at most; a run that is stopped can be resumed with more
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(crate) max_cost: Option<f64>,
     /// Tokens at most, read and written
     #[arg(long, value_name = "N")]

@@ -78,7 +78,7 @@ pub struct Walked {
 
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
-    let names = [".gitignore", ".ignore", ".git/info/exclude"];
+    let names = [".gitignore", ".ignore", ".latheignore", ".git/info/exclude"];
     names.iter().any(|name| {
         std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
     })
@@ -92,6 +92,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .follow_links(false)
         .require_git(false)
         .parents(true)
+        .add_custom_ignore_filename(".latheignore")
         .threads(limits.threads)
         .filter_entry(|entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());

@@ -15,8 +15,17 @@ const FILE: &str = "{file}";
 /// The placeholder for all files.
 const FILES: &str = "{files}";
 
-/// Builtins that read their arguments as commands or as arithmetic.
-const READS_TEXT: [&str; 7] = ["eval", "let", "trap", "[[", "declare", "typeset", "local"];
+/// Programs and builtins that read their arguments as commands or as arithmetic.
+const READS_TEXT: [&str; 16] = [
+    "eval", "let", "trap", "[[", "declare", "typeset", "local", "su", "runuser", "watch", "ssh", "script",
+    "parallel", "at", "batch", "tmux",
+];
+
+/// Programs that read an argument as a command after one of these options.
+const READS_OPTION: [(&str, &str); 3] = [("env", "S"), ("flock", "c"), ("env", "--split-string")];
+
+/// Shells, in whose text a variable of the template may be anything.
+const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
 /// A command that file names are passed to as arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,14 +125,37 @@ fn is_argument(script: &Script, name: &str) -> bool {
     };
     let is_code = |command: &Command| {
         let reads_text = command.program_name().is_some_and(|program| READS_TEXT.contains(&program));
+        let takes = |(program, option): &(&str, &str)| {
+            let given = |word: &Word| {
+                let text = word.show();
+                text.starts_with(option)
+                    || (text.starts_with('-') && !text.starts_with("--") && text.contains(option))
+            };
+            command.program_name() == Some(*program) && command.words.iter().any(given)
+        };
+        let reads_text = reads_text || READS_OPTION.iter().any(takes);
         command.words.first().is_some_and(holds) || (reads_text && command.words.iter().any(holds))
+    };
+    let is_eval = |command: &Command| matches!(command.program_name(), Some("eval" | "source" | "."));
+    let is_in_shell = |command: &Command| {
+        let outer = command.behind.and_then(|at| script.commands.get(at)).and_then(Command::program_name);
+        outer.is_some_and(|name| SHELLS.contains(&name))
     };
     let is_plain = |command: &Command| {
         let targets = command.redirects.iter().filter(|redirect| redirect.kind != RedirectKind::Text);
         command.words.iter().skip(1).any(holds) || targets.map(|redirect| &redirect.word).any(holds)
     };
     let assigned = script.values.values().flatten().any(holds);
-    !script.commands.iter().any(is_code) && (assigned || script.commands.iter().any(is_plain))
+    // What a variable holds may become a command where the template reads text as commands. The arguments of an inner shell
+    // are its own `$1`, which only `eval` reads so.
+    let named =
+        script.values.iter().filter(|(name, _)| name.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    let is_named = named.flat_map(|(_, values)| values).any(holds);
+    let becomes_code = (assigned && script.commands.iter().any(is_eval))
+        || (is_named && script.commands.iter().any(is_in_shell));
+    !becomes_code
+        && !script.commands.iter().any(is_code)
+        && (assigned || script.commands.iter().any(is_plain))
 }
 
 /// The words of a command that may be names of files.
@@ -209,6 +241,17 @@ mod tests {
             "trap {file} EXIT",
             "echo $'{file}'",
             "mypy 'a",
+            "f={file}; eval echo $f",
+            "for f in {files}; do eval cat $f; done",
+            "f={file}; sh -c \"cat $f\"",
+            "sh -c 'eval cat $1' sh {file}",
+            "su -c {file}",
+            "su -c mypy nobody {file}",
+            "ssh host mypy {file}",
+            "watch mypy {file}",
+            "env -S {file}",
+            "flock -c {file} lock",
+            "script -qc {file} /dev/null",
         ] {
             assert!(Template::parse(command).is_err(), "{command}");
         }

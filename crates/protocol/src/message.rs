@@ -192,6 +192,9 @@ pub struct Usage {
 /// Bytes that are taken for one token where the server counts none.
 const BYTES_PER_TOKEN: usize = 4;
 
+/// A count below this share of the estimate is not believed: no text has so few tokens.
+const LEAST_SHARE: u64 = 16;
+
 /// The largest count that is believed. No model reads or writes as much, and sums of it stay far from overflow.
 const MOST_TOKENS: u64 = 1 << 40;
 
@@ -201,7 +204,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The same with believable numbers: what the server left out or gave as zero is estimated from what was sent and
+    /// The same with believable numbers: what the server left out, gave as zero or as far too little is estimated from what was sent and
     /// received, so that a cap holds whatever a server says.
     pub fn believable(self, sent_bytes: usize, received_bytes: usize) -> Self {
         let estimate = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(MOST_TOKENS);
@@ -213,12 +216,15 @@ impl Usage {
             reasoning_tokens: self.reasoning_tokens.min(MOST_TOKENS),
             estimated: self.estimated,
         };
-        if usage.input_tokens == 0 {
+        let is_too_few = |counted: u64, bytes: usize| counted < estimate(bytes) / LEAST_SHARE || counted == 0;
+        if is_too_few(usage.input_tokens, sent_bytes) {
             (usage.input_tokens, usage.estimated) = (estimate(sent_bytes), true);
         }
-        if usage.output_tokens == 0 && received_bytes > 0 {
+        if received_bytes > 0 && is_too_few(usage.output_tokens, received_bytes) {
             (usage.output_tokens, usage.estimated) = (estimate(received_bytes), true);
         }
+        usage.cache_read_input_tokens = usage.cache_read_input_tokens.min(usage.input_tokens);
+        usage.cache_creation_input_tokens = usage.cache_creation_input_tokens.min(usage.input_tokens);
         usage
     }
 }

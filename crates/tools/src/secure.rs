@@ -46,7 +46,8 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     let judge = &context.judge;
     let gate = Gate { here: Some(cwd.to_owned()), ..judge.gate.clone() };
     let decided = gate.decide_line(&judge.rules, judge.actor, judge.mode, line).decision;
-    if decided.rule.starts_with("guard.") {
+    // Whatever was decided before: a call in between may have put a link where a file was.
+    if decided.verdict == Verdict::Deny {
         return Err(decided.reason);
     }
     let losses = gate.losses(line);

@@ -87,6 +87,7 @@ impl Actor {
         };
         let Some(pending) = self.prepared.get_mut(&id) else { return Ok(()) };
         pending.shown = Some(preview.digest());
+        pending.asked = Some(pending.judged.decision.clone());
         let Some(PendingCall { prepared, judged, .. }) = &self.prepared.get(&id) else { return Ok(()) };
         let edit = |path: &str, diff: &str| {
             let diff = named_below(&self.state.workspace, diff);
@@ -231,11 +232,12 @@ impl Actor {
         let note = changed(&call.arguments, &arguments);
         let call = ToolCall { arguments, ..call.clone() };
         let prepared = self.setup.toolbox.prepare(&call).map_err(|finished| finished.text)?;
-        let pending = self.pending(prepared);
+        let mut pending = self.pending(prepared);
         let decision = &pending.judged.decision;
         if decision.verdict == Verdict::Deny {
             return Err(format!("denied by {}: {}", decision.rule, decision.reason));
         }
+        pending.asked = Some(decision.clone());
         self.edited.insert(id.clone(), self.clean(&note));
         self.prepared.insert(id.clone(), pending);
         Ok(())

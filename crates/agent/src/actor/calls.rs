@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Digest, Effects, FrameBody, Kind,
+    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, FrameBody, Kind,
     OutputStream, SeenFile, ToolErrorKind, Verdict,
 };
 use lathe_redact::Redactor;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Actor, AgentError};
 use crate::effects::{self, Look};
 use crate::running::{InboxAsker, InboxLedger};
-use crate::state::DONE_TOOL;
+use crate::state::{CallStage, DONE_TOOL};
 
 /// A call of the last answer that has not begun.
 pub(super) struct PendingCall {
@@ -25,7 +25,9 @@ pub(super) struct PendingCall {
     decided_in: PathBuf,
     /// The digest of what a person was shown.
     pub(super) shown: Option<Digest>,
-    /// Whether a person answered the question about it.
+    /// The decision that a person was asked about.
+    pub(super) asked: Option<Decision>,
+    /// Whether that question was answered.
     pub(super) answered: bool,
 }
 
@@ -49,7 +51,14 @@ impl Actor {
     pub(super) fn pending(&self, prepared: Prepared) -> PendingCall {
         let judged = cleaned(&self.setup.redactor, self.judge().call(&prepared));
         let decided_in = self.setup.toolbox.services().cwd();
-        PendingCall { prepared: Arc::new(prepared), judged, decided_in, shown: None, answered: false }
+        PendingCall {
+            prepared: Arc::new(prepared),
+            judged,
+            decided_in,
+            shown: None,
+            asked: None,
+            answered: false,
+        }
     }
 
     /// Decides again when the turn of a call comes: an earlier call of the same answer may have moved the shell. The
@@ -75,13 +84,16 @@ impl Actor {
         let Some(pending) = self.prepared.remove(&id) else {
             return Ok(());
         };
-        if self.is_moved(&pending) || pending.answered {
+        // An earlier call of this answer may have moved the shell, or put a link where a file was.
+        let others_ran = self.state.calls.iter().any(|call| matches!(call.stage, CallStage::Finished { .. }));
+        if others_ran || pending.answered {
             let again = self.judge_again(&pending);
-            match (again.decision.verdict, pending.answered) {
+            let is_answered = pending.answered && pending.asked.as_ref() == Some(&again.decision);
+            match (again.decision.verdict, is_answered) {
                 (Verdict::Allow, _) | (Verdict::Ask, true) => {}
-                // What was allowed where it was proposed is not allowed where it would run now.
+                // What was allowed as it was proposed is not allowed as it would run now.
                 (Verdict::Deny, _) | (Verdict::Ask, false) => {
-                    let pending = PendingCall { judged: again, ..pending };
+                    let pending = PendingCall { judged: again, asked: None, answered: false, ..pending };
                     let fact = decided(&pending);
                     self.prepared.insert(id.clone(), pending);
                     return self.append(self.at_call(id), fact);

@@ -216,6 +216,8 @@ fn issue_15_caps_hold_whatever_a_server_says_about_usage() {
         json!({ "prompt_tokens": 1e30, "completion_tokens": 1e30 }),
         json!({ "prompt_tokens": 0, "completion_tokens": 0, "prompt_tokens_details": { "cached_tokens": u64::MAX } }),
         json!("none"),
+        json!({ "prompt_tokens": 1, "completion_tokens": 1 }),
+        json!({ "prompt_tokens": 1, "prompt_tokens_details": { "cached_tokens": 1_000_000_000 } }),
     ] {
         for (flag, cap) in [("--max-tokens", "5000"), ("--max-cost", "0.005")] {
             let step = |n: usize| {
@@ -245,4 +247,12 @@ fn issue_15_an_estimate_is_said_once() {
     let words = ["run", "do it", "--mode", "full-auto", "--max-tokens", "1000000"];
     let ran = home.clone().args(words).with_model(&model).run().expect_code(0);
     assert_eq!(ran.stdout.matches("so tokens are estimated").count(), 1, "{}", ran.stdout);
+}
+
+#[test]
+fn issue_15_a_cap_is_a_finite_number() {
+    for wrong in ["NaN", "inf", "infinity", "1e400", "-1", "-inf", "many", ""] {
+        let ran = lathe().args(["run", "x", &format!("--max-cost={wrong}")]).run().expect_code(2);
+        assert!(ran.stderr.contains("--max-cost"), "{wrong}: {}", ran.stderr);
+    }
 }

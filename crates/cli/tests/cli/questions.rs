@@ -378,3 +378,29 @@ fn apply(folder: &Path, diff: &str) -> bool {
     }
     ran.status.success()
 }
+
+#[test]
+fn a_call_after_another_is_decided_by_what_that_one_left() {
+    // A branch brings links that lead out; the call after the checkout was harmless when it was proposed.
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join(".ssh")).unwrap();
+    std::fs::write(home.path().join(".ssh/id_rsa"), "KEYTEXT\n").unwrap();
+    let lathe = lathe();
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    std::fs::write(lathe.home().join("notes.txt"), "HOMETEXT\n").unwrap();
+    let repo = TempRepo::new(&[("kk/id_rsa", "plain\n"), ("ll/notes.txt", "plain\n")]);
+    let swap = format!(
+        "rm -r kk ll; ln -s {} kk; ln -s {} ll",
+        home.path().join(".ssh").display(),
+        lathe.home().display()
+    );
+    let answer = in_one_answer(&[&swap, "cat kk/id_rsa", "cat ll/notes.txt", "head -1 kk/*"]);
+    let model = FakeModel::serving(Script::new().answer(answer).answer(done("ok")));
+    let args = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = lathe.clone().in_dir(repo.path()).env("HOME", home.path()).args(args).with_model(&model).run();
+    let events = ran.events();
+    for at in 1..=3 {
+        let told = result(&events, &format!("c{at}"));
+        assert!(!told.contains("KEYTEXT") && !told.contains("HOMETEXT"), "{at}: {told}");
+    }
+}

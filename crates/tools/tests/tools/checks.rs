@@ -199,7 +199,7 @@ async fn the_name_of_a_file_never_runs() {
         "cat {files} >/dev/null",
         "echo {file} {files}",
         "for f in {files}; do wc -l \"$f\"; done",
-        "F={file} sh -c 'cat \"$F\"' x {file}",
+        "F={file} cat {file}",
         "echo --path={file} --all={files}",
     ];
     let rules: Vec<(&str, &str)> = templates.iter().map(|template| ("*.py", *template)).collect();

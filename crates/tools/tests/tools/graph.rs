@@ -51,3 +51,19 @@ async fn trae_asks_about_a_folder_inside_only() {
     );
     assert!(!search("/usr".to_owned()).await.starts_with("Found"));
 }
+
+#[tokio::test]
+async fn issue_15_the_graph_tells_nothing_of_what_no_model_is_to_see() {
+    let mut bench = lathe();
+    bench.put(".latheignore", "private/\nhidden.py\n");
+    bench.put("private/y.py", "def zzsecret(): return 'CANARY'\n");
+    bench.put("hidden.py", "def zzhidden(): return 'CANARY'\n");
+    bench.put("open.py", "def zzopen(): return 1\n");
+    for name in ["zzsecret", "zzhidden"] {
+        for command in ["def", "find", "refs", "callers"] {
+            let told = code(&mut bench, command, name).await;
+            assert!(!told.contains("CANARY") && !told.contains("private/y.py"), "{command} {name}: {told}");
+        }
+    }
+    assert!(code(&mut bench, "def", "zzopen").await.contains("open.py:1"));
+}
