@@ -71,6 +71,9 @@ fn is_odd(c: char) -> bool {
         char::REPLACEMENT_CHARACTER => true,
         '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' => true,
         '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
+        // No characters at all, marks that enclose what stands before them, and fillers without a picture.
+        '\u{fdd0}'..='\u{fdef}' | '\u{20d0}'..='\u{20ff}' | '\u{1d159}' | '\u{16fe4}' => true,
+        c if u32::from(c) & 0xfffe == 0xfffe => true,
         // Private use: no meaning, often no picture.
         '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' => true,
         _ => false,

@@ -92,7 +92,6 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .follow_links(false)
         .require_git(false)
         .parents(true)
-        .add_custom_ignore_filename(".latheignore")
         .threads(limits.threads)
         .filter_entry(|entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
@@ -102,6 +101,8 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         });
     if root.ancestors().any(has_blocking_ignores) {
         builder.ignore(false).git_ignore(false).git_exclude(false).parents(false);
+    } else {
+        builder.add_custom_ignore_filename(".latheignore");
     }
     let mut first = Sight::default();
     outside(root).iter().for_each(|rule| first.rule(rule));

@@ -26,7 +26,7 @@ impl Disk for LocalDisk {
     }
 
     fn holds(&self, folder: &Path, test: &mut dyn FnMut(&Path) -> bool) -> bool {
-        each_beneath(folder, &mut |path| !test(path)).is_err()
+        each_beneath(folder, Links::Followed, &mut |path| !test(path)).is_err()
     }
 
     fn is_tracked(&self, path: &Path) -> bool {
@@ -44,10 +44,14 @@ fn is_tracked(path: &Path) -> bool {
     };
     let Ok(inside) = path.strip_prefix(root) else { return true };
     let git = root.join(".git");
-    // In another work tree it is a file that says where the repository is.
-    let folder = match std::fs::read_to_string(&git) {
-        Ok(text) => root.join(text.trim().trim_start_matches("gitdir:").trim()),
-        Err(_) => git,
+    // In another work tree it is a file that says where the repository is. A pipe would be waited for.
+    let folder = match git.metadata() {
+        Ok(found) if found.is_dir() => git,
+        Ok(found) if found.is_file() => match std::fs::read_to_string(&git) {
+            Ok(text) => root.join(text.trim().trim_start_matches("gitdir:").trim()),
+            Err(_) => return true,
+        },
+        Ok(_) | Err(_) => return true,
     };
     let index = folder.join("index");
     match index.metadata() {
@@ -65,9 +69,22 @@ fn is_tracked(path: &Path) -> bool {
     memchr::memmem::find(&bytes, &name).is_some()
 }
 
+/// What a walk does with a link to a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Goes on in the folder it leads to.
+    Followed,
+    /// Names it and the place it leads to, and goes no further: for readers that follow none.
+    Named,
+}
+
 /// Hands everything in a folder to `take`, which says whether to go on: each entry by its own name, and each link by the
 /// place it leads to as well. The error is a folder that is too large, or a no of `take`'s.
-pub(crate) fn each_beneath(folder: &Path, take: &mut dyn FnMut(&Path) -> bool) -> Result<(), Stopped> {
+pub(crate) fn each_beneath(
+    folder: &Path,
+    links: Links,
+    take: &mut dyn FnMut(&Path) -> bool,
+) -> Result<(), Stopped> {
     let (mut folders, mut seen, mut left) = (vec![folder.to_owned()], HashSet::new(), ENTRIES);
     while let Some(folder) = folders.pop() {
         if !seen.insert(real(&folder, LINKS)) {
@@ -82,7 +99,7 @@ pub(crate) fn each_beneath(folder: &Path, take: &mut dyn FnMut(&Path) -> bool) -
                 return Err(Stopped);
             }
             match link {
-                Some(link) if link.is_dir() => folders.push(link),
+                Some(link) if links == Links::Followed && link.is_dir() => folders.push(link),
                 None if kind.is_some_and(|kind| kind.is_dir()) => folders.push(path),
                 Some(_) | None => {}
             }

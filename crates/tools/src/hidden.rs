@@ -11,7 +11,7 @@ use lathe_policy::{Call, Depth, Disk as _, Region};
 use lathe_protocol::{Actor, Effects, Kind, Verdict};
 use lathe_workspace::{Files, LocalFiles};
 
-use crate::disk::{LocalDisk, each_beneath};
+use crate::disk::{Links, LocalDisk, each_beneath};
 use crate::problem::Problem;
 use crate::tool::RunContext;
 
@@ -38,7 +38,7 @@ impl Hidden {
         let folder = folder.to_owned();
         let look = move || {
             let mut hidden = HashSet::new();
-            let whole = each_beneath(&folder, &mut |path| {
+            let whole = each_beneath(&folder, Links::Named, &mut |path| {
                 if judge.hides(tool, kind, path) {
                     hidden.insert(path.to_owned());
                 }
