@@ -261,12 +261,8 @@ impl Reader {
             Some(values) => values,
             None => self.script.values.entry(name.to_owned()).or_default(),
         };
-        // More than this many values are looked at by nobody, and a loop may have thousands.
-        if let Some(value) = value
-            && values.len() < 64
-        {
-            values.push(value);
-        }
+        // Every value counts, also the last of thousands: each costs no more than the text it is written in.
+        values.extend(value);
     }
 }
 

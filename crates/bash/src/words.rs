@@ -26,7 +26,7 @@ pub(crate) enum SpanKind {
 }
 
 /// Longer substitutions are not looked into to find out what they print.
-const SHORT: usize = 200;
+const SHORT: usize = 4096;
 
 type Scanned<T> = Result<T, &'static str>;
 

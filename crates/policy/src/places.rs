@@ -1,5 +1,6 @@
 //! Which place a word means, by any spelling: `/`, `//`, `/./`, `/usr/..`, `~`, `$HOME`, `d=/; $d`.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
@@ -13,8 +14,59 @@ pub(crate) const HERE: &str = "\u{2}";
 /// Stands for the name of the user.
 const USER: &str = "\u{3}";
 
-/// More spellings than this are not tried; what is left over is unknown, which asks.
-const MOST: usize = 64;
+/// Stands for values that are too many to be looked at one by one. It always comes with [`UNKNOWN`], and what it may change
+/// is denied by the guard.
+pub(crate) const OVERFLOW: char = '\u{4}';
+
+/// Spellings of one line, all words together. A list of values costs one each; only products come near this.
+const MOST: usize = 200_000;
+
+/// Variables that are given each other's values in a longer row than this are not followed.
+const DEEPEST: usize = 32;
+
+/// The spellings of a line that were looked at.
+#[derive(Default)]
+pub(crate) struct Spent(Cell<usize>);
+
+impl Spent {
+    /// Counts one more spelling of this length; false where there were too many.
+    fn afford(&self, length: usize) -> bool {
+        let spent = self.0.get() + 1 + length / 64;
+        self.0.set(spent);
+        spent < MOST
+    }
+}
+
+/// The variables that are being looked into, from the innermost to the outermost.
+#[derive(Clone, Copy)]
+struct Within<'w> {
+    name: &'w str,
+    outer: Option<&'w Within<'w>>,
+    depth: usize,
+}
+
+const OUTSIDE: Within<'static> = Within { name: "", outer: None, depth: 0 };
+
+impl<'w> Within<'w> {
+    fn into(&'w self, name: &'w str) -> Within<'w> {
+        Within { name, outer: Some(self), depth: self.depth + 1 }
+    }
+
+    /// How often a variable is being looked into: `x=$x/a` is given itself.
+    fn times(&self, name: &str) -> usize {
+        let mut all = std::iter::successors(Some(self), |within| within.outer);
+        all.by_ref().filter(|within| within.name == name).count()
+    }
+}
+
+/// Whether a spelling stands for more values than were looked at.
+pub(crate) fn overflows(spelling: &str) -> bool {
+    spelling.contains(OVERFLOW)
+}
+
+fn too_many() -> String {
+    format!("{UNKNOWN}{OVERFLOW}")
+}
 
 /// Folders whose loss breaks a system.
 const SYSTEM: [&str; 30] = [
@@ -71,43 +123,52 @@ pub(crate) struct Values<'a> {
     pub(crate) empty: bool,
     /// The line, where a variable that it sets before it uses it shall have the values it is given there and no others.
     pub(crate) line: Option<&'a str>,
+    /// What was looked at so far in this line.
+    pub(crate) spent: &'a Spent,
 }
 
 impl Values<'_> {
     /// Every spelling of a word that can be known, cut at blanks where bash would cut it.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
+        self.ways(word).into_iter().flatten().collect()
+    }
+
+    /// The words that a word may come to, each way for itself.
+    pub(crate) fn ways(&self, word: &Word) -> Vec<Vec<String>> {
         let mut all = Vec::new();
         // `IFS=,; $x` cuts elsewhere.
         let separators: String =
             self.assigned.get("IFS").into_iter().flatten().filter_map(Word::literal).collect();
-        for (text, split) in self.alternatives(word, 0) {
+        for (text, split) in self.alternatives(word, &OUTSIDE) {
             if split {
                 let parts = text.split(|c: char| c.is_whitespace() || separators.contains(c));
-                all.extend(parts.filter(|part| !part.is_empty()).map(str::to_owned));
+                all.push(parts.filter(|part| !part.is_empty()).map(str::to_owned).collect());
             } else {
-                all.push(text);
+                all.push(vec![text]);
             }
         }
         all
     }
 
-    fn alternatives(&self, word: &Word, depth: usize) -> Vec<(String, bool)> {
+    fn alternatives(&self, word: &Word, within: &Within<'_>) -> Vec<(String, bool)> {
         let mut all = vec![(String::new(), false)];
         for piece in word.pieces.iter() {
-            let (texts, split) = self.piece(piece, depth);
+            let (texts, split) = self.piece(piece, within);
             let mut next = Vec::new();
             for (begin, was_split) in &all {
                 for text in &texts {
+                    if !self.spent.afford(begin.len() + text.len()) {
+                        return vec![(too_many(), false)];
+                    }
                     next.push((format!("{begin}{text}"), *was_split || split));
                 }
             }
-            next.truncate(MOST);
             all = next;
         }
         all
     }
 
-    fn piece(&self, piece: &Piece, depth: usize) -> (Vec<String>, bool) {
+    fn piece(&self, piece: &Piece, within: &Within<'_>) -> (Vec<String>, bool) {
         match piece {
             Piece::Text(text) => (vec![text.to_string()], false),
             Piece::Glob(c) => (vec![c.to_string()], false),
@@ -115,49 +176,55 @@ impl Values<'_> {
                 "+" => (vec![HERE.to_owned()], false),
                 _ => (vec!["~".to_owned()], false),
             },
-            Piece::Variable { name, quoted } => (self.variable(name, depth), !quoted),
+            Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
             Piece::Operator { name, or } => {
                 let mut texts = match name.strip_prefix('!') {
                     // The variables that it may name.
-                    Some(named) if depth < 4 => {
-                        let names = self.variable(named, depth + 1).into_iter().take(8);
-                        names.flat_map(|name| self.variable(&name, depth + 1)).collect()
+                    Some(named) => {
+                        let names = self.variable(named, within).into_iter();
+                        names.flat_map(|name| self.variable(&name, &within.into(""))).collect()
                     }
-                    _ => self.variable(name, depth),
+                    None => self.variable(name, within),
                 };
                 if let Some(or) = or {
                     texts.push(or.replace("$HOME", "~").replace("${HOME}", "~"));
                 }
                 (texts, true)
             }
-            Piece::Substitution(text) => (self.substituted(text.as_deref(), depth), true),
+            Piece::Substitution(text) => (self.substituted(text.as_deref(), within), true),
             Piece::Arithmetic { .. } if self.line.is_some() => (vec!["0".to_owned()], false),
             Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
     }
 
     /// What `$(echo …)` and a few others print.
-    fn substituted(&self, text: Option<&str>, depth: usize) -> Vec<String> {
+    fn substituted(&self, text: Option<&str>, within: &Within<'_>) -> Vec<String> {
         let mut texts = vec![UNKNOWN.to_string()];
-        if let Some(text) = text.filter(|_| depth < 4) {
+        if let Some(text) = text.filter(|_| within.times("$(") < 4) {
+            if !self.spent.afford(text.len() * 64) {
+                return vec![too_many()];
+            }
             let words = lathe_bash::prints(text);
-            texts.extend(
-                words.iter().flat_map(|word| self.alternatives(word, depth + 1)).map(|(text, _)| text),
-            );
+            let within = within.into("$(");
+            texts
+                .extend(words.iter().flat_map(|word| self.alternatives(word, &within)).map(|(text, _)| text));
         }
-        texts.truncate(MOST);
         texts
     }
 
-    fn variable(&self, name: &str, depth: usize) -> Vec<String> {
+    fn variable(&self, name: &str, within: &Within<'_>) -> Vec<String> {
         let mut texts = Vec::new();
-        if depth < 4 {
+        if within.depth > DEEPEST {
+            return vec![too_many()];
+        }
+        // What a variable is given of itself is followed twice: `x=$x/a`.
+        if within.times(name) < 3 {
+            let within = within.into(name);
             for value in self.assigned.get(name).into_iter().flatten() {
-                texts.extend(self.alternatives(value, depth + 1).into_iter().map(|(text, _)| text));
+                texts.extend(self.alternatives(value, &within).into_iter().map(|(text, _)| text));
             }
         }
         if !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
-            texts.truncate(MOST);
             return texts;
         }
         texts.push(match name {
@@ -174,7 +241,6 @@ impl Values<'_> {
             _ if self.empty => String::new(),
             _ => UNKNOWN.to_string(),
         });
-        texts.truncate(MOST);
         texts
     }
 }

@@ -12,7 +12,7 @@ use lathe_bash::{Command, Piece, RedirectKind, Word};
 use crate::gate::{Gate, normal};
 use crate::guard::{find_parts, operands, recursive};
 use crate::harm::files_of_sed;
-use crate::places::{HERE, UNKNOWN, Values, outside_proc};
+use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
 use crate::reading::Depth;
 use crate::touch::{Touch, What, text};
 
@@ -87,6 +87,9 @@ const GOES: [&str; 14] = [
     "meson",
 ];
 
+/// More folders than this are not looked into one by one: what is read in them is unknown.
+const FOLDERS: usize = 64;
+
 /// More words than this are not looked at one by one; the rest is unknown.
 const MOST: usize = 4096;
 
@@ -95,6 +98,8 @@ pub(crate) struct Reacher<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) line: &'a str,
     pub(crate) values: &'a BTreeMap<String, Vec<Word>>,
+    /// The spellings of the line that were looked at.
+    pub(crate) spent: &'a Spent,
     /// The folders that the command may run in.
     pub(crate) from: &'a [String],
     /// The program of the wrapper in front of it.
@@ -175,7 +180,6 @@ impl Reacher<'_> {
                 None => left.push(word),
             }
         }
-        folders.truncate(64);
         (left, folders)
     }
 
@@ -259,7 +263,7 @@ impl Reacher<'_> {
         if spelling.is_empty() {
             return;
         }
-        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…");
+        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
         touches.push(Touch { shown, what, sure: true, reads, names_only: false, by_git: false });
     }
@@ -292,7 +296,7 @@ impl Reacher<'_> {
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
     fn spell(&self, word: &Word) -> Vec<String> {
-        let values = Values { assigned: self.values, empty: false, line: Some(self.line) };
+        let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
             Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {
@@ -364,7 +368,7 @@ fn literals<'w>(name: &str, word: &'w str) -> impl Iterator<Item = &'w str> {
     };
     let parts = word.split(cut).enumerate().filter(move |(index, _)| !awk || index % 2 == 1);
     let parts = parts.map(|(_, part)| part).filter(move |part| part.len() > 1 && *part != word);
-    parts.filter(|part| !part.ends_with('/')).take(256)
+    parts.filter(|part| !part.ends_with('/'))
 }
 
 /// What a command writes to: its last operand, where it copies.
@@ -463,6 +467,8 @@ impl Gate {
         }
         let root = [self.root.display().to_string()];
         let from = if from.is_empty() { &root[..] } else { from };
-        from.iter().take(64).filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
+        // A line that may be in so many folders reads what is not known.
+        let few = from.iter().filter(|_| from.len() <= FOLDERS);
+        few.filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
     }
 }

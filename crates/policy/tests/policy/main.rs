@@ -10,3 +10,4 @@ mod generated;
 mod lost;
 mod reading;
 mod rules;
+mod values;
