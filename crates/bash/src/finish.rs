@@ -38,6 +38,7 @@ impl Reader {
                 self.assign(&name, Some(value));
             }
         }
+        self.reshape();
         self.script.bombs = self.bombs();
         self.script
     }

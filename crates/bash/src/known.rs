@@ -232,7 +232,13 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
         "printf" => match operands {
             [option, name, rest @ ..] if option.literal() == Some("-v") => {
                 let name = literal(name).unwrap_or_default();
-                rest.iter().map(|word| (name.clone(), word.clone())).collect()
+                let first = words.first().cloned().into_iter();
+                let plain =
+                    Command { words: first.chain(rest.iter().cloned()).collect(), ..Command::default() };
+                let whole = printed(&plain).map(Word::text);
+                let unknown = Word::of(Piece::Substitution(None));
+                let all = rest.iter().cloned().chain(whole).chain([unknown]);
+                all.map(|word| (name.clone(), word)).collect()
             }
             _ => Vec::new(),
         },

@@ -17,6 +17,7 @@ mod kinds;
 mod line;
 mod losses;
 mod names;
+mod operators;
 mod patterns;
 mod places;
 mod reach;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
 
+use crate::operators::applied;
 use crate::patterns::glob;
 
 /// Stands for what cannot be known. No file is called so.
@@ -177,17 +178,18 @@ impl Values<'_> {
                 _ => (vec!["~".to_owned()], false),
             },
             Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
-            Piece::Operator { name, or } => {
+            Piece::Operator { name, or, how } => {
                 let mut texts = match name.strip_prefix('!') {
                     // The variables that it may name.
-                    Some(named) => {
+                    Some(named) if !named.is_empty() => {
                         let names = self.variable(named, within).into_iter();
                         names.flat_map(|name| self.variable(&name, &within.into(""))).collect()
                     }
-                    None => self.variable(name, within),
+                    Some(_) | None => self.variable(name, within),
                 };
-                if let Some(or) = or {
-                    texts.push(or.replace("$HOME", "~").replace("${HOME}", "~"));
+                match or {
+                    Some(or) => texts.extend(self.instead(or, within)),
+                    None => texts = self.operated(texts, name, how, within),
                 }
                 (texts, true)
             }
@@ -195,6 +197,58 @@ impl Values<'_> {
             Piece::Arithmetic { .. } if self.line.is_some() => (vec!["0".to_owned()], false),
             Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
+    }
+
+    /// What stands behind `:-` and its like.
+    fn instead(&self, or: &str, within: &Within<'_>) -> Vec<String> {
+        let plain = or.replace("$HOME", "~").replace("${HOME}", "~");
+        if !plain.contains(['$', '`', '\\', '"', '\'']) {
+            return vec![plain];
+        }
+        self.substituted(Some(&format!("echo {or}")), within)
+    }
+
+    /// What an operator makes of the values of a variable; what it cannot be told of is unknown.
+    fn operated(&self, texts: Vec<String>, name: &str, how: &str, within: &Within<'_>) -> Vec<String> {
+        let indexed = how.starts_with('[').then(|| how.split_once(']')).flatten();
+        let how = indexed.map_or(how, |(_, behind)| behind);
+        // `${#x}` is a number; `${x:?}` the value or nothing.
+        if how.is_empty() || name == "#" || how.trim_start_matches(':').starts_with('?') {
+            return texts;
+        }
+        // A part of an array is some of its values.
+        let mut made = if indexed.is_some() && how.starts_with(':') { texts.clone() } else { Vec::new() };
+        let mut hows = vec![how.to_owned()];
+        if how.contains(['$', '`']) {
+            let sign = how.find(|c: char| !"#%/,^:@".contains(c)).unwrap_or(0);
+            let (sign, pattern) = how.split_at(sign);
+            let patterns = self.substituted(Some(&format!("echo {pattern}")), within).into_iter();
+            let known = patterns.filter(|pattern| !pattern.contains(UNKNOWN));
+            hows = known.map(|pattern| format!("{sign}{pattern}")).collect();
+            made.push(UNKNOWN.to_string());
+        }
+        for text in &texts {
+            // `${HOME%/}`, `${PWD%/*}`: a place whose name only the gate knows.
+            if text.starts_with('~') || text.starts_with(HERE) || text.starts_with(USER) {
+                made.push(text.clone());
+                made.extend((how.starts_with('%') && how.contains("/*")).then(|| format!("{text}/..")));
+                made.push(UNKNOWN.to_string());
+                continue;
+            }
+            let known = !text.contains(UNKNOWN);
+            let each: Vec<Option<String>> = hows.iter().map(|how| applied(text, how)).collect();
+            if known && !each.is_empty() && each.iter().all(Option::is_some) {
+                made.extend(each.into_iter().flatten());
+            } else if known && !text.is_empty() {
+                made.push(too_many());
+            } else {
+                made.push(UNKNOWN.to_string());
+            }
+            if !self.spent.afford(text.len()) {
+                return vec![too_many()];
+            }
+        }
+        made
     }
 
     /// What `$(echo …)` and a few others print.

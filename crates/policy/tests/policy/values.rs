@@ -117,3 +117,84 @@ fn many_values_that_harm_nothing_are_no_harm() {
     let line = format!("for f in {m}; do for g in {m}; do rm -rf $f$g; done; done");
     assert_eq!(verdict(&rules, Mode::FullAuto, &line), Verdict::Deny);
 }
+
+#[test]
+fn what_operators_and_declarations_make_of_a_value_is_looked_at() {
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+    let reads = lines(&[
+        "f=Zsecret.txt; cat ${f#Z}",
+        "f=Zsecret.txt; cat ${f:1}",
+        "f=secret.txtZ; cat ${f%Z}",
+        "f=xecret.txt; cat ${f/x/s}",
+        "f=SECRET.TXT; cat ${f,,}",
+        "f=SECRET.TXT; cat ${f@L}",
+        "f=secret; f+=.txt; cat $f",
+        "f=s; f+=ecret; f+=.t; f+=xt; cat $f",
+        "declare -l x=SECRET.TXT; cat $x",
+        "declare -l x; x=SECRET.TXT; cat $x",
+        "typeset -l x=SECRET.TXT; cat \"$x\"",
+        "declare -n g=f; g=secret.txt; cat $f",
+        "x=xsecret.txt; cat <${x#x}",
+        "y=Z; f=Zsecret.txt; cat ${f#$y}",
+        "f=Zsecret.txt; cat ${f#\"Z\"}",
+        "n=f; f=Zsecret.txt; cat ${!n#Z}",
+        "a=(Zsecret.txt b); cat ${a[@]#Z}",
+        "printf -v x '%s.%s' secret txt; cat $x",
+        "read x <<< secret.txt; cat $x",
+        "f=Zsecret.txt; grep a ${f##?}",
+        "y=secret.txt; cat ${z:-$y}",
+        ": ${x:=secret.txt}; cat $x",
+        "cat $\"secret.txt\"",
+    ]);
+    all_denied(&denying("path", "secret.txt"), Mode::FullAuto, &reads);
+    let mut destroying = Vec::new();
+    for place in [".git", "/", "/usr", "/home/me", "/srv/work/repo"] {
+        let (begin, end) = place.split_at(place.len() - 1);
+        destroying.extend([
+            format!("x=Z{place}; rm -rf ${{x#Z}}"),
+            format!("x=Z{place}; rm -rf \"${{x:1}}\""),
+            format!("x={place}Z; rm -rf ${{x%Z}}"),
+            format!("x={place}Z; rm -rf ${{x%%Z*}}"),
+            format!("x=Z{place}; rm -rf ${{x/Z}}"),
+            format!("x=Z{place}; rm -rf ${{x/[Z]/}}"),
+            format!("x={begin}; x+={end}; rm -rf $x"),
+            format!("y=Z; x=Z{place}; rm -rf ${{x#$y}}"),
+            format!("x=Z{place}; rm -rf ${{x#$(head -c1 f)}}"),
+            format!("x=Z{place}; mv ${{x#Z}} /tmp/away"),
+            format!("x={place}; y=${{x,,}}; rm -rf $y"),
+            format!("declare -l x={}; rm -rf $x", place.to_uppercase()),
+            format!("declare -n g=f; g={place}; rm -rf $f"),
+            format!("printf -v x '%s%s' {begin} {end}; rm -rf $x"),
+            format!(": ${{x:={place}}}; rm -rf $x"),
+            format!("rm -rf $\"{place}\""),
+            format!("y={place}; rm -rf ${{z:-$y}}"),
+        ]);
+    }
+    all_denied(&Rulebook::builtin(), Mode::FullAuto, &destroying);
+    let pushes = lines(&[
+        "x=Zpush; git ${x#Z}",
+        "git $\"push\"",
+        "x=pu; x+=sh; git $x",
+        "x=PUSH; git ${x,,}",
+        "declare -l x=PUSH; git $x",
+        "x=Zgit; ${x#Z} push",
+        "x=pushes; git ${x:0:4}",
+    ]);
+    all_denied(&denying("command", "git push"), Mode::FullAuto, &pushes);
+}
+
+#[test]
+fn operators_that_harm_nothing_are_no_harm() {
+    let rules = Rulebook::builtin();
+    for line in [
+        "x=build/a.o; rm -rf ${x%.o}",
+        "for f in a.txt b.txt; do mv $f ${f%.txt}.md; done",
+        "x=a; x+=b; rm -rf $x",
+        "for f in *.jpeg; do mv \"$f\" \"${f%.jpeg}.jpg\"; done",
+        "d=/tmp/x; rm -rf ${d:?}/y",
+        "f=a.txt; cat ${f%.txt}.md > out",
+    ] {
+        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
+        assert_eq!(decided.verdict, Verdict::Allow, "{line}: {decided:?}");
+    }
+}
