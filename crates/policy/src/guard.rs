@@ -85,7 +85,7 @@ fn each_folder(
         told(folders.len());
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
         if targets.is_empty() {
-            folders.push("~".to_owned());
+            folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into() }));
         }
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
             if target.starts_with(['/', '~']) || target.starts_with(HERE) {

@@ -24,6 +24,7 @@ mod reach;
 mod reading;
 mod removes;
 mod rules;
+mod state;
 mod template;
 mod touch;
 mod trust;

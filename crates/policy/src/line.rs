@@ -68,6 +68,9 @@ impl Rulebook {
         if let Some(denied) = guard::script(&script) {
             take(&denied);
         }
+        if let Some(denied) = crate::state::denied(&script).filter(|_| setting.actor != Actor::Person) {
+            take(&denied);
+        }
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();

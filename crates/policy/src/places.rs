@@ -174,7 +174,10 @@ impl Values<'_> {
             Piece::Text(text) => (vec![text.to_string()], false),
             Piece::Glob(c) => (vec![c.to_string()], false),
             Piece::Tilde(user) => match user.as_str() {
-                "+" => (vec![HERE.to_owned()], false),
+                // As `$PWD`, `$OLDPWD` and `$HOME`, whatever the line makes of them.
+                "+" => (self.variable("PWD", within), false),
+                "-" => (self.variable("OLDPWD", within), false),
+                "" => (self.variable("HOME", within), false),
                 _ => (vec!["~".to_owned()], false),
             },
             Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
@@ -278,7 +281,14 @@ impl Values<'_> {
                 texts.extend(self.alternatives(value, &within).into_iter().map(|(text, _)| text));
             }
         }
-        if !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
+        // An assignment may not happen, or happen only for one command.
+        let kept = matches!(name, "HOME" | "OLDPWD" | "PWD");
+        if !kept && !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
+            return texts;
+        }
+        // Where the shell was before is nothing that a line tells.
+        if name == "OLDPWD" {
+            texts.extend([HERE.to_owned(), UNKNOWN.to_string()]);
             return texts;
         }
         texts.push(match name {
@@ -288,7 +298,7 @@ impl Values<'_> {
                 "0".to_owned()
             }
             "HOME" => "~".to_owned(),
-            "PWD" | "OLDPWD" => HERE.to_owned(),
+            "PWD" => HERE.to_owned(),
             "USER" | "LOGNAME" => USER.to_owned(),
             "IFS" => " ".to_owned(),
             "@" | "*" => String::new(),

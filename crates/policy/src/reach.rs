@@ -199,6 +199,10 @@ impl Reacher<'_> {
                 }
             }
         }
+        // Where the shell was before, or what its list of folders holds, no line tells.
+        if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
+            touches.push(unknown("a folder that the shell was in before", read));
+        }
         let recurses = name.ends_with("grep") && depth == Depth::All;
         if name == "git" && git_prints(words) {
             let before = touches.len();
@@ -306,6 +310,11 @@ impl Reacher<'_> {
             _ => values.spell(word),
         }
     }
+}
+
+/// `cd -`, `pushd +1`
+fn is_back(word: &str) -> bool {
+    word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
 }
 
 fn unknown(shown: &str, reads: bool) -> Touch {

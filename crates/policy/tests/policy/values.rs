@@ -198,3 +198,57 @@ fn operators_that_harm_nothing_are_no_harm() {
         assert_eq!(decided.verdict, Verdict::Allow, "{line}: {decided:?}");
     }
 }
+
+#[test]
+fn the_home_folder_is_what_a_line_makes_of_it() {
+    let rules = Rulebook::builtin();
+    for mode in Mode::ALL {
+        for line in [
+            "HOME=/srv; ls",
+            "HOME=H; cat ~/x",
+            "export HOME=/srv/work",
+            "declare HOME=/",
+            "unset HOME",
+            "read HOME <<< /",
+            "for HOME in /; do ls; done",
+            "printf -v HOME %s /",
+            "OLDPWD=/home/me; ls",
+            "CDPATH=/home/me; ls",
+            "export CDPATH=/",
+            "HOME+=/..; ls",
+            "declare -n h=HOME; h=/; ls",
+            ": ${CDPATH:=/home/me}",
+        ] {
+            assert_eq!(verdict(&rules, mode, line), Verdict::Deny, "{line}");
+        }
+    }
+    for line in [
+        "HOME=/srv/work rm -rf ~/repo",
+        "HOME=/ cd; rm -rf *",
+        "HOME=/srv/work eval 'rm -rf ~/repo'",
+        "env HOME=/srv/work sh -c 'rm -rf ~/repo'",
+        "HOME=/srv/work bash -c 'rm -rf $HOME/repo'",
+        "rm -rf $OLDPWD",
+    ] {
+        assert_eq!(verdict(&rules, Mode::FullAuto, line), Verdict::Deny, "{line}");
+    }
+    for line in [
+        "cat $OLDPWD/.ssh/id_rsa",
+        "cat ~-/.ssh/id_rsa",
+        "cat ~-/x",
+        "cat ${OLDPWD}/x",
+        "HOME=/home/you bash -c 'cat ~/x'",
+        "cd - && cat .ssh/id_rsa",
+        "popd && cat x",
+    ] {
+        assert_eq!(verdict(&rules, Mode::Plan, line), Verdict::Deny, "{line}");
+    }
+    for line in [
+        "HOME=/tmp/h npm ci",
+        "env HOME=/tmp/h cargo build",
+        "echo $HOME $OLDPWD",
+        "export PATH=$HOME/bin:$PATH",
+    ] {
+        assert_eq!(verdict(&rules, Mode::FullAuto, line), Verdict::Allow, "{line}");
+    }
+}
