@@ -9,6 +9,7 @@ mod disk;
 mod error;
 mod file;
 mod folders;
+mod follows;
 mod gate;
 mod grant;
 mod guard;
