@@ -11,7 +11,7 @@ impl Reader {
     fn bind_groups(&mut self) {
         let is_read = |command: &&Command| command.program_name().is_some_and(wrap::reads_lines);
         let names: Vec<String> =
-            self.script.commands.iter().filter(is_read).flat_map(known::read_names).take(64).collect();
+            self.script.commands.iter().filter(is_read).flat_map(known::read_names).collect();
         if names.is_empty() {
             return;
         }
@@ -19,7 +19,7 @@ impl Reader {
             |command: &&Command| command.program().is_none_or(|name| self.functions.contains_key(name));
         let groups = self.script.commands.iter().filter(is_group);
         let texts = groups.flat_map(|command| &command.redirects);
-        let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).take(16);
+        let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text);
         let bound: Vec<(String, Word)> =
             texts.flat_map(|text| known::read_into(&names, &text.word)).collect();
         names.iter().for_each(|name| self.assign(name, None));
@@ -38,6 +38,7 @@ impl Reader {
                 self.assign(&name, Some(value));
             }
         }
+        self.reshape();
         self.script.bombs = self.bombs();
         self.script
     }

@@ -8,8 +8,8 @@ pub fn prints(text: &str) -> Vec<Word> {
     let script: Script = crate::read(text);
     let inner = |word: &Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)));
     // `sh -c 'echo x'`: what runs behind a wrapper is what prints.
-    let wraps = |index: usize| script.commands.iter().take(8).any(|command| command.behind == Some(index));
-    let commands = script.commands.iter().enumerate().take(8).filter(|(index, _)| !wraps(*index));
+    let wraps = |index: usize| script.commands.iter().any(|command| command.behind == Some(index));
+    let commands = script.commands.iter().enumerate().filter(|(index, _)| !wraps(*index));
     let commands: Vec<&Command> = commands.map(|(_, command)| command).collect();
     // The first is the outer one; what stands in its own substitutions follows.
     let command = match commands.as_slice() {
@@ -36,8 +36,9 @@ pub fn prints(text: &str) -> Vec<Word> {
             .map(|name| Word::of(Piece::Variable { name: name.into(), quoted: true }))
             .collect(),
         Some("pwd") => here(),
-        Some("cat") => printed(command)
-            .map_or_else(Vec::new, |text| text.split_whitespace().take(32).map(Word::text).collect()),
+        Some("cat") => {
+            printed(command).map_or_else(Vec::new, |text| text.split_whitespace().map(Word::text).collect())
+        }
         // Of a folder that is only known later it is the folder itself, which stands for its name.
         Some("basename") => operands()
             .find(|word| !options(word))
@@ -71,7 +72,7 @@ fn listed(script: &Script) -> Vec<Word> {
     let words = wrap::sent(&sent.text, sent.part);
     let whole = words.iter().any(|word| wrap::is_whole(word) || matches!(word.as_str(), "." | "./"));
     let option = (whole && sent.files).then(|| Word::text("-r"));
-    option.into_iter().chain(words.iter().take(32).map(|word| Word::text(word.as_str()))).collect()
+    option.into_iter().chain(words.iter().map(|word| Word::text(word.as_str()))).collect()
 }
 
 /// What a whole text prints.
@@ -84,7 +85,7 @@ struct Sends {
 }
 
 fn sends(script: &Script) -> Option<Sends> {
-    let commands = || script.commands.iter().filter(|command| command.behind.is_none()).take(8);
+    let commands = || script.commands.iter().filter(|command| command.behind.is_none());
     let later = |command: &&Command| command.stage.is_some_and(|stage| stage.index > 0);
     // `getent passwd me | cut -d: -f6`
     if commands().any(|command| {
@@ -231,7 +232,13 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
         "printf" => match operands {
             [option, name, rest @ ..] if option.literal() == Some("-v") => {
                 let name = literal(name).unwrap_or_default();
-                rest.iter().map(|word| (name.clone(), word.clone())).collect()
+                let first = words.first().cloned().into_iter();
+                let plain =
+                    Command { words: first.chain(rest.iter().cloned()).collect(), ..Command::default() };
+                let whole = printed(&plain).map(Word::text);
+                let unknown = Word::of(Piece::Substitution(None));
+                let all = rest.iter().cloned().chain(whole).chain([unknown]);
+                all.map(|word| (name.clone(), word)).collect()
             }
             _ => Vec::new(),
         },
@@ -242,7 +249,7 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
                     .is_some_and(|key| key.eq_ignore_ascii_case("core.worktree"))
             };
             let values = operands.windows(2).filter(is_key).filter_map(|pair| pair.get(1));
-            values.take(4).map(|value| ("GIT_WORK_TREE".to_owned(), value.clone())).collect()
+            values.map(|value| ("GIT_WORK_TREE".to_owned(), value.clone())).collect()
         }
         _ => Vec::new(),
     }
@@ -253,21 +260,22 @@ pub(crate) fn read_into(names: &[String], text: &Word) -> Vec<(String, Word)> {
     // Whatever IFS is.
     let parted = |c: char| c.is_whitespace() || ":,;|=".contains(c);
     let parts = text.literal().unwrap_or("").split(parted).filter(|part| !part.is_empty());
-    let parts = parts.take(32).map(Word::text);
+    // Every name with every part: where that would be a great many, each name has all of them in one.
+    let parts = parts.take(65_536 / names.len().max(1)).map(Word::text);
     let values: Vec<Word> = std::iter::once(text.clone()).chain(parts).collect();
-    names.iter().take(16).flat_map(|name| values.iter().map(|value| (name.clone(), value.clone()))).collect()
+    names.iter().flat_map(|name| values.iter().map(|value| (name.clone(), value.clone()))).collect()
 }
 
 /// The variables that `read` names.
 pub(crate) fn read_names(command: &Command) -> Vec<String> {
     let words = command.words.iter().skip(1).filter_map(Word::literal);
-    words.filter(|word| !word.starts_with('-')).take(16).map(str::to_owned).collect()
+    words.filter(|word| !word.starts_with('-')).map(str::to_owned).collect()
 }
 
 /// `$1`, `$2` and so on, and all of them.
 pub(crate) fn positional(words: &[Word]) -> Vec<(String, Word)> {
     let mut bound = Vec::new();
-    for (index, word) in words.iter().take(32).enumerate() {
+    for (index, word) in words.iter().enumerate() {
         for name in [(index + 1).to_string(), "@".to_owned(), "*".to_owned()] {
             bound.push((name, word.clone()));
         }

@@ -23,6 +23,7 @@ mod pipes;
 mod programs;
 mod read;
 mod script;
+mod shaped;
 mod shells;
 mod simple;
 mod special;

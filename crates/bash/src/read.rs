@@ -35,6 +35,7 @@ pub fn read(text: &str) -> Script {
         pipes: 0,
         functions: HashMap::new(),
         receivers: Vec::new(),
+        shapes: Vec::new(),
     };
     if text.contains('\0') {
         reader.floor(FloorRule::Character, "the text holds a NUL");
@@ -98,6 +99,8 @@ pub(crate) struct Reader {
     /// Commands to which what a pipe brings can become a command. Noted when they are met: going through all of them again
     /// costs as much as reading them.
     pub(crate) receivers: Vec<(usize, Stage)>,
+    /// Variables that a declaration makes something else of what they are given.
+    pub(crate) shapes: Vec<(String, crate::shaped::Shape)>,
 }
 
 /// One text on its way.
@@ -182,6 +185,14 @@ impl Reader {
         for assignment in &command.assignments {
             self.assign(&assignment.name, assignment.value.clone());
         }
+        // `: ${x:=y}`
+        for piece in command.words.iter().flat_map(|word| word.pieces.iter()) {
+            if let Piece::Operator { name, or: Some(or), how } = piece
+                && how.trim_start_matches(':').starts_with('=')
+            {
+                self.assign(name, Some(Word::text(or.as_str())));
+            }
+        }
         let (mut first, mut pending) = (Some(command), Vec::new());
         while let Some(mut command) = first.take().or_else(|| pending.pop()) {
             let meaning = command.program_name().map(names::meaning).unwrap_or_default();
@@ -261,12 +272,8 @@ impl Reader {
             Some(values) => values,
             None => self.script.values.entry(name.to_owned()).or_default(),
         };
-        // More than this many values are looked at by nobody, and a loop may have thousands.
-        if let Some(value) = value
-            && values.len() < 64
-        {
-            values.push(value);
-        }
+        // Every value counts, also the last of thousands: each costs no more than the text it is written in.
+        values.extend(value);
     }
 }
 

@@ -110,6 +110,8 @@ pub enum Piece {
     Operator {
         name: Box<str>,
         or: Option<Box<String>>,
+        /// The operator with all that follows it.
+        how: Box<str>,
     },
     /// `$(…)` and backquotes, with the text inside where it is short.
     Substitution(Option<Box<str>>),

@@ -394,7 +394,12 @@ impl<'t> Walk<'t, '_> {
                 {
                     self.stack.push((index, around.clone()));
                 }
-                Assignment { name, value: word }
+                // `x+=y`
+                let plus = source.get(name.len()..).is_some_and(|rest| {
+                    rest.split_once('=').is_some_and(|(before, _)| before.ends_with('+'))
+                });
+                let value = word.map(|word| if plus { self.reader.joined(&name, word) } else { word });
+                Assignment { name, value }
             }
             None => Assignment { name, value: Some(Word::default()) },
         }
@@ -423,6 +428,7 @@ impl<'t> Walk<'t, '_> {
                 keyword => command.words.push(Word::text(keyword)),
             }
         }
+        self.reader.shape(&command);
         self.reader.add(command, &around);
     }
 

@@ -26,7 +26,7 @@ pub(crate) enum SpanKind {
 }
 
 /// Longer substitutions are not looked into to find out what they print.
-const SHORT: usize = 200;
+const SHORT: usize = 4096;
 
 type Scanned<T> = Result<T, &'static str>;
 
@@ -238,7 +238,11 @@ impl<'a> Scan<'a> {
             return Ok(());
         }
         if rest.starts_with("$\"") && !quoted {
-            return Err("a translated string");
+            // A translation may be another text: it is asked about, and this text is one that it may be.
+            self.next();
+            let or = Some(Box::new(String::new()));
+            self.word.pieces.push(Piece::Operator { name: "\"".into(), or, how: "-".into() });
+            return Ok(());
         }
         if rest.starts_with("$'") && !quoted {
             self.at += 2;
@@ -364,8 +368,9 @@ fn name_of(text: &str) -> &str {
 /// What stands between `${` and `}`.
 fn parameter(inner: &str, quoted: bool) -> Piece {
     // `${!name}`: the variable that another one names.
-    if let Some(name) = inner.strip_prefix('!').filter(|name| !name.is_empty() && name_of(name) == *name) {
-        return Piece::Operator { name: format!("!{name}").into(), or: None };
+    if let Some(rest) = inner.strip_prefix('!').filter(|rest| !name_of(rest).is_empty()) {
+        let (name, how) = rest.split_at(name_of(rest).len());
+        return Piece::Operator { name: format!("!{name}").into(), or: None, how: how.into() };
     }
     let name = name_of(inner);
     let rest = inner.get(name.len()..).unwrap_or("");
@@ -374,7 +379,7 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
     }
     let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| rest.strip_prefix(operator));
     let or = or.map(|or| Box::new(or.trim_matches(['"', '\'']).to_owned()));
-    Piece::Operator { name: name.into(), or }
+    Piece::Operator { name: name.into(), or, how: rest.into() }
 }
 
 /// Whether an escape gives a NUL; the text begins behind its backslash.

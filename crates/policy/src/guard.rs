@@ -8,7 +8,9 @@ use lathe_protocol::{Decision, Verdict};
 use crate::gate::{Gate, decision};
 use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::patterns::glob;
-use crate::places::{HERE, Place, Values, is_all, is_block_device, parts, place};
+use crate::places::{
+    HERE, OVERFLOW, Place, UNKNOWN, Values, is_all, is_block_device, overflows, parts, place,
+};
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))
@@ -73,6 +75,7 @@ fn each_folder(
     mut told: impl FnMut(usize),
 ) -> Vec<String> {
     let mut folders: Vec<String> = text_of(here);
+    let mut seen: std::collections::HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd")) {
             folders.extend(elsewhere(command, values));
@@ -82,20 +85,30 @@ fn each_folder(
         told(folders.len());
         let targets: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
         if targets.is_empty() {
-            folders.push("~".to_owned());
+            folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into() }));
         }
-        for target in targets.into_iter().filter(|target| !target.starts_with('-')).take(16) {
+        for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
             if target.starts_with(['/', '~']) || target.starts_with(HERE) {
                 folders.push(target);
+            } else if folders.len() <= FOLDERS {
+                let more: Vec<String> = folders.iter().map(|from| format!("{from}/{target}")).collect();
+                let more = more.into_iter().filter(|more| seen.insert(plain(more)));
+                folders.extend(more.collect::<Vec<_>>());
             } else {
-                let more: Vec<String> =
-                    folders.iter().take(16).map(|from| format!("{from}/{target}")).collect();
-                folders.extend(more);
+                folders.push(format!("{UNKNOWN}{OVERFLOW}"));
             }
         }
-        folders.truncate(64);
     }
     folders
+}
+
+/// Folders that a line may be in by relative names, more than which are not told apart.
+const FOLDERS: usize = 256;
+
+/// A folder without `.` and `..`, to see that it is the same as another.
+fn plain(folder: &str) -> String {
+    let root = if folder.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts(folder).join("/"))
 }
 
 /// A command as it may really run: the name of its program and its words.
@@ -169,6 +182,10 @@ pub(crate) fn command(
         }
     }
     let spellings = Spellings::of(command, values);
+    if overflowing(command, &spellings, values, from) {
+        let why = "what it changes has more values than can be looked at; name less in one line";
+        return deny("guard.endless", why);
+    }
     if let Some(denied) = cleaned(gate, &spellings, values, from) {
         return Some(denied);
     }
@@ -180,6 +197,28 @@ pub(crate) fn command(
             .or_else(|| crate::removes::denied(gate, spelled, values, from))
     })
 }
+
+/// Whether a command changes something that has too many values, or is in too many folders, to be looked at one by one.
+fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, from: &[String]) -> bool {
+    let far = from.last().is_some_and(|_| from.iter().any(|folder| overflows(folder)));
+    let words = || spellings.given.iter().chain(&spellings.programs);
+    let writes = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
+    let many = spellings.programs.len() > PROGRAMS;
+    if !many && !far && !words().any(|word| overflows(word)) {
+        return writes
+            .into_iter()
+            .any(|redirect| values.spell(&redirect.word).iter().any(|to| overflows(to)));
+    }
+    let known = |name: &str| GUARDED.contains(&name) || name == "git" || name == "rsync";
+    match (command.program_name(), far) {
+        (Some(name), true) => known(name),
+        (_, true) => false,
+        (_, false) => many || command.effects().change_something(),
+    }
+}
+
+/// Programs that one word may stand for, more than which are not looked at.
+const PROGRAMS: usize = 512;
 
 /// The programs that [`destroys`] knows.
 const GUARDED: [&str; 12] =
@@ -461,7 +500,7 @@ fn elsewhere(command: &Command, values: &Values<'_>) -> Vec<String> {
                 .filter(|rest| rest.starts_with(['/', '~']))
         })
     });
-    next.chain(glued).take(16).collect()
+    next.chain(glued).collect()
 }
 
 /// `find / -execdir x`: what runs, runs in the folders that are found.
@@ -469,7 +508,7 @@ fn starts(command: &Command, values: &Values<'_>) -> Vec<String> {
     let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
     let dir = words.iter().any(|word| word == "-execdir" || word == "-okdir");
     let starts = words.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
-    starts.filter(|_| dir).take(16).cloned().collect()
+    starts.filter(|_| dir).cloned().collect()
 }
 
 /// The words of a command as a person reads them.

@@ -6,7 +6,7 @@ use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::guard;
-use crate::places::Values;
+use crate::places::{Spent, Values};
 use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
 use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
@@ -47,7 +47,8 @@ impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
-        let values = Values { assigned: &script.values, empty: false, line: None };
+        let (spent, spent_reading) = (Spent::default(), Spent::default());
+        let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
         let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
         let setting = Setting { folder: known.as_deref(), gate, ..setting };
@@ -67,6 +68,9 @@ impl Rulebook {
         if let Some(denied) = guard::script(&script) {
             take(&denied);
         }
+        if let Some(denied) = crate::state::denied(&script).filter(|_| setting.actor != Actor::Person) {
+            take(&denied);
+        }
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
@@ -79,7 +83,8 @@ impl Rulebook {
             let denied = guard::command(gate, command, &values, from.of(index), dots);
             let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
             let touches = reaching.map_or_else(Vec::new, |gate| {
-                let reacher = Reacher { gate, line, values: &script.values, from: from.of(index), wrapper };
+                let (values, from, spent) = (&script.values, from.of(index), &spent_reading);
+                let reacher = Reacher { gate, line, values, spent, from, wrapper };
                 if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
             });
             let kinds = crate::kinds::of_command(command, &done, &touches);
@@ -138,13 +143,47 @@ impl Rulebook {
             return None;
         }
         let values = Values { empty: true, ..*values };
-        let spelled =
-            command.words.iter().flat_map(|word| values.spell(word)).filter(|word| !word.is_empty());
-        let words: Vec<Word> = spelled.map(Word::text).collect();
-        let spelled = Command { words, ..Command::default() };
-        let act = Act { command: &spelled, effects: &spelled.effects(), ..act };
-        let (said, _) = self.say(Subject::Command(act), setting);
-        said.filter(|said| said.verdict == Verdict::Deny)
+        let said = |words: Vec<String>| {
+            let words: Vec<Word> =
+                words.into_iter().filter(|word| !word.is_empty()).map(Word::text).collect();
+            let spelled = Command { words, ..Command::default() };
+            let act = Act { command: &spelled, effects: &spelled.effects(), ..act };
+            let (said, _) = self.say(Subject::Command(act), setting);
+            said.filter(|said| said.verdict == Verdict::Deny)
+        };
+        let ways: Vec<Vec<Vec<String>>> = command.words.iter().map(|word| values.ways(word)).collect();
+        let all = ways.iter().flatten().flatten().cloned().collect();
+        said(all).or_else(|| self.combined(&ways).into_iter().find_map(said))
+    }
+
+    /// The commands that a denial may mean among all that the values of their words make. Of the values that no denial names,
+    /// one stands for all.
+    fn combined(&self, ways: &[Vec<Vec<String>>]) -> Vec<Vec<String>> {
+        let denied = self.denied_words();
+        let named = |way: &&Vec<String>| {
+            way.iter()
+                .any(|word| word.starts_with('-') || denied.contains(word.rsplit('/').next().unwrap_or(word)))
+        };
+        let mut all: Vec<Vec<String>> = vec![Vec::new()];
+        for ways in ways {
+            let other = ways.iter().find(|way| !named(way));
+            let mut tried: Vec<&Vec<String>> = ways.iter().filter(named).chain(other).collect();
+            tried.sort();
+            tried.dedup();
+            if let ([one], true) = (tried.as_slice(), ways.len() < 2) {
+                all.iter_mut().for_each(|words| words.extend_from_slice(one));
+                continue;
+            }
+            // The words in front decide; behind so many ways each way to go on stands for itself.
+            if all.len() * tried.len() > COMBINED {
+                break;
+            }
+            all = all
+                .iter()
+                .flat_map(|words| tried.iter().map(move |way| [words.as_slice(), way].concat()))
+                .collect();
+        }
+        all
     }
 
     fn command(&self, act: Act<'_>, setting: Setting<'_>) -> Decision {
@@ -297,6 +336,9 @@ impl LineDecision {
         }
     }
 }
+
+/// Commands that the words of one may make, more than which are not told apart.
+const COMBINED: usize = 4096;
 
 /// Characters of a command that a reason repeats.
 const NAMED: usize = 120;

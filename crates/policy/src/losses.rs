@@ -9,7 +9,7 @@ use lathe_protocol::{Decision, Verdict};
 use crate::gate::{Gate, decision};
 use crate::guard::{self, Spelled, operands, recursive};
 use crate::patterns::glob;
-use crate::places::{HERE, UNKNOWN, Values, is_all, outside_proc, parts};
+use crate::places::{HERE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
 
 /// What a line would take away, as far as that can be seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -186,7 +186,8 @@ impl Gate {
     /// What a line would take away.
     pub fn losses(&self, line: &str) -> Losses {
         let script = lathe_bash::read(line);
-        let values = Values { assigned: &script.values, empty: false, line: None };
+        let spent = Spent::default();
+        let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
         let from = guard::folders(self.here.as_deref(), line, &script, &values).all;
         let mut losses = Losses::default();
         for command in &script.commands {
@@ -265,7 +266,7 @@ pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let next = words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree")).map(|pair| pair[1]);
     let glued =
         |word: &&'a str| word.strip_prefix("--work-tree=").or_else(|| word.strip_prefix("core.worktree="));
-    next.chain(words.iter().filter_map(glued)).take(8).collect()
+    next.chain(words.iter().filter_map(glued)).collect()
 }
 
 /// What a command deletes: each path as it is spelled, and whether all of it goes.

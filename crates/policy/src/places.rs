@@ -1,9 +1,11 @@
 //! Which place a word means, by any spelling: `/`, `//`, `/./`, `/usr/..`, `~`, `$HOME`, `d=/; $d`.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use lathe_bash::{Piece, Word};
 
+use crate::operators::applied;
 use crate::patterns::glob;
 
 /// Stands for what cannot be known. No file is called so.
@@ -13,8 +15,59 @@ pub(crate) const HERE: &str = "\u{2}";
 /// Stands for the name of the user.
 const USER: &str = "\u{3}";
 
-/// More spellings than this are not tried; what is left over is unknown, which asks.
-const MOST: usize = 64;
+/// Stands for values that are too many to be looked at one by one. It always comes with [`UNKNOWN`], and what it may change
+/// is denied by the guard.
+pub(crate) const OVERFLOW: char = '\u{4}';
+
+/// Spellings of one line, all words together. A list of values costs one each; only products come near this.
+const MOST: usize = 200_000;
+
+/// Variables that are given each other's values in a longer row than this are not followed.
+const DEEPEST: usize = 32;
+
+/// The spellings of a line that were looked at.
+#[derive(Default)]
+pub(crate) struct Spent(Cell<usize>);
+
+impl Spent {
+    /// Counts one more spelling of this length; false where there were too many.
+    fn afford(&self, length: usize) -> bool {
+        let spent = self.0.get() + 1 + length / 64;
+        self.0.set(spent);
+        spent < MOST
+    }
+}
+
+/// The variables that are being looked into, from the innermost to the outermost.
+#[derive(Clone, Copy)]
+struct Within<'w> {
+    name: &'w str,
+    outer: Option<&'w Within<'w>>,
+    depth: usize,
+}
+
+const OUTSIDE: Within<'static> = Within { name: "", outer: None, depth: 0 };
+
+impl<'w> Within<'w> {
+    fn into(&'w self, name: &'w str) -> Within<'w> {
+        Within { name, outer: Some(self), depth: self.depth + 1 }
+    }
+
+    /// How often a variable is being looked into: `x=$x/a` is given itself.
+    fn times(&self, name: &str) -> usize {
+        let mut all = std::iter::successors(Some(self), |within| within.outer);
+        all.by_ref().filter(|within| within.name == name).count()
+    }
+}
+
+/// Whether a spelling stands for more values than were looked at.
+pub(crate) fn overflows(spelling: &str) -> bool {
+    spelling.contains(OVERFLOW)
+}
+
+fn too_many() -> String {
+    format!("{UNKNOWN}{OVERFLOW}")
+}
 
 /// Folders whose loss breaks a system.
 const SYSTEM: [&str; 30] = [
@@ -71,93 +124,171 @@ pub(crate) struct Values<'a> {
     pub(crate) empty: bool,
     /// The line, where a variable that it sets before it uses it shall have the values it is given there and no others.
     pub(crate) line: Option<&'a str>,
+    /// What was looked at so far in this line.
+    pub(crate) spent: &'a Spent,
 }
 
 impl Values<'_> {
     /// Every spelling of a word that can be known, cut at blanks where bash would cut it.
     pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
+        self.ways(word).into_iter().flatten().collect()
+    }
+
+    /// The words that a word may come to, each way for itself.
+    pub(crate) fn ways(&self, word: &Word) -> Vec<Vec<String>> {
         let mut all = Vec::new();
         // `IFS=,; $x` cuts elsewhere.
         let separators: String =
             self.assigned.get("IFS").into_iter().flatten().filter_map(Word::literal).collect();
-        for (text, split) in self.alternatives(word, 0) {
+        for (text, split) in self.alternatives(word, &OUTSIDE) {
             if split {
                 let parts = text.split(|c: char| c.is_whitespace() || separators.contains(c));
-                all.extend(parts.filter(|part| !part.is_empty()).map(str::to_owned));
+                all.push(parts.filter(|part| !part.is_empty()).map(str::to_owned).collect());
             } else {
-                all.push(text);
+                all.push(vec![text]);
             }
         }
         all
     }
 
-    fn alternatives(&self, word: &Word, depth: usize) -> Vec<(String, bool)> {
+    fn alternatives(&self, word: &Word, within: &Within<'_>) -> Vec<(String, bool)> {
         let mut all = vec![(String::new(), false)];
         for piece in word.pieces.iter() {
-            let (texts, split) = self.piece(piece, depth);
+            let (texts, split) = self.piece(piece, within);
             let mut next = Vec::new();
             for (begin, was_split) in &all {
                 for text in &texts {
+                    if !self.spent.afford(begin.len() + text.len()) {
+                        return vec![(too_many(), false)];
+                    }
                     next.push((format!("{begin}{text}"), *was_split || split));
                 }
             }
-            next.truncate(MOST);
             all = next;
         }
         all
     }
 
-    fn piece(&self, piece: &Piece, depth: usize) -> (Vec<String>, bool) {
+    fn piece(&self, piece: &Piece, within: &Within<'_>) -> (Vec<String>, bool) {
         match piece {
             Piece::Text(text) => (vec![text.to_string()], false),
             Piece::Glob(c) => (vec![c.to_string()], false),
             Piece::Tilde(user) => match user.as_str() {
-                "+" => (vec![HERE.to_owned()], false),
+                // As `$PWD`, `$OLDPWD` and `$HOME`, whatever the line makes of them.
+                "+" => (self.variable("PWD", within), false),
+                "-" => (self.variable("OLDPWD", within), false),
+                "" => (self.variable("HOME", within), false),
                 _ => (vec!["~".to_owned()], false),
             },
-            Piece::Variable { name, quoted } => (self.variable(name, depth), !quoted),
-            Piece::Operator { name, or } => {
+            Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
+            Piece::Operator { name, or, how } => {
                 let mut texts = match name.strip_prefix('!') {
                     // The variables that it may name.
-                    Some(named) if depth < 4 => {
-                        let names = self.variable(named, depth + 1).into_iter().take(8);
-                        names.flat_map(|name| self.variable(&name, depth + 1)).collect()
+                    Some(named) if !named.is_empty() => {
+                        let names = self.variable(named, within).into_iter();
+                        names.flat_map(|name| self.variable(&name, &within.into(""))).collect()
                     }
-                    _ => self.variable(name, depth),
+                    Some(_) | None => self.variable(name, within),
                 };
-                if let Some(or) = or {
-                    texts.push(or.replace("$HOME", "~").replace("${HOME}", "~"));
+                match or {
+                    Some(or) => texts.extend(self.instead(or, within)),
+                    None => texts = self.operated(texts, name, how, within),
                 }
                 (texts, true)
             }
-            Piece::Substitution(text) => (self.substituted(text.as_deref(), depth), true),
+            Piece::Substitution(text) => (self.substituted(text.as_deref(), within), true),
             Piece::Arithmetic { .. } if self.line.is_some() => (vec!["0".to_owned()], false),
             Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
         }
     }
 
-    /// What `$(echo …)` and a few others print.
-    fn substituted(&self, text: Option<&str>, depth: usize) -> Vec<String> {
-        let mut texts = vec![UNKNOWN.to_string()];
-        if let Some(text) = text.filter(|_| depth < 4) {
-            let words = lathe_bash::prints(text);
-            texts.extend(
-                words.iter().flat_map(|word| self.alternatives(word, depth + 1)).map(|(text, _)| text),
-            );
+    /// What stands behind `:-` and its like.
+    fn instead(&self, or: &str, within: &Within<'_>) -> Vec<String> {
+        let plain = or.replace("$HOME", "~").replace("${HOME}", "~");
+        if !plain.contains(['$', '`', '\\', '"', '\'']) {
+            return vec![plain];
         }
-        texts.truncate(MOST);
+        self.substituted(Some(&format!("echo {or}")), within)
+    }
+
+    /// What an operator makes of the values of a variable; what it cannot be told of is unknown.
+    fn operated(&self, texts: Vec<String>, name: &str, how: &str, within: &Within<'_>) -> Vec<String> {
+        let indexed = how.starts_with('[').then(|| how.split_once(']')).flatten();
+        let how = indexed.map_or(how, |(_, behind)| behind);
+        // `${#x}` is a number; `${x:?}` the value or nothing.
+        if how.is_empty() || name == "#" || how.trim_start_matches(':').starts_with('?') {
+            return texts;
+        }
+        // A part of an array is some of its values.
+        let mut made = if indexed.is_some() && how.starts_with(':') { texts.clone() } else { Vec::new() };
+        let mut hows = vec![how.to_owned()];
+        if how.contains(['$', '`']) {
+            let sign = how.find(|c: char| !"#%/,^:@".contains(c)).unwrap_or(0);
+            let (sign, pattern) = how.split_at(sign);
+            let patterns = self.substituted(Some(&format!("echo {pattern}")), within).into_iter();
+            let known = patterns.filter(|pattern| !pattern.contains(UNKNOWN));
+            hows = known.map(|pattern| format!("{sign}{pattern}")).collect();
+            made.push(UNKNOWN.to_string());
+        }
+        for text in &texts {
+            // `${HOME%/}`, `${PWD%/*}`: a place whose name only the gate knows.
+            if text.starts_with('~') || text.starts_with(HERE) || text.starts_with(USER) {
+                made.push(text.clone());
+                made.extend((how.starts_with('%') && how.contains("/*")).then(|| format!("{text}/..")));
+                made.push(UNKNOWN.to_string());
+                continue;
+            }
+            let known = !text.contains(UNKNOWN);
+            let each: Vec<Option<String>> = hows.iter().map(|how| applied(text, how)).collect();
+            if known && !each.is_empty() && each.iter().all(Option::is_some) {
+                made.extend(each.into_iter().flatten());
+            } else if known && !text.is_empty() {
+                made.push(too_many());
+            } else {
+                made.push(UNKNOWN.to_string());
+            }
+            if !self.spent.afford(text.len()) {
+                return vec![too_many()];
+            }
+        }
+        made
+    }
+
+    /// What `$(echo …)` and a few others print.
+    fn substituted(&self, text: Option<&str>, within: &Within<'_>) -> Vec<String> {
+        let mut texts = vec![UNKNOWN.to_string()];
+        if let Some(text) = text.filter(|_| within.times("$(") < 4) {
+            if !self.spent.afford(text.len() * 64) {
+                return vec![too_many()];
+            }
+            let words = lathe_bash::prints(text);
+            let within = within.into("$(");
+            texts
+                .extend(words.iter().flat_map(|word| self.alternatives(word, &within)).map(|(text, _)| text));
+        }
         texts
     }
 
-    fn variable(&self, name: &str, depth: usize) -> Vec<String> {
+    fn variable(&self, name: &str, within: &Within<'_>) -> Vec<String> {
         let mut texts = Vec::new();
-        if depth < 4 {
+        if within.depth > DEEPEST {
+            return vec![too_many()];
+        }
+        // What a variable is given of itself is followed twice: `x=$x/a`.
+        if within.times(name) < 3 {
+            let within = within.into(name);
             for value in self.assigned.get(name).into_iter().flatten() {
-                texts.extend(self.alternatives(value, depth + 1).into_iter().map(|(text, _)| text));
+                texts.extend(self.alternatives(value, &within).into_iter().map(|(text, _)| text));
             }
         }
-        if !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
-            texts.truncate(MOST);
+        // An assignment may not happen, or happen only for one command.
+        let kept = matches!(name, "HOME" | "OLDPWD" | "PWD");
+        if !kept && !texts.is_empty() && self.line.is_some_and(|line| is_set_first(line, name)) {
+            return texts;
+        }
+        // Where the shell was before is nothing that a line tells.
+        if name == "OLDPWD" {
+            texts.extend([HERE.to_owned(), UNKNOWN.to_string()]);
             return texts;
         }
         texts.push(match name {
@@ -167,14 +298,13 @@ impl Values<'_> {
                 "0".to_owned()
             }
             "HOME" => "~".to_owned(),
-            "PWD" | "OLDPWD" => HERE.to_owned(),
+            "PWD" => HERE.to_owned(),
             "USER" | "LOGNAME" => USER.to_owned(),
             "IFS" => " ".to_owned(),
             "@" | "*" => String::new(),
             _ if self.empty => String::new(),
             _ => UNKNOWN.to_string(),
         });
-        texts.truncate(MOST);
         texts
     }
 }

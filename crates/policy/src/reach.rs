@@ -9,12 +9,13 @@ use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
+use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::guard::{find_parts, operands, recursive};
 use crate::harm::files_of_sed;
-use crate::places::{HERE, UNKNOWN, Values, outside_proc};
+use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
 use crate::reading::Depth;
-use crate::touch::{Touch, What, text};
+use crate::touch::{Touch, What, fixed, text};
 
 /// Programs whose words are no files.
 const WORDS: [&str; 58] = [
@@ -87,6 +88,9 @@ const GOES: [&str; 14] = [
     "meson",
 ];
 
+/// More folders than this are not looked into one by one: what is read in them is unknown.
+const FOLDERS: usize = 64;
+
 /// More words than this are not looked at one by one; the rest is unknown.
 const MOST: usize = 4096;
 
@@ -95,6 +99,8 @@ pub(crate) struct Reacher<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) line: &'a str,
     pub(crate) values: &'a BTreeMap<String, Vec<Word>>,
+    /// The spellings of the line that were looked at.
+    pub(crate) spent: &'a Spent,
     /// The folders that the command may run in.
     pub(crate) from: &'a [String],
     /// The program of the wrapper in front of it.
@@ -129,6 +135,11 @@ impl Reacher<'_> {
         let Some((program, words)) = texts.split_first() else { return touches };
         let name = program.rsplit('/').next().unwrap_or(program);
         if WORDS.contains(&name) {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            self.named_by_options(name, &words, &mut touches);
+            if name == "ps" && follows::shows_environment(&words) {
+                self.add(&mut touches, "/proc/self/environ", Depth::One, true);
+            }
             return touches;
         }
         // `host:path` is on another machine.
@@ -141,6 +152,7 @@ impl Reacher<'_> {
         let (words, folders) = self.folders(name, words);
         let there = Reacher { from: &folders, ..*self };
         there.words(name, &words, &mut touches);
+        there.named_by_options(name, &words, &mut touches);
         // Where it goes is looked at as a folder, not as all that is in it.
         folders
             .iter()
@@ -175,7 +187,6 @@ impl Reacher<'_> {
                 None => left.push(word),
             }
         }
-        folders.truncate(64);
         (left, folders)
     }
 
@@ -195,6 +206,10 @@ impl Reacher<'_> {
                 }
             }
         }
+        // Where the shell was before, or what its list of folders holds, no line tells.
+        if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
+            touches.push(unknown("a folder that the shell was in before", read));
+        }
         let recurses = name.ends_with("grep") && depth == Depth::All;
         if name == "git" && git_prints(words) {
             let before = touches.len();
@@ -202,9 +217,14 @@ impl Reacher<'_> {
                 [] => self.add(touches, &self.gate.root.display().to_string(), Depth::All, true),
                 paths => paths.iter().for_each(|path| self.add(touches, path, Depth::All, true)),
             }
-            touches.iter_mut().skip(before).for_each(|touch| touch.by_git = true);
+            let tracked = !words.iter().any(|word| matches!(*word, "--no-index" | "--untracked"));
+            touches.iter_mut().skip(before).for_each(|touch| touch.by_git = tracked);
         } else if sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses) {
             self.add(touches, ".", depth, true);
+        }
+        if depth == Depth::All && follows::links(name, words) {
+            let read = sure.iter().copied().filter(|word| !targets.contains(word));
+            read.chain(sure.is_empty().then_some(".")).for_each(|folder| self.linked(touches, folder));
         }
         // A file that another program names on the standard input.
         if matches!(self.wrapper, Some("xargs" | "parallel")) {
@@ -216,6 +236,50 @@ impl Reacher<'_> {
         }
         for word in words.iter().filter(|_| LANGUAGES.contains(&name)) {
             literals(name, word).for_each(|part| self.maybe(touches, part));
+        }
+    }
+
+    /// Files that options name, and those that such a file names.
+    fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
+        for (file, lists) in follows::files(name, words) {
+            if file != "-" {
+                self.add(touches, file, Depth::One, true);
+            }
+            if lists {
+                touches.push(unknown("the files that a list names", true));
+            }
+        }
+        // Any operand of `git diff` may be a file, also one outside of the repository.
+        let given = operands(words);
+        if name == "git" && given.first() == Some(&"diff") {
+            let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
+            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN));
+            files.for_each(|file| self.add(touches, file, depth, true));
+        }
+    }
+
+    /// The strictest places that the links beneath a folder lead to.
+    fn linked(&self, touches: &mut Vec<Touch>, folder: &str) {
+        let Some(disk) = self.gate.disk.get().filter(|_| !folder.contains(UNKNOWN)) else { return };
+        for folder in self.gate.joined(folder, self.from) {
+            let found = match folder.contains(['*', '?', '[']) {
+                true => disk.expand(&folder).unwrap_or_default(),
+                false => vec![Path::new(&folder).to_owned()],
+            };
+            for folder in found.iter().map(|folder| disk.real(folder)) {
+                let mut strictest = BTreeMap::new();
+                let large = disk.holds(&folder, &mut |path| {
+                    if !path.starts_with(&folder) {
+                        let region = self.gate.region(path, Depth::One);
+                        strictest.entry(region).or_insert_with(|| text(path));
+                    }
+                    false
+                });
+                strictest.values().for_each(|path| self.add(touches, path, Depth::One, true));
+                if large {
+                    touches.push(unknown("what the links in a large folder lead to", true));
+                }
+            }
         }
     }
 
@@ -259,8 +323,13 @@ impl Reacher<'_> {
         if spelling.is_empty() {
             return;
         }
-        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…");
+        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
+        // Behind a pattern that may be a link, `..` leads anywhere.
+        let behind = spelling.find(['*', '?', '[']).and_then(|at| spelling.get(at..)).unwrap_or_default();
+        if behind.split('/').any(|part| part == "..") {
+            touches.push(unknown(&shown, reads));
+        }
         touches.push(Touch { shown, what, sure: true, reads, names_only: false, by_git: false });
     }
 
@@ -275,10 +344,19 @@ impl Reacher<'_> {
         }
         if spelling.contains(['*', '?', '[']) {
             // A quoted pattern is a name.
-            return What::Pattern {
-                names: names.iter().map(|name| text(&normal(Path::new(name)))).collect(),
-                depth,
-            };
+            let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
+            if let Some(disk) = self.gate.disk.get() {
+                // `link/../x*`: what stands before the pattern is where links lead.
+                let real = |name: &String| {
+                    let folder = fixed(name);
+                    let rest = name.strip_prefix(&folder).unwrap_or(name).trim_start_matches('/');
+                    text(&normal(&disk.real(Path::new(&folder)).join(rest)))
+                };
+                all.extend(names.iter().map(real));
+            }
+            all.sort();
+            all.dedup();
+            return What::Pattern { names: all, depth };
         }
         let disk = self.gate.disk.get();
         let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
@@ -292,7 +370,7 @@ impl Reacher<'_> {
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
     fn spell(&self, word: &Word) -> Vec<String> {
-        let values = Values { assigned: self.values, empty: false, line: Some(self.line) };
+        let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
             Some(Piece::Tilde(user)) if !matches!(user.as_str(), "" | "+" | "-") => {
@@ -302,6 +380,11 @@ impl Reacher<'_> {
             _ => values.spell(word),
         }
     }
+}
+
+/// `cd -`, `pushd +1`
+fn is_back(word: &str) -> bool {
+    word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
 }
 
 fn unknown(shown: &str, reads: bool) -> Touch {
@@ -364,7 +447,7 @@ fn literals<'w>(name: &str, word: &'w str) -> impl Iterator<Item = &'w str> {
     };
     let parts = word.split(cut).enumerate().filter(move |(index, _)| !awk || index % 2 == 1);
     let parts = parts.map(|(_, part)| part).filter(move |part| part.len() > 1 && *part != word);
-    parts.filter(|part| !part.ends_with('/')).take(256)
+    parts.filter(|part| !part.ends_with('/'))
 }
 
 /// What a command writes to: its last operand, where it copies.
@@ -394,7 +477,10 @@ fn depth(name: &str, words: &[&str]) -> Depth {
         "rg" | "ag" | "ack" | "find" | "fd" | "fdfind" | "tree" | "du" | "tar" | "bsdtar" | "zip" | "7z"
         | "7za" | "rsync" | "cpio" | "locate" => true,
         "grep" | "egrep" | "fgrep" | "zgrep" => {
-            recursive(words) || has(&["recurse", "--directories=recurse", "-drecurse"])
+            let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
+            recursive(words)
+                || has(&["recurse", "--directories=recurse", "-drecurse"])
+                || words.iter().any(|word| follows(&word))
         }
         "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
@@ -463,6 +549,8 @@ impl Gate {
         }
         let root = [self.root.display().to_string()];
         let from = if from.is_empty() { &root[..] } else { from };
-        from.iter().take(64).filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
+        // A line that may be in so many folders reads what is not known.
+        let few = from.iter().filter(|_| from.len() <= FOLDERS);
+        few.filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn denied(
     values: &Values<'_>,
     from: &[String],
 ) -> Option<Decision> {
-    removed(command, values).iter().take(64).find_map(|folder| match place(folder, from) {
+    removed(command, values).iter().find_map(|folder| match place(folder, from) {
         Some(Place::Git) => Some(decision(Verdict::Deny, "guard.git", "it deletes the history in .git")),
         Some(_) => Some(decision(Verdict::Deny, "guard.destroy", "it deletes the system or a home folder")),
         None => {

@@ -363,6 +363,17 @@ static BUILTIN_RULES: LazyLock<RuleFile> =
     LazyLock::new(|| file::parse("builtin", BUILTIN, &BTreeSet::new()).unwrap_or_default());
 
 impl Rulebook {
+    /// Every word that a denial of a command names.
+    pub(crate) fn denied_words(&self) -> BTreeSet<&str> {
+        let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
+        let denials = rules.filter(|rule| rule.decision == Verdict::Deny);
+        denials
+            .flat_map(|rule| rule.command.iter().chain(&rule.words))
+            .flatten()
+            .map(String::as_str)
+            .collect()
+    }
+
     /// No rules at all: everything is asked about.
     pub fn empty() -> Self {
         Self { tiers: Vec::new(), own: BTreeMap::new(), fields: BTreeSet::new() }

@@ -8,5 +8,7 @@ mod differential;
 mod docs;
 mod generated;
 mod lost;
+mod options;
 mod reading;
 mod rules;
+mod values;

@@ -1,0 +1,146 @@
+//! What programs read by their options: through links beneath a folder, from files that an option names, and of processes.
+
+/// Whether a program that goes through a folder reads what the links in it lead to.
+pub(crate) fn links(name: &str, words: &[&str]) -> bool {
+    let has = |letters: &[char]| {
+        let short = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains(letters);
+        words.iter().any(|word| short(&word))
+    };
+    let long = |options: &[&str]| {
+        words.iter().any(|word| {
+            word.len() > 3 && options.iter().any(|option| option.starts_with(*word) || word == option)
+        })
+    };
+    match name {
+        "grep" | "egrep" | "fgrep" | "zgrep" => has(&['R']) || long(&["--dereference-recursive"]),
+        "diff" => crate::guard::recursive(words) && !words.iter().any(|word| word.starts_with("--no-d")),
+        "find" => words.iter().any(|word| matches!(*word, "-L" | "-follow")),
+        "ls" | "dir" | "vdir" => has(&['L']) || long(&["--dereference"]),
+        "du" => has(&['L']) || long(&["--dereference"]),
+        "rg" | "fd" | "fdfind" => has(&['L']) || long(&["--follow"]),
+        "ag" => has(&['f']) || long(&["--follow"]),
+        "ack" => long(&["--follow"]),
+        "tree" => has(&['l']),
+        "cp" => has(&['L']) || long(&["--dereference"]),
+        "tar" | "bsdtar" => {
+            let bundled =
+                words.first().is_some_and(|word| !word.starts_with('-') && word.contains(['h', 'L']));
+            bundled || has(&['h', 'L']) || long(&["--dereference"])
+        }
+        "rsync" => has(&['L', 'k']) || long(&["--copy-links", "--copy-dirlinks", "--copy-unsafe-links"]),
+        "zip" => has(&['r', 'R']) && !has(&['y']),
+        "7z" | "7za" | "7zr" | "7zz" => !words.iter().any(|word| word.starts_with("-snl")),
+        "scp" => has(&['r']),
+        _ => false,
+    }
+}
+
+/// An option whose value is a file.
+struct FileOption {
+    letter: Option<char>,
+    long: &'static str,
+    /// Whether the file names others, which are read too.
+    lists: bool,
+}
+
+const fn option(letter: Option<char>, long: &'static str, lists: bool) -> FileOption {
+    FileOption { letter, long, lists }
+}
+
+const DATE: [FileOption; 2] = [option(Some('f'), "--file", false), option(Some('r'), "--reference", false)];
+const FILES0: [FileOption; 1] = [option(None, "--files0-from", true)];
+const DU: [FileOption; 2] = [option(None, "--files0-from", true), option(Some('X'), "--exclude-from", false)];
+const TAR: [FileOption; 2] =
+    [option(Some('T'), "--files-from", true), option(Some('X'), "--exclude-from", false)];
+const RSYNC: [FileOption; 3] = [
+    option(None, "--files-from", true),
+    option(None, "--exclude-from", false),
+    option(None, "--include-from", false),
+];
+const XARGS: [FileOption; 1] = [option(Some('a'), "--arg-file", true)];
+const GREP: [FileOption; 2] = [option(Some('f'), "--file", false), option(None, "--exclude-from", false)];
+const GIT_GREP: [FileOption; 1] = [option(Some('f'), "--file", false)];
+const GIT_LIST: [FileOption; 2] =
+    [option(Some('X'), "--exclude-from", false), option(None, "--pathspec-from-file", true)];
+const GIT_SHOW: [FileOption; 1] = [option(Some('O'), "--order-file", false)];
+const GIT_BLAME: [FileOption; 3] = [
+    option(Some('S'), "--revs-file", false),
+    option(None, "--contents", false),
+    option(None, "--ignore-revs-file", false),
+];
+const GIT_SAY: [FileOption; 3] = [
+    option(Some('F'), "--file", false),
+    option(Some('t'), "--template", false),
+    option(None, "--pathspec-from-file", true),
+];
+const GIT_CONFIG: [FileOption; 1] = [option(Some('f'), "--file", false)];
+
+fn options(name: &str, words: &[&str]) -> &'static [FileOption] {
+    let sub = || words.iter().copied().find(|word| !word.starts_with('-'));
+    match name {
+        "date" => &DATE,
+        "wc" | "sort" => &FILES0,
+        "du" => &DU,
+        "tar" | "bsdtar" => &TAR,
+        "rsync" => &RSYNC,
+        "xargs" => &XARGS,
+        "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => &GREP,
+        "git" => match sub() {
+            Some("grep") => &GIT_GREP,
+            Some("ls-files" | "add" | "status" | "clean") => &GIT_LIST,
+            Some("diff" | "log" | "show" | "diff-tree" | "diff-index" | "diff-files" | "format-patch") => {
+                &GIT_SHOW
+            }
+            Some("blame" | "annotate") => &GIT_BLAME,
+            Some("commit" | "tag" | "notes" | "merge") => &GIT_SAY,
+            Some("config") => &GIT_CONFIG,
+            _ => &[],
+        },
+        _ => &[],
+    }
+}
+
+/// The files that options name, glued to them or not, shortened or not; with each, whether it names others.
+pub(crate) fn files<'w>(name: &str, words: &[&'w str]) -> Vec<(&'w str, bool)> {
+    let known = options(name, words);
+    let mut found = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let next = || words.get(index + 1).copied();
+        for option in known {
+            let value = if word.starts_with("--") {
+                let (key, value) = match word.split_once('=') {
+                    Some((key, value)) => (key, Some(value)),
+                    None => (*word, None),
+                };
+                let meant = key.len() > 2 && option.long.starts_with(key);
+                if meant { value.or_else(next) } else { None }
+            } else {
+                let letters = word.strip_prefix('-').unwrap_or_default();
+                let at =
+                    option.letter.and_then(|letter| letters.find(letter).map(|at| at + letter.len_utf8()));
+                at.and_then(|at| letters.get(at..))
+                    .and_then(|rest| if rest.is_empty() { next() } else { Some(rest) })
+            };
+            found.extend(value.map(|value| (value, option.lists)));
+        }
+    }
+    found
+}
+
+/// Whether `ps` shows the environment of processes: `ps e`, `ps axeww`, `ps -o environ`.
+pub(crate) fn shows_environment(words: &[&str]) -> bool {
+    let takes = |word: &&str| {
+        let short = word.starts_with('-') && !word.starts_with("--");
+        (word.starts_with("--") && !word.contains('=') && *word != "--")
+            || (short && word.ends_with(['C', 'u', 'U', 'G', 'g', 'p', 't', 'o', 'O', 'k', 'q', 's', 'N']))
+    };
+    words.iter().enumerate().any(|(index, word)| {
+        let value =
+            index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| takes(&before));
+        let letters = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
+        word.contains("environ")
+            || (letters && !value && word.contains('e'))
+            || (word.starts_with('-') && !word.starts_with("--") && word.contains('E'))
+            || word.contains(crate::places::UNKNOWN) && !value
+    })
+}
