@@ -4,7 +4,7 @@
 pub(crate) fn links(name: &str, words: &[&str]) -> bool {
     let has = |letters: &[char]| {
         let short = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains(letters);
-        words.iter().any(|word| short(&word))
+        words.iter().any(short)
     };
     let long = |options: &[&str]| {
         words.iter().any(|word| {
@@ -135,8 +135,7 @@ pub(crate) fn shows_environment(words: &[&str]) -> bool {
             || (short && word.ends_with(['C', 'u', 'U', 'G', 'g', 'p', 't', 'o', 'O', 'k', 'q', 's', 'N']))
     };
     words.iter().enumerate().any(|(index, word)| {
-        let value =
-            index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|before| takes(&before));
+        let value = index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(&takes);
         let letters = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
         word.contains("environ")
             || (letters && !value && word.contains('e'))

@@ -200,7 +200,7 @@ pub(crate) fn command(
 
 /// Whether a command changes something that has too many values, or is in too many folders, to be looked at one by one.
 fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, from: &[String]) -> bool {
-    let far = from.last().is_some_and(|_| from.iter().any(|folder| overflows(folder)));
+    let far = from.iter().any(|folder| overflows(folder));
     let words = || spellings.given.iter().chain(&spellings.programs);
     let writes = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
     let many = spellings.programs.len() > PROGRAMS;

@@ -480,7 +480,7 @@ fn depth(name: &str, words: &[&str]) -> Depth {
             let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
             recursive(words)
                 || has(&["recurse", "--directories=recurse", "-drecurse"])
-                || words.iter().any(|word| follows(&word))
+                || words.iter().any(follows)
         }
         "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
