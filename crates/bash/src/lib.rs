@@ -39,5 +39,7 @@ pub use known::prints;
 pub use pieces::Pieces;
 pub use programs::normal_words;
 pub use read::read;
-pub use script::{Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word};
+pub use script::{
+    Assignment, Command, Floor, FloorRule, Piece, Redirect, RedirectKind, Script, Stage, Word, instead,
+};
 pub use text::Text;

@@ -187,10 +187,11 @@ impl Reader {
         }
         // `: ${x:=y}`
         for piece in command.words.iter().flat_map(|word| word.pieces.iter()) {
-            if let Piece::Operator { name, or: Some(or), how } = piece
+            if let Piece::Operator { name, how } = piece
                 && how.trim_start_matches(':').starts_with('=')
+                && let Some(or) = crate::script::instead(how)
             {
-                self.assign(name, Some(Word::text(or.as_str())));
+                self.assign(name, Some(Word::text(or)));
             }
         }
         let (mut first, mut pending) = (Some(command), Vec::new());
@@ -515,6 +516,9 @@ impl<'t> Walk<'t, '_> {
                 "process_substitution" => SpanKind::Process,
                 "arithmetic_expansion" => SpanKind::Arithmetic,
                 "concatenation" | "string" | "command_name" | "heredoc_body" | "translated_string" => {
+                    if kind(node) == "translated_string" {
+                        self.differs("a translated string");
+                    }
                     let from = open.len();
                     match node.child_count() {
                         count @ ..=FEW => open.extend((0..count).filter_map(|index| node.child(index))),

@@ -106,12 +106,11 @@ pub enum Piece {
         name: Box<str>,
         quoted: bool,
     },
-    /// `${name…}` with an operator; `or` is what `:-` and its like put in its place.
+    /// `${name…}` with an operator.
     Operator {
         name: Box<str>,
-        or: Option<Box<String>>,
         /// The operator with all that follows it.
-        how: Box<str>,
+        how: Box<String>,
     },
     /// `$(…)` and backquotes, with the text inside where it is short.
     Substitution(Option<Box<str>>),
@@ -126,6 +125,12 @@ pub enum Piece {
     Brace,
     /// `~`, with the name that follows.
     Tilde(String),
+}
+
+/// What `:-` and its like put in the place of a variable.
+pub fn instead(how: &str) -> Option<&str> {
+    let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| how.strip_prefix(operator));
+    or.map(|or| or.trim_matches(['"', '\'']))
 }
 
 impl Word {

@@ -240,8 +240,7 @@ impl<'a> Scan<'a> {
         if rest.starts_with("$\"") && !quoted {
             // A translation may be another text: it is asked about, and this text is one that it may be.
             self.next();
-            let or = Some(Box::new(String::new()));
-            self.word.pieces.push(Piece::Operator { name: "\"".into(), or, how: "-".into() });
+            self.word.pieces.push(Piece::Operator { name: "\"".into(), how: Box::new("-".to_owned()) });
             return Ok(());
         }
         if rest.starts_with("$'") && !quoted {
@@ -370,16 +369,14 @@ fn parameter(inner: &str, quoted: bool) -> Piece {
     // `${!name}`: the variable that another one names.
     if let Some(rest) = inner.strip_prefix('!').filter(|rest| !name_of(rest).is_empty()) {
         let (name, how) = rest.split_at(name_of(rest).len());
-        return Piece::Operator { name: format!("!{name}").into(), or: None, how: how.into() };
+        return Piece::Operator { name: format!("!{name}").into(), how: Box::new(how.to_owned()) };
     }
     let name = name_of(inner);
     let rest = inner.get(name.len()..).unwrap_or("");
     if rest.is_empty() && !name.is_empty() {
         return Piece::Variable { name: name.into(), quoted };
     }
-    let or = ["-", "=", "+", ":-", ":=", ":+"].iter().find_map(|operator| rest.strip_prefix(operator));
-    let or = or.map(|or| Box::new(or.trim_matches(['"', '\'']).to_owned()));
-    Piece::Operator { name: name.into(), or, how: rest.into() }
+    Piece::Operator { name: name.into(), how: Box::new(rest.to_owned()) }
 }
 
 /// Whether an escape gives a NUL; the text begins behind its backslash.

@@ -181,7 +181,7 @@ impl Values<'_> {
                 _ => (vec!["~".to_owned()], false),
             },
             Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
-            Piece::Operator { name, or, how } => {
+            Piece::Operator { name, how } => {
                 let mut texts = match name.strip_prefix('!') {
                     // The variables that it may name.
                     Some(named) if !named.is_empty() => {
@@ -190,7 +190,7 @@ impl Values<'_> {
                     }
                     Some(_) | None => self.variable(name, within),
                 };
-                match or {
+                match lathe_bash::instead(how) {
                     Some(or) => texts.extend(self.instead(or, within)),
                     None => texts = self.operated(texts, name, how, within),
                 }
