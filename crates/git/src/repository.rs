@@ -176,7 +176,13 @@ impl Repository {
 /// The handle of a folder, reached from the root that holds it without following a link.
 fn hold(folder: &Path, boundary: &Boundary) -> Result<Option<File>, GitError> {
     let wrong = |error: io::Error| GitError::refused(folder, format!("cannot be opened: {error}"));
-    let root = boundary.root_of(folder).unwrap_or(folder);
+    let root = match boundary {
+        Boundary::Anywhere => folder,
+        // A folder that was swapped for a link since it was looked at lies below no root.
+        Boundary::Roots(_) => boundary
+            .root_of(folder)
+            .ok_or_else(|| GitError::refused(folder, "is not below the folders that may be used"))?,
+    };
     let mut handle = File::open(root).map_err(wrong)?;
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     for name in folder.strip_prefix(root).into_iter().flat_map(Path::components) {

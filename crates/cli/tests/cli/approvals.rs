@@ -197,7 +197,7 @@ fn always_is_as_narrow_as_what_was_shown_and_can_be_revoked() {
 fn a_command_inside_a_running_line_asks_while_the_clock_stands_still() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let home = tempfile::tempdir().unwrap();
-    let slow = json!({ "command": "cat a.txt | write copy.txt && view copy.txt", "timeout": 2 });
+    let slow = json!({ "command": "cat a.txt | write copy.txt && view copy.txt", "timeout": 5 });
     let script = Script::new()
         .answer(call("allowed", "bash", slow))
         .answer(bash("denied", "write no.txt x || echo 'went on'"))
@@ -209,7 +209,7 @@ fn a_command_inside_a_running_line_asks_while_the_clock_stands_still() {
     terminal.sees(ALL, 1);
     terminal.sees("+one", 1);
     // Longer than the line may take.
-    std::thread::sleep(Duration::from_millis(2600));
+    std::thread::sleep(Duration::from_millis(5600));
     terminal.types("y\n");
     terminal.sees(ALL, 2);
     terminal.types("n not this one\n");

@@ -59,6 +59,20 @@ impl Tokens {
         }
     }
 
+    /// One writer at a time: two that read the same list would undo each other's change. The lock is the kernel's, so a
+    /// process that dies leaves none.
+    fn lock(home: &Path) -> Result<std::fs::File, ServerError> {
+        let path = home.join("server/tokens.lock");
+        let wrong =
+            |error: std::io::Error| ServerError::File { path: path.clone(), reason: error.to_string() };
+        make_folder(&home.join("server")).map_err(wrong)?;
+        let mut options = std::fs::File::options();
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.create(true).append(true).open(&path).map_err(wrong)?;
+        file.lock().map_err(wrong)?;
+        Ok(file)
+    }
+
     fn save(&self, home: &Path) -> Result<(), ServerError> {
         let path = Self::file(home);
         let wrong =
@@ -82,6 +96,7 @@ impl Tokens {
     /// Makes a token and gives it, this one time.
     pub fn add(home: &Path, name: &str, role: Role) -> Result<String, ServerError> {
         good_token_name(name)?;
+        let _lock = Self::lock(home)?;
         let mut tokens = Self::load(home)?;
         if tokens.tokens.iter().any(|stored| stored.name == name) {
             return Err(ServerError::Token(format!("there is a token `{name}` already; remove it first")));
@@ -93,6 +108,7 @@ impl Tokens {
     }
 
     pub fn remove(home: &Path, name: &str) -> Result<(), ServerError> {
+        let _lock = Self::lock(home)?;
         let mut tokens = Self::load(home)?;
         let before = tokens.tokens.len();
         tokens.tokens.retain(|stored| stored.name != name);
@@ -246,4 +262,27 @@ pub(crate) fn make_folder(path: &Path) -> std::io::Result<()> {
 fn private(path: &Path) -> std::io::Result<std::fs::File> {
     let _ = std::fs::remove_file(path);
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_at_the_same_time_lose_nothing_and_bring_nothing_back() {
+        let home = tempfile::tempdir().unwrap();
+        for round in 0..5 {
+            Tokens::add(home.path(), "gone", Role::Viewer).unwrap();
+            std::thread::scope(|scope| {
+                for at in 0..6 {
+                    let home = home.path();
+                    scope.spawn(move || Tokens::add(home, &format!("t{round}-{at}"), Role::Viewer).unwrap());
+                }
+                scope.spawn(|| Tokens::remove(home.path(), "gone").unwrap());
+            });
+            let rows = Tokens::load(home.path()).unwrap().rows();
+            assert_eq!(rows.len(), (round + 1) * 6);
+            assert!(rows.iter().all(|row| row.name != "gone"));
+        }
+    }
 }

@@ -279,6 +279,7 @@ impl Running {
     ) -> Result<lathe_policy::Permit, u8> {
         let (line, effects) = (Arc::clone(&self.line), call.effects);
         let judge = &line.context.judge;
+        let line_clock = self.call.clock.clone();
         let late = self.call.line.is_none() && effects.change_something();
         let decision = if late {
             Decision {
@@ -293,6 +294,8 @@ impl Running {
         };
         let decision = match (decision.verdict, &self.line.context.asker) {
             (Verdict::Ask, Some(_)) => {
+                // Looking at it and the user's time are not the line's.
+                let _hold = line_clock.hold();
                 let about = match invocation {
                     Some(invocation) => self.preview(call, invocation).await?,
                     None => String::new(),
