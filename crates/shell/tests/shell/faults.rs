@@ -151,11 +151,7 @@ async fn holders_of_the_output_do_not_delay_the_end() {
         "bash -c 'sleep 98803 & kill -STOP $!'; echo hi",
     ] {
         let end = sh.run(line).await;
-        assert!(
-            end.elapsed < Duration::from_secs(20) && text(&end).0 == "hi\n",
-            "{line}: {:?}",
-            end.elapsed
-        );
+        assert!(end.elapsed < Duration::from_secs(20) && text(&end).0 == "hi\n", "{line}: {:?}", end.elapsed);
     }
     sh.close().await;
     eventually("all are gone", || with_argument("98803").is_empty()).await;
