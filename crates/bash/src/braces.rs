@@ -1,7 +1,13 @@
 //! `{a,b}` multiplied out, because bash does it before it looks at anything else: `{rm,-rf,/}` is three words.
 
-/// More words than this are left as they stand: the caller treats them as unknown.
-const MOST: usize = 256;
+use std::borrow::Cow;
+
+/// Words that one word is multiplied out to, and bytes of all that stands in between.
+const MOST: usize = 4096;
+const MOST_TEXT: usize = 256 * 1024;
+
+/// A longer word is not multiplied out.
+const LONGEST: usize = 4096;
 
 /// Whether the braces of a word may be a brace expansion.
 pub(crate) fn may_multiply(text: &str) -> bool {
@@ -23,18 +29,27 @@ pub(crate) fn may_begin(text: &str) -> bool {
     }
 }
 
-/// The words that the braces of `raw` give, each still quoted; `None` if there are none to multiply out, or they are
-/// beyond us.
-pub(crate) fn multiply(raw: &str) -> Option<Vec<String>> {
-    if raw.contains('$') { None } else { multiply_names(raw) }
+/// What the braces of a word come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Multiplied {
+    /// There are none to multiply out, or only numbers, which are left as they stand.
+    Nothing,
+    /// The words they give, each still quoted.
+    Words(Vec<String>),
+    /// More than are looked at.
+    TooMany,
 }
 
-/// The same where plain variables stand in the word: bash multiplies before it looks at them.
-pub(crate) fn multiply_names(raw: &str) -> Option<Vec<String>> {
-    if raw.contains('`') || !may_multiply(raw) {
-        return None;
+/// Multiplies the braces of a word without expansions.
+pub(crate) fn multiply(raw: &str) -> Multiplied {
+    if !may_multiply(raw) {
+        return Multiplied::Nothing;
     }
-    let mut work = vec![raw.to_owned()];
+    if raw.len() > LONGEST {
+        let braced = unquoted(raw).any(|(_, c)| c == '{') && unquoted(raw).any(|(_, c)| c == ',');
+        return if braced { Multiplied::TooMany } else { Multiplied::Nothing };
+    }
+    let (mut work, mut room) = (vec![raw.to_owned()], MOST_TEXT);
     let mut done: Vec<String> = Vec::new();
     let mut multiplied = false;
     // The first word with braces left is replaced by its alternatives, in order.
@@ -44,19 +59,22 @@ pub(crate) fn multiply_names(raw: &str) -> Option<Vec<String>> {
             Some((before, parts, after)) => {
                 multiplied = true;
                 for part in parts.iter().rev() {
-                    work.push(format!("{before}{part}{after}"));
+                    let word = format!("{before}{part}{after}");
+                    let Some(left) = room.checked_sub(word.len()) else { return Multiplied::TooMany };
+                    room = left;
+                    work.push(word);
                 }
             }
         }
-        if work.len() + done.len() > MOST || work.iter().map(String::len).sum::<usize>() > 64 * 1024 {
-            return None;
+        if work.len() + done.len() > MOST {
+            return Multiplied::TooMany;
         }
     }
-    multiplied.then_some(done)
+    if multiplied { Multiplied::Words(done) } else { Multiplied::Nothing }
 }
 
-/// The first unquoted `{…,…}`: what stands before, its alternatives, what stands after.
-fn split(word: &str) -> Option<(&str, Vec<&str>, &str)> {
+/// The first unquoted `{…,…}` or `{a..z}`: what stands before, its alternatives, what stands after.
+fn split(word: &str) -> Option<(&str, Vec<Cow<'_, str>>, &str)> {
     let mut from = 0;
     loop {
         let open = find_open(word, from)?;
@@ -67,11 +85,36 @@ fn split(word: &str) -> Option<(&str, Vec<&str>, &str)> {
     }
 }
 
+/// `a..e`, `e..a..2`: letters one after the other.
+fn letters(inside: &str) -> Option<Vec<Cow<'static, str>>> {
+    let mut parts = inside.split("..");
+    let mut letter = || {
+        let text = parts.next()?;
+        text.bytes().next().filter(|byte| text.len() == 1 && byte.is_ascii_alphabetic())
+    };
+    let (from, to) = (letter()?, letter()?);
+    let step = match parts.next() {
+        None => 1,
+        Some(step) => step.parse::<i64>().ok()?.unsigned_abs().max(1),
+    };
+    let step = usize::try_from(step).ok()?;
+    if parts.next().is_some() {
+        return None;
+    }
+    let all = from.min(to)..=from.max(to);
+    let one = |byte: u8| Cow::Owned(char::from(byte).to_string());
+    Some(if from <= to {
+        all.step_by(step).map(one).collect()
+    } else {
+        all.rev().step_by(step).map(one).collect()
+    })
+}
+
 fn find_open(word: &str, from: usize) -> Option<usize> {
     unquoted(word).find(|(at, c)| *at >= from && *c == '{').map(|(at, _)| at)
 }
 
-fn alternatives(word: &str, open: usize) -> Option<(Vec<&str>, usize)> {
+fn alternatives(word: &str, open: usize) -> Option<(Vec<Cow<'_, str>>, usize)> {
     let (mut depth, mut begin, mut parts) = (0_usize, open + 1, Vec::new());
     for (at, c) in unquoted(word).filter(|(at, _)| *at >= open) {
         match c {
@@ -80,14 +123,14 @@ fn alternatives(word: &str, open: usize) -> Option<(Vec<&str>, usize)> {
                 depth -= 1;
                 if depth == 0 {
                     if parts.is_empty() {
-                        return None;
+                        return Some((letters(word.get(begin..at)?)?, at + 1));
                     }
-                    parts.push(word.get(begin..at)?);
+                    parts.push(Cow::Borrowed(word.get(begin..at)?));
                     return Some((parts, at + 1));
                 }
             }
             ',' if depth == 1 => {
-                parts.push(word.get(begin..at)?);
+                parts.push(Cow::Borrowed(word.get(begin..at)?));
                 begin = at + 1;
             }
             _ => {}
@@ -126,7 +169,7 @@ fn unquoted(word: &str) -> impl Iterator<Item = (usize, char)> + '_ {
 
 #[cfg(test)]
 mod tests {
-    use super::multiply;
+    use super::{Multiplied, multiply};
 
     #[test]
     fn braces_multiply_as_in_bash() {
@@ -139,12 +182,17 @@ mod tests {
             ("~/{x,..}", vec!["~/x", "~/.."]),
             ("{1..3,x}", vec!["1..3", "x"]),
             ("{a,b}{1..3}", vec!["a{1..3}", "b{1..3}"]),
+            ("a{c..a}", vec!["ac", "ab", "aa"]),
+            (".{g..g}it", vec![".git"]),
+            ("{a..e..2}", vec!["a", "c", "e"]),
         ] {
-            assert_eq!(multiply(raw).unwrap(), words, "{raw}");
+            let words = words.into_iter().map(str::to_owned).collect();
+            assert_eq!(multiply(raw), Multiplied::Words(words), "{raw}");
         }
-        for raw in ["{}", "{a}", "a,b", "'{a,b}'", "{a,b", "{$a,b}", "{1..3}"] {
-            assert_eq!(multiply(raw), None, "{raw}");
+        for raw in ["{}", "{a}", "a,b", "'{a,b}'", "{a,b", "{1..3}", "{a..bc}", "{a..b..c}"] {
+            assert_eq!(multiply(raw), Multiplied::Nothing, "{raw}");
         }
-        assert_eq!(multiply(&"{a,b}".repeat(30)), None);
+        assert_eq!(multiply(&"{a,b}".repeat(30)), Multiplied::TooMany);
+        assert_eq!(multiply(&format!("{{{}}}", "a,".repeat(5000))), Multiplied::TooMany);
     }
 }

@@ -132,7 +132,7 @@ pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
             let ran = ran_by_git(command).filter(|_| name == "git");
             let all = || command.words.iter().skip(1).filter_map(Word::literal);
             let greps = name == "git" && all().any(|word| word == "grep");
-            let paged = all().filter(|_| greps).filter_map(pager).take(4);
+            let paged = all().filter(|_| greps).filter_map(pager);
             let paged: Vec<Inner> = paged.map(|text| Inner::Text(text.to_owned())).collect();
             let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
             let input = input.filter(|_| name != "git").map(given);
@@ -233,9 +233,14 @@ fn given(redirect: &Redirect) -> String {
 fn read(text: &str) -> Vec<Inner> {
     let literals = literals(text);
     let mut inner = lines(text);
+    // Each of these programs is read with all the texts that follow.
+    let programs = literals.iter().filter(|literal| PROGRAMS.contains(literal)).count();
+    if programs * literals.len() * 16 > wrap::ROOM {
+        return vec![Inner::Endless];
+    }
     for (at, literal) in literals.iter().enumerate() {
         if PROGRAMS.contains(literal) {
-            let words = literals.iter().skip(at).take(16).map(|word| Word::text(*word)).collect();
+            let words = literals.iter().skip(at).map(|word| Word::text(*word)).collect();
             inner.push(Inner::Words(words));
         } else if literal.contains(' ') && literal.split([' ', '/']).any(|word| PROGRAMS.contains(&word)) {
             inner.push(Inner::Text((*literal).to_owned()));
@@ -259,7 +264,7 @@ fn read(text: &str) -> Vec<Inner> {
         Vec::new()
     };
     if !lost.is_empty() {
-        let words = ["rm", "-rf"].into_iter().chain(lost.into_iter().take(32));
+        let words = ["rm", "-rf"].into_iter().chain(lost);
         inner.push(Inner::Words(words.map(Word::text).collect()));
     }
     inner
@@ -269,7 +274,7 @@ fn read(text: &str) -> Vec<Inner> {
 fn direct(text: &str) -> Option<Vec<&str>> {
     let mut found = Vec::new();
     for call in DESTROYERS {
-        for (at, _) in text.match_indices(call).take(32) {
+        for (at, _) in text.match_indices(call) {
             let rest = text.get(at + call.len()..)?.trim_start_matches(['(', ' ', 'f']);
             // The name of the call where it is brought in.
             if rest.is_empty() || rest.starts_with([';', ',', '\n']) {
@@ -300,7 +305,7 @@ fn is_in_git(text: &str, path: &str) -> bool {
 fn written(text: &str) -> Option<Inner> {
     let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
     let named = literals(text).into_iter().map(bare).filter(|path| is_in_git(text, path));
-    let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named.take(32)).map(Word::text).collect();
+    let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named).map(Word::text).collect();
     (words.len() > 1).then_some(Inner::Words(words))
 }
 
@@ -309,14 +314,11 @@ pub(crate) fn lines(text: &str) -> Vec<Inner> {
     let begins = text.match_indices("rm -").filter(|(at, _)| {
         text.get(..*at).and_then(|before| before.chars().next_back()).is_none_or(|c| !c.is_alphanumeric())
     });
-    begins
-        .take(16)
-        .map(|(at, _)| {
-            let rest = text.get(at..).unwrap_or("");
-            let end = rest.find(['"', '\'', '`', ')', '}', '\n', ';', '|', '&', ']']).unwrap_or(rest.len());
-            Inner::Text(rest.get(..end).unwrap_or("").to_owned())
-        })
-        .collect()
+    wrap::within(begins.map(|(at, _)| {
+        let rest = text.get(at..).unwrap_or("");
+        let end = rest.find(['"', '\'', '`', ')', '}', '\n', ';', '|', '&', ']']).unwrap_or(rest.len());
+        Inner::Text(rest.get(..end).unwrap_or("").to_owned())
+    }))
 }
 
 /// What stands in quotes, of any kind, as far as that can be told without a parser.
@@ -337,9 +339,6 @@ fn literals(text: &str) -> Vec<&str> {
             }
             Some(_) => {}
         }
-        if found.len() >= 256 {
-            break;
-        }
     }
     found
 }
@@ -354,6 +353,7 @@ mod tests {
         let shown = |inner: Inner| match inner {
             Inner::Words(words) => words.iter().map(Word::show).collect::<Vec<_>>().join(" "),
             Inner::Text(text) => format!("'{text}'"),
+            Inner::Endless => "…".to_owned(),
         };
         inner(words[0], &command).into_iter().map(shown).collect()
     }

@@ -4,7 +4,7 @@
 //! option, word by word or at the beginning of a text. Programs that only read may say what they like.
 
 use crate::script::{Command, Word, base_name};
-use crate::wrap::Inner;
+use crate::wrap::{self, Inner};
 use crate::{foreign, programs, shells};
 
 /// Programs whose words are looked at elsewhere, or are only words: commands of the agent, and what speaks to people.
@@ -33,12 +33,15 @@ const SPOKEN: [&str; 22] = [
     "notify-send",
 ];
 
+/// Deletions in the words of one program that are looked at.
+const MOST: usize = 64;
+
 /// What is deleted behind a program that is no wrapper by name.
 pub(crate) fn inner(command: &Command) -> Vec<Inner> {
     let Some(name) = command.program_name() else { return Vec::new() };
     if COMPUTES.contains(&name) {
         let words = command.words.iter().skip(1).filter_map(Word::literal);
-        return words.flat_map(subscripts).take(16).map(Inner::Text).collect();
+        return wrap::within(words.flat_map(subscripts).map(Inner::Text));
     }
     let is_rm =
         |word: &Word| word.literal().is_some_and(|text| deletes(base_name(text)) || begins(text).is_some());
@@ -75,7 +78,9 @@ pub(crate) fn inner(command: &Command) -> Vec<Inner> {
             }
             _ => inner.extend(begins(text).map(|text| Inner::Text(text.to_owned()))),
         }
-        if inner.len() >= 8 {
+        // Each of them may hold all the words that follow.
+        if inner.len() > MOST {
+            inner.push(Inner::Endless);
             break;
         }
     }
@@ -103,8 +108,9 @@ const COMPUTES: [&str; 14] = [
 /// What runs in the index of an array: `a[$(x)]`, in whatever quotes.
 pub(crate) fn subscripts(text: &str) -> Vec<String> {
     let inside = |open: &'static str, close: &'static str| {
-        let begun = text.match_indices(open).take(8).filter_map(move |(at, _)| text.get(at + open.len()..));
-        begun.filter_map(move |rest| rest.find(close).and_then(|end| rest.get(..end))).map(str::to_owned)
+        let begun = text.match_indices(open).filter_map(move |(at, _)| text.get(at + open.len()..));
+        // Without an end behind one, there is none behind the next.
+        begun.map_while(move |rest| rest.find(close).and_then(|end| rest.get(..end))).map(str::to_owned)
     };
     inside("[$(", ")]").chain(inside("[`", "`]")).collect()
 }
@@ -178,9 +184,9 @@ fn mounted(command: &Command) -> Vec<Inner> {
     let texts = shown.iter().filter(|word| word.contains(' ')).flat_map(|word| foreign::lines(word));
     let texts = texts.filter_map(|inner| match inner {
         Inner::Text(text) => Some(text),
-        Inner::Words(_) => None,
+        Inner::Words(_) | Inner::Endless => None,
     });
-    let lines: Vec<String> = words.into_iter().chain(texts).take(8).collect();
+    let lines: Vec<String> = words.into_iter().chain(texts).collect();
     let outside = |line: &str, (outside, inside): &(String, String)| {
         let (inside, find) = (inside.trim_end_matches('/'), line.starts_with("find "));
         let word = |word: &str| match word.strip_prefix(inside) {
@@ -194,7 +200,7 @@ fn mounted(command: &Command) -> Vec<Inner> {
         let words: Vec<String> = line.split(' ').skip(1).filter_map(word).collect();
         Inner::Text(format!("{} {}", if find { "find" } else { "rm" }, words.join(" ")))
     };
-    lines.iter().flat_map(|line| lent.iter().take(8).map(move |lent| outside(line, lent))).collect()
+    wrap::within(lines.iter().flat_map(|line| lent.iter().map(move |lent| outside(line, lent))))
 }
 
 /// `parallel 'rm -rf {}' ::: x`: the text with each of its words.
@@ -208,5 +214,5 @@ pub(crate) fn parallel(words: &[Word]) -> Vec<Inner> {
         let filled = marks.iter().fold((*text).to_owned(), |text, mark| text.replace(mark, given));
         Inner::Text(if filled == **text { format!("{text} {given}") } else { filled })
     };
-    literals.iter().skip(at + 1).filter(|word| !word.starts_with(":::")).take(16).map(each).collect()
+    wrap::within(literals.iter().skip(at + 1).filter(|word| !word.starts_with(":::")).map(each))
 }

@@ -3,13 +3,15 @@
 //! For denials only, and by names as they are written: `c.sh`, `./c.sh` and `"$f"` are the same file where they are spelled
 //! the same. The order is not looked at, because nobody runs first what is then written.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::pipes::Stages;
 use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Piece, RedirectKind, Word, base_name};
 use crate::{foreign, known, shells, wrap};
 
-/// Things made, and uses of them, that are looked at.
-const MOST: usize = 32;
+/// Pairs of a thing made and a command that may use it that are looked at; what has more is never done.
+const MOST: usize = 1 << 20;
 
 /// Programs whose copy under another name is followed.
 const COPIED: [&str; 16] = [
@@ -44,22 +46,32 @@ impl Reader {
         let made = self.made();
         let mut used = self.process_inputs();
         let commands = if made.is_empty() { &[] } else { self.script.commands.as_slice() };
+        if made.len() * commands.len() > MOST {
+            self.script.endless = true;
+            return false;
+        }
+        let fed = self.fed_pipes(commands);
+        let mut room = wrap::ROOM;
         for (index, command) in commands.iter().enumerate() {
             for (path, thing) in &made {
                 let found = match thing {
-                    Made::Script { text } if self.runs(index, command, path) => ran(command, text),
+                    Made::Script { text } if runs(command, path, &fed) => {
+                        let Some(left) = room.checked_sub(text.len()) else {
+                            self.script.endless = true;
+                            return false;
+                        };
+                        room = left;
+                        ran(command, text)
+                    }
                     Made::Program { name } => renamed(command, path, name).into_iter().collect(),
                     Made::Link { to, mounted } => followed(command, path, to, *mounted).into_iter().collect(),
                     Made::Script { .. } => Vec::new(),
                 };
                 used.extend(found.into_iter().map(|inner| (index, command.broken, inner)));
             }
-            if used.len() >= MOST {
-                break;
-            }
         }
         let any = !used.is_empty();
-        for (index, broken, inner) in used.into_iter().take(MOST) {
+        for (index, broken, inner) in used {
             let around = Around { behind: Some(index), broken, ..Around::default() };
             match inner {
                 wrap::Inner::Text(text) => self.queue.push(Job { text, around, lines: true }),
@@ -69,21 +81,28 @@ impl Reader {
                     }
                     self.add(Command { words, ..Command::default() }, &around);
                 }
+                wrap::Inner::Endless => self.script.endless = true,
             }
         }
         any
     }
 
+    /// The pipes at an end of which a shell reads its commands.
+    fn fed_pipes(&self, commands: &[Command]) -> HashSet<usize> {
+        let piped = commands.iter().filter(|command| wrap::reads_commands(command));
+        piped.filter_map(|command| command.stage).map(|stage| stage.pipe).collect()
+    }
+
     /// What the line makes, by its name.
     fn made(&self) -> Vec<(String, Made)> {
         let mut made = Vec::new();
-        let mut stages = None;
+        let (mut stages, mut printed) = (None, None);
         for command in &self.script.commands {
-            if made.len() >= MOST {
-                break;
-            }
             let Some(name) = command.program_name() else {
-                made.extend(self.by_group(command));
+                if let Some(path) = written("", command).into_iter().next() {
+                    let text: &String = printed.get_or_insert_with(|| self.printed_in_groups());
+                    made.push((path, Made::Script { text: text.clone() }));
+                }
                 continue;
             };
             let targets = written(name, command);
@@ -111,7 +130,7 @@ impl Reader {
 
     /// `echo x > >(bash)`, `echo x | tee >(bash)`: what is written there comes in as by a pipe.
     fn process_inputs(&self) -> Vec<(usize, bool, wrap::Inner)> {
-        let (mut found, mut stages) = (Vec::new(), None);
+        let (mut found, mut stages, mut room) = (Vec::new(), None, wrap::ROOM);
         for (index, command) in self.script.commands.iter().enumerate() {
             let redirects = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
             let redirects = redirects.map(|redirect| &redirect.word);
@@ -119,17 +138,22 @@ impl Reader {
             for word in redirects.chain(operands) {
                 let inner = match &*word.pieces {
                     // What is nested would be read again for each level.
-                    [Piece::Process(Some(inner))] if !inner.contains('(') && found.len() < MOST => inner,
+                    [Piece::Process(Some(inner))] if !inner.contains('(') => inner,
                     _ => continue,
                 };
                 let stages: &Stages = stages.get_or_insert_with(|| self.stages());
                 let Some(text) = self.text_of(command, stages) else { continue };
+                let Some(left) = room.checked_sub(text.len() + inner.len()) else {
+                    found.push((index, command.broken, wrap::Inner::Endless));
+                    return found;
+                };
+                room = left;
                 let script = crate::read(inner);
                 let Some(receiver) = script.commands.first() else { continue };
                 let given = if wrap::reads_commands(receiver) {
                     Some(wrap::Inner::Text(text))
                 } else {
-                    wrap::with_input(receiver, &wrap::sent(&text, false)).map(wrap::Inner::Words)
+                    wrap::with_input(receiver, &wrap::sent(&text, false))
                 };
                 found.extend(given.map(|given| (index, command.broken, given)));
             }
@@ -138,50 +162,45 @@ impl Reader {
     }
 
     /// `{ echo a; echo b; } > x`: the group is not told from what stands in it, so all that is printed may be in there.
-    fn by_group(&self, command: &Command) -> Option<(String, Made)> {
-        let path = written("", command).into_iter().next()?;
+    fn printed_in_groups(&self) -> String {
         let prints = |command: &&Command| {
             matches!(command.program_name(), Some("echo" | "printf" | "cat"))
                 && !command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write)
         };
-        let texts = self.script.commands.iter().filter(prints).take(MOST).filter_map(known::printed);
-        Some((path, Made::Script { text: texts.collect::<Vec<_>>().join("\n") }))
+        let texts = self.script.commands.iter().filter(prints).filter_map(known::printed);
+        texts.collect::<Vec<_>>().join("\n")
     }
+}
 
-    /// Whether a command runs this file.
-    fn runs(&self, index: usize, command: &Command, path: &str) -> bool {
-        let (Some(program), Some(name)) = (command.program(), command.program_name()) else {
-            let first = command.words.first().map(Word::show);
-            return first.is_some_and(|first| plain(&first) == path);
-        };
-        let is_path = |word: Option<&Word>| word.is_some_and(|word| plain(&word.show()) == path);
-        let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
-        match name {
-            _ if program.contains('/') && plain(program) == path => true,
-            "source" | "." => is_path(command.words.get(1)),
-            "eval" => command.words.iter().any(|word| reads(word, path)),
-            // `cat x | bash`
-            "cat" if is_path(command.words.get(1)) => command.stage.is_some_and(|stage| {
-                let same = |other: &&Command| other.stage.is_some_and(|other| other.pipe == stage.pipe);
-                // They stand near each other, and a long text may have thousands of them.
-                let next = self.script.commands.iter().skip(index + 1).take(MOST);
-                next.filter(same).any(wrap::reads_commands)
-            }),
-            _ if wrap::SHELLS.contains(&name) => {
-                let mut input =
-                    command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
-                is_path(command.words.get(shells::given(&command.words).operands))
-                    || input.any(|redirect| is_path(Some(&redirect.word)))
-                    || command.words.iter().any(|word| reads(word, path))
-            }
-            _ => runner.is_some_and(|(_, files)| {
-                let named = command.words.iter().any(|word| {
-                    let shown = word.show();
-                    plain(shown.trim_start_matches("--file=").trim_start_matches("-f")) == path
-                });
-                files.contains(&base_name(path)) || named
-            }),
+/// Whether a command runs this file; `fed` are the pipes that a shell reads its commands from.
+fn runs(command: &Command, path: &str, fed: &HashSet<usize>) -> bool {
+    let (Some(program), Some(name)) = (command.program(), command.program_name()) else {
+        let first = command.words.first().map(Word::show);
+        return first.is_some_and(|first| plain(&first) == path);
+    };
+    let is_path = |word: Option<&Word>| word.is_some_and(|word| plain(&word.show()) == path);
+    let runner = RUNNERS.iter().find(|(runner, _)| *runner == name);
+    match name {
+        _ if program.contains('/') && plain(program) == path => true,
+        "source" | "." => is_path(command.words.get(1)),
+        "eval" => command.words.iter().any(|word| reads(word, path)),
+        // `cat x | bash`
+        "cat" if is_path(command.words.get(1)) => {
+            command.stage.is_some_and(|stage| fed.contains(&stage.pipe))
         }
+        _ if wrap::SHELLS.contains(&name) => {
+            let mut input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
+            is_path(command.words.get(shells::given(&command.words).operands))
+                || input.any(|redirect| is_path(Some(&redirect.word)))
+                || command.words.iter().any(|word| reads(word, path))
+        }
+        _ => runner.is_some_and(|(_, files)| {
+            let named = command.words.iter().any(|word| {
+                let shown = word.show();
+                plain(shown.trim_start_matches("--file=").trim_start_matches("-f")) == path
+            });
+            files.contains(&base_name(path)) || named
+        }),
     }
 }
 
@@ -219,7 +238,7 @@ fn written(name: &str, command: &Command) -> Vec<String> {
         _ => Vec::new(),
     };
     let all = redirects.chain(more).filter(|path| !path.starts_with("/dev/") && !path.contains('…'));
-    all.take(MOST).map(|path| plain(&path).to_owned()).filter(|path| !path.is_empty()).collect()
+    all.map(|path| plain(&path).to_owned()).filter(|path| !path.is_empty()).collect()
 }
 
 /// Whether a text may be for a shell: it names no other interpreter.
@@ -236,13 +255,15 @@ fn ran(command: &Command, text: &str) -> Vec<wrap::Inner> {
     // The recipes of a makefile, and a deletion wherever else it stands.
     let recipes = text.lines().filter_map(|line| line.strip_prefix(['\t', ' ']));
     let recipes = recipes.map(|line| line.trim_start().trim_start_matches(['@', '-', '+']).to_owned());
-    let recipes = recipes.map(|line| if name.ends_with("make") { with_variables(&line, text) } else { line });
-    let recipes = recipes.filter(|line| !line.is_empty() && name != "npm").take(MOST);
-    recipes.map(wrap::Inner::Text).chain(foreign::lines(text)).collect()
+    let values = assigned(text);
+    let recipes =
+        recipes.map(|line| if name.ends_with("make") { with_variables(&line, &values) } else { line });
+    let recipes = recipes.filter(|line| !line.is_empty() && name != "npm");
+    wrap::within(recipes.map(wrap::Inner::Text).chain(foreign::lines(text)))
 }
 
 /// A line of a makefile with the values of its variables. One that is set elsewhere has some value, whatever it is.
-fn with_variables(line: &str, text: &str) -> String {
+fn with_variables(line: &str, values: &HashMap<&str, &str>) -> String {
     let (mut out, mut rest) = (String::new(), line);
     while let Some((before, after)) = rest.split_once('$') {
         out.push_str(before);
@@ -250,7 +271,8 @@ fn with_variables(line: &str, text: &str) -> String {
         let name = after.strip_prefix(['(', '{']).and_then(|inner| inner.split_once(close));
         rest = match name {
             Some((name, behind)) => {
-                out.push_str(value(name, text).unwrap_or("value"));
+                let value = if name == "HOME" { Some("~") } else { values.get(name).copied() };
+                out.push_str(value.unwrap_or("value"));
                 behind
             }
             // `$$x` is the shell's own.
@@ -264,16 +286,13 @@ fn with_variables(line: &str, text: &str) -> String {
     out
 }
 
-/// What a makefile assigns to a variable.
-fn value<'t>(name: &str, text: &'t str) -> Option<&'t str> {
-    if name == "HOME" {
-        return Some("~");
+/// What a makefile assigns first to each of its variables.
+fn assigned(text: &str) -> HashMap<&str, &str> {
+    let mut values = HashMap::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        values.entry(name.trim_end_matches([':', '?', '+']).trim_end()).or_insert(value.trim());
     }
-    let assigned = |line: &'t str| {
-        let rest = line.strip_prefix(name)?.trim_start().trim_start_matches([':', '?', '+']);
-        rest.strip_prefix('=').map(str::trim)
-    };
-    text.lines().take(256).find_map(assigned)
+    values
 }
 
 /// `cp /bin/rm x`, `ln -s ~ x`, `mount --bind / x`.

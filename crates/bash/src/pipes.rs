@@ -6,15 +6,15 @@ use crate::read::{Around, Job, Reader};
 use crate::script::{Command, Redirect, RedirectKind, Stage, Word};
 use crate::{foreign, known, wrap};
 
-/// Stages that are gone back over, and commands of one stage that are looked at.
-const NEAR: usize = 16;
-
 /// What comes out of a pipe.
 struct Sent {
     text: String,
     /// Whether only a part of what the first stage names may come.
     part: bool,
 }
+
+/// Values that the variables of one `read` are given in all.
+const MOST_BOUND: usize = 65_536;
 
 pub(crate) type Stages = HashMap<(usize, usize), Vec<usize>>;
 
@@ -53,6 +53,7 @@ impl Reader {
                         wrap::Inner::Words(words) => {
                             self.add(Command { words, ..Command::default() }, &around);
                         }
+                        wrap::Inner::Endless => self.script.endless = true,
                     }
                     fed = true;
                 }
@@ -64,7 +65,14 @@ impl Reader {
                 self.bind(index, &sent);
                 commands
             } else {
-                wrap::with_input(command, &sent).into_iter().collect()
+                match wrap::with_input(command, &sent) {
+                    Some(wrap::Inner::Words(words)) => vec![words],
+                    Some(wrap::Inner::Text(_)) | None => Vec::new(),
+                    Some(wrap::Inner::Endless) => {
+                        self.script.endless = true;
+                        return false;
+                    }
+                }
             };
             for words in commands {
                 if !self.afford(&words) {
@@ -82,10 +90,7 @@ impl Reader {
         let mut stages = Stages::new();
         for (index, command) in self.script.commands.iter().enumerate() {
             if let Some(stage) = command.stage.filter(|_| command.behind.is_none()) {
-                let commands = stages.entry((stage.pipe, stage.index)).or_default();
-                if commands.len() < NEAR {
-                    commands.push(index);
-                }
+                stages.entry((stage.pipe, stage.index)).or_default().push(index);
             }
         }
         stages
@@ -99,7 +104,7 @@ impl Reader {
     /// What comes to a stage, through those before it that pass it on.
     fn sent(&self, stage: Stage, stages: &Stages) -> Option<Sent> {
         let mut part = false;
-        for before in (0..stage.index).rev().take(NEAR) {
+        for before in (0..stage.index).rev() {
             let indices = stages.get(&(stage.pipe, before))?;
             let commands = || indices.iter().filter_map(|index| self.script.commands.get(*index));
             part |= commands().any(known::narrows);
@@ -135,10 +140,14 @@ impl Reader {
     fn bind(&mut self, index: usize, sent: &[String]) {
         let names: Vec<String> = self.script.commands.get(index).map_or_else(Vec::new, |command| {
             let words = command.words.iter().skip(1).filter_map(Word::literal);
-            words.filter(|word| !word.starts_with('-')).take(NEAR).map(str::to_owned).collect()
+            words.filter(|word| !word.starts_with('-')).map(str::to_owned).collect()
         });
+        if names.len() * sent.len() > MOST_BOUND {
+            self.script.endless = true;
+            return;
+        }
         for name in names {
-            for word in sent.iter().take(NEAR) {
+            for word in sent {
                 self.assign(&name, Some(Word::text(word.as_str())));
             }
         }

@@ -478,7 +478,7 @@ fn dynamic(word: &Word, index: usize, safe: bool, ended: bool) -> Option<Floor> 
             Piece::Text(_) | Piece::Tilde(_) | Piece::Glob(_) | Piece::Process(_) => continue,
             _ if safe => continue,
             Piece::Variable { name, .. } => format!("${name} may hold an option"),
-            Piece::Substitution(_) | Piece::Arithmetic { .. } | Piece::Brace => {
+            Piece::Substitution(_) | Piece::Arithmetic { .. } | Piece::Brace { .. } => {
                 format!("{} may become an option", word.show())
             }
         };

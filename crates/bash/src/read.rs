@@ -217,8 +217,12 @@ impl Reader {
                     self.assign(&name, Some(value));
                 }
             }
-            if let Some(words) = wrap::with_text(&command) {
-                pending.push(Command { words, behind: Some(index), stage, broken, ..Command::default() });
+            match wrap::with_text(&command) {
+                Some(wrap::Inner::Words(words)) => {
+                    pending.push(Command { words, behind: Some(index), stage, broken, ..Command::default() });
+                }
+                Some(wrap::Inner::Text(_)) | None => {}
+                Some(wrap::Inner::Endless) => self.script.endless = true,
             }
             // What stands behind a wrapper reads what the wrapper is given.
             let given = |redirect: &&Redirect| wrapped.is_some() && redirect.kind == RedirectKind::Text;
@@ -244,6 +248,7 @@ impl Reader {
                         let around = Around { behind: Some(index), stage: None, broken, ..around.clone() };
                         self.queue.push(Job { text, around, lines: true });
                     }
+                    wrap::Inner::Endless => self.script.endless = true,
                 }
             }
         }

@@ -121,8 +121,10 @@ pub enum Piece {
         constant: bool,
     },
     Glob(char),
-    /// Braces that could not be multiplied out here.
-    Brace,
+    /// Braces that could not be multiplied out here; `endless` are more words than are looked at.
+    Brace {
+        endless: bool,
+    },
     /// `~`, with the name that follows.
     Tilde(String),
 }
@@ -179,7 +181,7 @@ impl Word {
                 Piece::Process(_) => out.push_str("<(…)"),
                 Piece::Arithmetic { .. } => out.push_str("$((…))"),
                 Piece::Glob(c) => out.push(*c),
-                Piece::Brace => out.push_str("{…}"),
+                Piece::Brace { .. } => out.push_str("{…}"),
                 Piece::Tilde(user) => out.push_str(&format!("~{user}")),
             }
         }

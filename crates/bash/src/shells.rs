@@ -23,7 +23,7 @@ pub(crate) fn given(words: &[Word]) -> Given {
     // Only a bundle that goes on behind an `o` is read in two ways.
     let doubtful =
         |word: &str| word.trim_end_matches(['o', 'O']).contains(['o', 'O']) && !word.starts_with("--");
-    if words.iter().take(16).skip(1).filter_map(Word::literal).any(doubtful) {
+    if words.iter().skip(1).filter_map(Word::literal).any(doubtful) {
         given.texts.extend(options(words, Values::Glued).texts);
         given.texts.dedup();
     }
@@ -42,11 +42,12 @@ enum Values {
 fn options(words: &[Word], values: Values) -> Given {
     let fish = words.first().and_then(Word::literal).map(base_name) == Some("fish");
     let (mut at, mut runs, mut input) = (1, false, false);
+    let last = words.iter().rposition(runs_a_text);
     let mut glued = Vec::new();
     while let Some(word) = words.get(at) {
         let Some(text) = word.literal() else {
             // It may be an option, or nothing at all, if options follow.
-            if !options_follow(words.get(at + 1..).unwrap_or(&[])) {
+            if last.is_none_or(|last| last <= at) {
                 break;
             }
             at += 1;
@@ -78,12 +79,10 @@ fn options(words: &[Word], values: Values) -> Given {
     Given { texts, glued, operands: at, input }
 }
 
-fn options_follow(words: &[Word]) -> bool {
-    words
-        .iter()
-        .take(8)
-        .filter_map(Word::literal)
-        .any(|word| word.len() > 1 && word.starts_with('-') && !word.starts_with("--") && word.contains('c'))
+/// An option with a `c` in it.
+fn runs_a_text(word: &Word) -> bool {
+    let text = word.literal().unwrap_or_default();
+    text.len() > 1 && text.starts_with('-') && !text.starts_with("--") && text.contains('c')
 }
 
 /// Whether a shell with these words reads its commands from the standard input.

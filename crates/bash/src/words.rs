@@ -5,8 +5,11 @@
 //! two disagree, the word is an error and the caller asks. So a fault of the grammar can make Lathe ask too often, but
 //! cannot make it read one program where bash runs another.
 
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use crate::braces::{self, Multiplied};
 use crate::script::{Piece, Word};
-use crate::{braces, loose};
 
 /// An expansion inside a word, as the grammar found it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,36 +48,81 @@ pub(crate) fn plain(raw: &str) -> Option<Word> {
     (!inner.contains('\'')).then(|| Word::text(inner))
 }
 
-/// Whether every dollar of a word begins a plain variable, and the grammar sees the same.
-fn only_names(raw: &str, start: usize, spans: &[Span]) -> bool {
-    let names = loose::plain_names(raw);
-    let same = |(name, span): (&Span, &Span)| {
-        let digit = raw.as_bytes().get(name.start + 1).is_some_and(u8::is_ascii_digit);
-        name.start + start == span.start && name.end + start == span.end && name.kind == span.kind && !digit
-    };
-    raw.matches('$').count() == spans.len() && names.len() == spans.len() && names.iter().zip(spans).all(same)
-}
-
 /// The words that `source[start..end]` stands for: one, or several where braces multiply it.
 pub(crate) fn words(source: &str, start: usize, end: usize, spans: &[Span]) -> Scanned<Vec<Word>> {
     let raw = source.get(start..end).ok_or("a word outside of the text")?;
-    if raw.len() < 4096
-        && raw.contains('{')
-        && spans.is_empty()
-        && let Some(parts) = braces::multiply(raw)
+    if raw.contains('{')
+        && let Some(masked) = masked(raw, start, spans)
     {
-        return parts.iter().map(|part| Scan::new(part, 0, part.len(), &[]).word()).collect();
-    }
-    if !spans.is_empty()
-        && raw.len() < 4096
-        && raw.contains('{')
-        && only_names(raw, start, spans)
-        && let Some(parts) = braces::multiply_names(raw)
-    {
-        let word = |part: &String| Scan::new(part, 0, part.len(), &loose::plain_names(part)).word();
-        return parts.iter().map(word).collect();
+        match braces::multiply(&masked) {
+            Multiplied::Nothing => {}
+            Multiplied::Words(parts) => {
+                return parts.iter().map(|part| unmasked(part, raw, start, spans)).collect();
+            }
+            Multiplied::TooMany => return Ok(vec![Word::of(Piece::Brace { endless: true })]),
+        }
     }
     Ok(vec![Scan::new(source, start, end, spans).word()?])
+}
+
+/// Characters that stand for the expansions of a word, one for each, while its braces are multiplied.
+const MASKS: RangeInclusive<char> = '\u{F0000}'..='\u{FFFFD}';
+
+/// The word with a mask for each of its expansions: bash multiplies before it looks at them.
+fn masked<'t>(raw: &'t str, start: usize, spans: &[Span]) -> Option<Cow<'t, str>> {
+    if spans.is_empty() {
+        return Some(Cow::Borrowed(raw));
+    }
+    if raw.contains(|c| MASKS.contains(&c)) {
+        return None;
+    }
+    let (mut out, mut at) = (String::new(), 0);
+    for (span, mask) in spans.iter().zip(MASKS) {
+        let begin = span.start.checked_sub(start)?;
+        // A span of another word, or one inside of another.
+        if begin < at || span.end - start > raw.len() {
+            return None;
+        }
+        out.push_str(raw.get(at..begin)?);
+        out.push(mask);
+        at = span.end - start;
+    }
+    out.push_str(raw.get(at..)?);
+    (spans.len() <= MASKS.count()).then_some(Cow::Owned(out))
+}
+
+/// One of the multiplied words, with its expansions in the place of their masks.
+fn unmasked(part: &str, raw: &str, start: usize, spans: &[Span]) -> Scanned<Word> {
+    if spans.is_empty() {
+        return Scan::new(part, 0, part.len(), &[]).word();
+    }
+    let (mut text, mut moved): (String, Vec<Span>) = (String::new(), Vec::new());
+    for c in part.chars() {
+        let span = u32::from(c).checked_sub(u32::from(*MASKS.start()));
+        let span = span.and_then(|index| spans.get(usize::try_from(index).ok()?));
+        match span.filter(|_| MASKS.contains(&c)) {
+            None => {
+                // `{a,$b}c`: bash reads the name `bc`.
+                let joins = c.is_ascii_alphanumeric() || c == '_';
+                if let Some(last) = moved.last_mut().filter(|last| joins && last.end == text.len())
+                    && last.kind == SpanKind::Name
+                    && text
+                        .as_bytes()
+                        .get(last.start + 1)
+                        .is_some_and(|c| c.is_ascii_alphabetic() || *c == b'_')
+                {
+                    last.end += 1;
+                }
+                text.push(c);
+            }
+            Some(span) => {
+                let begin = text.len();
+                text.push_str(raw.get(span.start - start..span.end - start).unwrap_or_default());
+                moved.push(Span { start: begin, end: text.len(), kind: span.kind });
+            }
+        }
+    }
+    Scan::new(&text, 0, text.len(), &moved).word()
 }
 
 /// A word in which blanks and braces are plain text: the body of a heredoc whose delimiter is not quoted.
@@ -175,7 +223,7 @@ impl<'a> Scan<'a> {
                 }
                 '{' if braces::may_begin(self.rest()) => {
                     self.next();
-                    self.word.pieces.push(Piece::Brace);
+                    self.word.pieces.push(Piece::Brace { endless: false });
                 }
                 c => {
                     self.next();

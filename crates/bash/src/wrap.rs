@@ -16,6 +16,30 @@ pub(crate) struct Wrapped {
 pub(crate) enum Inner {
     Words(Vec<Word>),
     Text(String),
+    /// More than can be looked at. What is not looked at is not let through.
+    Endless,
+}
+
+/// Bytes of text, and sixteen for a word, that may stand behind one command.
+pub(crate) const ROOM: usize = 1 << 20;
+
+/// What runs behind a command, up to what can be looked at: nothing of it is left out without a word.
+pub(crate) fn within(all: impl Iterator<Item = Inner>) -> Vec<Inner> {
+    let (mut taken, mut room) = (Vec::new(), ROOM);
+    for inner in all {
+        let cost = match &inner {
+            Inner::Words(words) => words.len() * 16,
+            Inner::Text(text) => text.len() + 1,
+            Inner::Endless => ROOM,
+        };
+        let Some(left) = room.checked_sub(cost) else {
+            taken.push(Inner::Endless);
+            break;
+        };
+        room = left;
+        taken.push(inner);
+    }
+    taken
 }
 
 struct Entry {
@@ -217,9 +241,9 @@ fn behind(entry: &Entry, words: &[Word]) -> Vec<Inner> {
         let text = if joined.len() == rest.len() { joined.join(" ") } else { spelled(rest) };
         inner.push(Inner::Text(text));
     } else if unsure {
-        inner.extend(
-            (at + 1..words.len().min(at + 16)).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec()))),
-        );
+        inner.extend(within(
+            (at + 1..words.len()).filter_map(|at| Some(Inner::Words(words.get(at..)?.to_vec()))),
+        ));
     } else {
         inner.push(Inner::Words(rest.to_vec()));
     }
@@ -333,7 +357,7 @@ pub(crate) fn as_text(redirect: &Redirect) -> Option<Redirect> {
 }
 
 /// `xargs` with the text of its herestring or heredoc, or of `-a <(x)`.
-pub(crate) fn with_text(command: &Command) -> Option<Vec<Word>> {
+pub(crate) fn with_text(command: &Command) -> Option<Inner> {
     command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?;
     let text = command.redirects.iter().find(|redirect| redirect.kind == RedirectKind::Text);
     let listed = || {
@@ -353,7 +377,7 @@ pub(crate) fn with_text(command: &Command) -> Option<Vec<Word>> {
 /// the root and a home folder, as with `find -delete`.
 pub(crate) fn sent(text: &str, part: bool) -> Vec<String> {
     let bare = |word: &str| word.trim_matches(['\'', '"']).replace("$HOME", "~");
-    text.split_whitespace().take(1000).map(bare).filter(|word| !part || is_whole(word)).collect()
+    text.split_whitespace().map(bare).filter(|word| !part || is_whole(word)).collect()
 }
 
 /// The root or a home folder.
@@ -363,12 +387,12 @@ pub(crate) fn is_whole(word: &str) -> bool {
 }
 
 /// `xargs` with the words it is sent.
-pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Vec<Word>> {
+pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Inner> {
     let entry = TABLE.get(command.program_name().filter(|name| matches!(*name, "xargs" | "parallel"))?)?;
     let inner = behind(entry, &command.words);
     let words = inner.into_iter().find_map(|inner| match inner {
         Inner::Words(words) => Some(words),
-        Inner::Text(_) => None,
+        Inner::Text(_) | Inner::Endless => None,
     })?;
     // `xargs -I {} sh -c 'x {}'`: what comes takes the place of the mark.
     let after = |option: &str| {
@@ -377,12 +401,16 @@ pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Vec<Word>
     };
     let mark = after("-I").or_else(|| after("--replace")).unwrap_or("{}");
     if mark.is_empty() || !words.iter().any(|word| word.literal().is_some_and(|word| word.contains(mark))) {
-        return Some(with_words(words, sent));
+        return Some(Inner::Words(with_words(words, sent)));
     }
-    let all = sent.iter().take(64).cloned().collect::<Vec<_>>();
+    let joined = sent.join(" ");
+    let marks: usize = words.iter().filter_map(Word::literal).map(|word| word.matches(mark).count()).sum();
+    if marks * joined.len() > ROOM {
+        return Some(Inner::Endless);
+    }
     let fill = |word: Word| match word.literal() {
-        Some(text) if text == mark => all.iter().map(|word| Word::text(word.as_str())).collect(),
-        Some(text) if text.contains(mark) => vec![Word::text(text.replace(mark, &all.join(" ")))],
+        Some(text) if text == mark => sent.iter().map(|word| Word::text(word.as_str())).collect(),
+        Some(text) if text.contains(mark) => vec![Word::text(text.replace(mark, &joined))],
         _ => vec![word],
     };
     let mut filled: Vec<Word> = words.into_iter().flat_map(fill).collect();
@@ -395,7 +423,7 @@ pub(crate) fn with_input(command: &Command, sent: &[String]) -> Option<Vec<Word>
     if whole && filled.first().and_then(Word::literal).map(base_name) == Some("rm") {
         filled.push(Word::text("-r"));
     }
-    Some(filled)
+    Some(Inner::Words(filled))
 }
 
 /// A command with more words. Where these are all the files of a folder, file by file, all of it goes.
@@ -473,6 +501,7 @@ mod tests {
             .map(|inner| match inner {
                 Inner::Words(words) => shown(&words),
                 Inner::Text(text) => format!("'{text}'"),
+                Inner::Endless => "…".to_owned(),
             })
             .collect()
     }

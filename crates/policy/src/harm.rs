@@ -77,16 +77,21 @@ fn copied<'a>(words: &[&'a str]) -> Vec<&'a str> {
 
 /// The files and folders that a command writes something into, as they are spelled. Empty files and modes are no content.
 pub(crate) fn targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
+    known_targets(command).unwrap_or_default()
+}
+
+/// The same, or nothing where it is not known what the program writes to.
+pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
     let words = command.words.as_slice();
     let given = operands(words);
     let rest = || given.iter().skip(1).copied();
-    let creates = || words.iter().any(|word| word.starts_with("-c") || *word == "--create");
+    let first = || given.first().copied().into_iter().collect();
     let (options, mut found): (&[&str], Vec<&str>) = match command.name {
         "tee" | "ln" | "mv" | "sponge" | "ed" | "ex" | "vi" | "vim" | "nvim" => {
             (&["-t", "--target-directory"], given)
         }
         "cp" | "install" => (&["-t", "--target-directory"], rest().collect()),
-        "uniq" | "xxd" | "csplit" | "split" => (&[], rest().collect()),
+        "uniq" | "xxd" | "csplit" | "split" => (&["-f", "--prefix"], rest().collect()),
         "scp" | "sftp" => (&[], given.last().copied().into_iter().collect()),
         "rsync" => (
             &["--log-file", "--backup-dir", "--partial-dir"],
@@ -130,16 +135,44 @@ pub(crate) fn targets<'a>(command: &Spelled<'a>) -> Vec<&'a str> {
             ],
             Vec::new(),
         ),
-        "tar" | "bsdtar" if !creates() => (&["-C", "--directory", "--one-top-level"], Vec::new()),
+        "tar" | "bsdtar" if packs(words) => (PACKED, bundled(words, 'f')),
+        "tar" | "bsdtar" => (&["-C", "--directory", "--one-top-level"], Vec::new()),
+        "zip" => (&["-O", "--out", "--output-file"], first()),
         "unzip" => (&["-d"], Vec::new()),
         "7z" | "7za" | "7zr" => (&["-o"], Vec::new()),
         "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], Vec::new()),
         "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
         "openssl" => (&["-out"], Vec::new()),
-        _ => return Vec::new(),
+        _ => return None,
     };
     found.extend(values(words, options));
-    found
+    Some(found)
+}
+
+/// Options of `tar` that name what it writes when it packs: the archive and what it keeps beside it.
+const PACKED: &[&str] =
+    &["-f", "--file", "--fil", "--fi", "-g", "--listed-incremental", "--index-file", "--volno-file"];
+
+/// Whether `tar` writes an archive.
+fn packs(words: &[&str]) -> bool {
+    let long = ["--create", "--append", "--update", "--catenate", "--concatenate", "--delete"];
+    let packs = |letters: &str| letters.contains(['c', 'r', 'u', 'A']);
+    words.iter().enumerate().any(|(index, word)| match word.strip_prefix('-') {
+        Some(rest) if rest.starts_with('-') => {
+            long.iter().any(|long| word.len() > 3 && long.starts_with(word))
+        }
+        Some(letters) => packs(letters),
+        None => index == 0 && packs(word),
+    })
+}
+
+/// `tar cf x`: the value of a letter in a first word without a dash; each such letter takes one of the next words in turn.
+fn bundled<'a>(words: &[&'a str], letter: char) -> Vec<&'a str> {
+    let Some((first, rest)) = words.split_first().filter(|(first, _)| !first.starts_with('-')) else {
+        return Vec::new();
+    };
+    let taken = first.chars().filter(|c| "bCfgFHIKLNTVX".contains(*c)).zip(rest);
+    taken.filter(|(c, _)| *c == letter).map(|(_, value)| *value).collect()
 }
 
 /// The values of options: the next word, what is glued to a letter, or what follows `=`.
@@ -155,8 +188,13 @@ fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
             if *word == *option || (short && last()) {
                 return words.get(index + 1).copied();
             }
-            let glued = word.strip_prefix(option).filter(|rest| !rest.is_empty())?;
-            if short { Some(glued) } else { glued.strip_prefix('=') }
+            if short {
+                // Other letters may stand before it: `-so.git/x`.
+                let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+                let glued = letters.split_once(option.trim_start_matches('-'))?.1;
+                return Some(glued.strip_prefix('=').unwrap_or(glued)).filter(|glued| !glued.is_empty());
+            }
+            word.strip_prefix(option)?.strip_prefix('=')
         })
     };
     words.iter().enumerate().filter_map(value).collect()

@@ -14,6 +14,7 @@ mod gate;
 mod grant;
 mod guard;
 mod harm;
+mod inside;
 mod kinds;
 mod line;
 mod losses;

@@ -6,6 +6,7 @@ use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::guard;
+use crate::inside::{self, Writer};
 use crate::places::{Spent, Values};
 use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
@@ -86,6 +87,12 @@ impl Rulebook {
                 let (values, from, spent) = (&script.values, from.of(index), &spent_reading);
                 let reacher = Reacher { gate, line, values, spent, from, wrapper };
                 if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
+            });
+            let denied = denied.or_else(|| {
+                let from = from.of(index);
+                let writer =
+                    Writer { script: &script, index, command, effects: &done, touches: &touches, from };
+                inside::denied(&writer).filter(|_| reaching.is_some() && !self.is_own(command))
             });
             let kinds = crate::kinds::of_command(command, &done, &touches);
             let own = self.own(command);

@@ -198,7 +198,10 @@ impl Values<'_> {
             }
             Piece::Substitution(text) => (self.substituted(text.as_deref(), within), true),
             Piece::Arithmetic { .. } if self.line.is_some() => (vec!["0".to_owned()], false),
-            Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace => (vec![UNKNOWN.to_string()], false),
+            Piece::Brace { endless: true } => (vec![too_many()], false),
+            Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace { endless: false } => {
+                (vec![UNKNOWN.to_string()], false)
+            }
         }
     }
 
