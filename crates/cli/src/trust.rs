@@ -239,7 +239,7 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
         return Exit::host(&error);
     }
     for looked in wanted {
-        term::out(&format!("trusted: {}\n", named(looked)));
+        term::out(&format!("trusted: {}\n{}", named(looked), loose(looked)));
     }
     Exit::Done
 }
@@ -345,7 +345,13 @@ fn shown(looked: &Looked, lines: usize) -> String {
     if count > lines {
         out.push_str(&format!("    … {} {}\n", count - lines, Say::MoreLines.text(Language::find())));
     }
+    out.push_str(&loose(looked));
     out
+}
+
+/// What may change later without a question.
+fn loose(looked: &Looked) -> String {
+    looked.loose.iter().map(|what| format!("    ! {}\n", visible(what))).collect()
 }
 
 fn shown_path(path: &Path) -> String {

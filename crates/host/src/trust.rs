@@ -61,6 +61,8 @@ pub struct Looked {
     pub text: String,
     /// The files of the project that its command names, as they were looked at.
     pub pins: Vec<Pin>,
+    /// What trust in it does not hold fast, told with it wherever it is shown or trusted.
+    pub loose: Vec<String>,
 }
 
 /// What a project brings along.
@@ -273,7 +275,7 @@ impl ProjectLook {
             hash,
             shows: told(&text),
         };
-        self.items.push(Looked { item, state: ItemState::New, text, pins: Vec::new() });
+        self.items.push(Looked { item, state: ItemState::New, text, pins: Vec::new(), loose: Vec::new() });
     }
 }
 
@@ -305,12 +307,16 @@ fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Result<Looked
         count(pin.digest.as_str().as_bytes());
         shows.push_str(&format!("\n{}: {}", pin.word, pin.digest.short()));
     }
-    for word in &named.unknown {
-        shows.push_str(&format!("\ncannot be tied to the content of a file: {word}"));
-    }
+    let mut loose: Vec<String> = named.unknown.iter().cloned().collect();
+    loose.extend(
+        named.unnamed.iter().map(|program| format!("{program} (it runs what its words do not name)")),
+    );
+    let folders = named.known.iter().filter(|word| *word != "." && root.join(word).is_dir());
+    loose.extend(folders.map(|folder| format!("{folder} (a folder)")));
+    let loose = loose.iter().map(|what| format!("cannot be tied to the content of a file: {what}")).collect();
     let (kind, name, path) = (part.kind, part.name.clone(), part.path.clone());
     let item = Item { kind, name, path, hash: counted.done(), shows };
-    Ok(Looked { item, state: ItemState::New, text, pins })
+    Ok(Looked { item, state: ItemState::New, text, pins, loose })
 }
 
 /// The words of a field program, each as it is passed on and split at `=`. A word that could be a file of the project as

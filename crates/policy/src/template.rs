@@ -165,6 +165,103 @@ pub struct NamedFiles {
     pub known: BTreeSet<String>,
     /// Words that only bash can complete: patterns, variables, `~`.
     pub unknown: BTreeSet<String>,
+    /// Programs that run files which no word names (`make`, `python -m x`), or have the words mean another folder.
+    pub unnamed: BTreeSet<String>,
+}
+
+/// Programs that run what a file of the project says: build tools, runners of tasks and tests, launchers of packages.
+const RUN_UNNAMED: [&str; 58] = [
+    "make",
+    "gmake",
+    "bmake",
+    "ninja",
+    "samu",
+    "cmake",
+    "meson",
+    "scons",
+    "waf",
+    "just",
+    "task",
+    "mage",
+    "invoke",
+    "inv",
+    "fab",
+    "npm",
+    "npx",
+    "pnpm",
+    "pnpx",
+    "yarn",
+    "bun",
+    "bunx",
+    "deno",
+    "gulp",
+    "grunt",
+    "jest",
+    "vitest",
+    "mocha",
+    "ava",
+    "eslint",
+    "prettier",
+    "cargo",
+    "go",
+    "pytest",
+    "py.test",
+    "tox",
+    "nox",
+    "poetry",
+    "pdm",
+    "hatch",
+    "uv",
+    "pre-commit",
+    "mvn",
+    "gradle",
+    "gradlew",
+    "ant",
+    "sbt",
+    "lein",
+    "rake",
+    "bundle",
+    "rspec",
+    "mix",
+    "rebar3",
+    "dotnet",
+    "bazel",
+    "composer",
+    "phpunit",
+    "nix",
+];
+
+/// Options by which a program goes to another folder, so that its other words mean files there.
+const GOES: [&str; 7] = ["-C", "--directory", "--prefix", "--cwd", "--chdir", "--manifest-path", "--project"];
+
+/// Whether a command runs, or may run, a file that its words do not name.
+fn runs_unnamed(command: &Command, is_wrapper: bool) -> bool {
+    let Some(name) = command.program_name() else { return false };
+    let words = || command.words.iter().skip(1).filter_map(Word::literal);
+    let goes = |word: &str| {
+        GOES.iter().any(|option| {
+            word == *option
+                || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=') || option.len() == 2)
+        })
+    };
+    let interpreter = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    match name {
+        _ if RUN_UNNAMED.contains(&name) => true,
+        "cd" | "pushd" | "popd" => true,
+        "find" | "fd" | "fdfind" | "xargs" | "parallel" | "entr" => is_wrapper,
+        "env" | "sudo" | "git" | "tar" if words().any(goes) => true,
+        _ => match interpreter {
+            "python" | "pypy" => words().any(|word| {
+                !word.starts_with("--") && word.starts_with('-') && word.ends_with(['m', 'c'])
+                    || word.starts_with("-m")
+            }),
+            "perl" | "ruby" => words().any(|word| word.starts_with(['-']) && word.contains(['M', 'I', 'r'])),
+            "node" => {
+                words().any(|word| matches!(word, "-r" | "--require" | "--import" | "--run" | "--test"))
+            }
+            _ => false,
+        },
+    }
 }
 
 /// The files that a shell command may name. Each part between signs counts too (`--config=a.cfg`, `sh -c "sh a.sh"`).
@@ -177,7 +274,10 @@ pub fn named_files(command: &str) -> NamedFiles {
     add_parts(command, &mut named.known);
     // A placeholder is one of the files that were changed, not one that the command brings along.
     let script = lathe_bash::read(&command.replace(FILES, "/dev/null").replace(FILE, "/dev/null"));
-    for one in &script.commands {
+    for (index, one) in script.commands.iter().enumerate() {
+        if runs_unnamed(one, script.commands.iter().any(|inner| inner.behind == Some(index))) {
+            named.unnamed.extend(one.program_name().map(str::to_owned));
+        }
         let words = one.words.iter().chain(one.redirects.iter().map(|redirect| &redirect.word));
         let values = one.assignments.iter().filter_map(|assignment| assignment.value.as_ref());
         for word in words.chain(values) {

@@ -467,12 +467,24 @@ fn issue_15_a_check_is_tied_to_its_files_however_their_names_are_spelled() {
         ("sh check[.]sh", "check[.]sh"),
         ("sh ~+/check.sh", "~+/check.sh"),
         ("sh $D/check.sh", "$D/check.sh"),
+        ("find tools -name check.sh -exec sh {} +", "find (it runs what its words do not name)"),
+        ("find tools -name check.sh | xargs sh", "xargs (it runs what its words do not name)"),
+        ("make -C tools", "make (it runs what its words do not name)"),
+        ("npm --prefix tools run x", "npm (it runs what its words do not name)"),
+        ("python3 -m tools.check {file}", "python3 (it runs what its words do not name)"),
+        ("cd tools && sh check.sh", "cd (it runs what its words do not name)"),
+        ("env -C tools sh check.sh", "env (it runs what its words do not name)"),
+        ("python3 tools", "tools (a folder)"),
+        ("timeout 9 cargo clippy", "cargo (it runs what its words do not name)"),
     ] {
         let config = format!("[check]\n\"*.txt\" = \"{command}\"\n");
         let repo = TempRepo::new(&[(".lathe/config.toml", &config), ("check.sh", "true\n")]);
+        repo.write("tools/check.sh", "true\n");
         let ran = lathe().in_dir(repo.path()).args(["trust", "add"]).run();
         let said = format!("cannot be tied to the content of a file: {word}");
         assert!(ran.stderr.contains(&said), "{command}: {}", ran.stderr);
+        let ran = lathe().in_dir(repo.path()).args(["trust", "add", "--yes"]).run().expect_code(0);
+        assert!(ran.stdout.contains(&said), "{command}: {}", ran.stdout);
     }
 }
 
