@@ -33,6 +33,7 @@ pub(crate) fn odd(text: &str) -> Vec<Floor> {
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut blanks = 0_usize;
+    let mut before = None;
     for c in text.chars().chain(['\0']) {
         if c == ' ' {
             blanks += 1;
@@ -45,13 +46,27 @@ pub fn visible(text: &str) -> String {
         blanks = 0;
         match c {
             '\n' => out.push('\u{23ce}'),
-            c if c == '\t' || is_odd(c) => out.push_str(&format!("<U+{:04X}>", u32::from(c))),
+            c if c == '\t' || is_odd(c) || is_stray_mark(before, c) => {
+                out.push_str(&format!("<U+{:04X}>", u32::from(c)))
+            }
             c => out.push(c),
         }
+        before = Some(c);
     }
     // The mark at the end was only there to bring out the last blanks.
     out.truncate(out.len() - "<U+0000>".len());
     out
+}
+
+/// A mark that is drawn over the character before it, where that is no letter to carry it: over a blank or a sign it makes
+/// another sign of it, and on a mark it hides what stands around.
+pub fn is_stray_mark(before: Option<char>, c: char) -> bool {
+    is_mark(c) && before.is_none_or(|before| before.is_ascii_digit() || !before.is_alphanumeric())
+}
+
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{489}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{302a}'..='\u{302f}' | '\u{fe20}'..='\u{fe2f}')
 }
 
 fn is_odd(c: char) -> bool {
@@ -125,5 +140,10 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\nc\0"), "a<U+202E>b\u{23ce}c<U+0000>");
         assert_eq!(visible(&format!("ls{}rm", " ".repeat(300))), "ls <300 blanks> rm");
         assert_eq!(visible("a  "), "a  ");
+        // A letter carries one mark, which is how many languages write; nothing else does.
+        assert_eq!(visible("e\u{301}"), "e\u{301}");
+        assert_eq!(visible("a =\u{338} b"), "a =<U+0338> b");
+        assert_eq!(visible(" \u{301}"), " <U+0301>");
+        assert_eq!(visible("e\u{301}\u{301}"), "e\u{301}<U+0301>");
     }
 }

@@ -34,7 +34,7 @@ mod toolchains;
 mod words;
 mod wrap;
 
-pub use characters::visible;
+pub use characters::{is_stray_mark, visible};
 pub use known::prints;
 pub use pieces::Pieces;
 pub use programs::normal_words;

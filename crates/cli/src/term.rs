@@ -3,6 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
+use lathe_host::is_stray_mark;
+
 /// Set when standard output could not be written for another reason than a reader that went away.
 static LOST: OnceLock<String> = OnceLock::new();
 
@@ -52,11 +54,13 @@ pub(crate) fn is_terminal() -> bool {
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
+    let mut before = None;
     while let Some(c) = chars.next() {
         match c {
             '\r' if chars.peek() == Some(&'\n') => {}
-            c => push_visible(&mut out, c),
+            c => push_visible(&mut out, before, c),
         }
+        before = Some(c);
     }
     out
 }
@@ -64,14 +68,20 @@ pub(crate) fn clean(text: &str) -> String {
 /// A line of a diff: the same, but a carriage return at its end is written out too, because a diff may be about it.
 fn clean_line(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
-    line.chars().for_each(|c| push_visible(&mut out, c));
+    let mut before = None;
+    for c in line.chars() {
+        push_visible(&mut out, before, c);
+        before = Some(c);
+    }
     out
 }
 
-fn push_visible(out: &mut String, c: char) {
+fn push_visible(out: &mut String, before: Option<char>, c: char) {
     match c {
         '\n' | '\t' | ' '..='~' => out.push(c),
-        c if c.is_control() || is_hidden(c) => out.push_str(&format!("<U+{:04X}>", u32::from(c))),
+        c if c.is_control() || is_hidden(c) || is_stray_mark(before, c) => {
+            out.push_str(&format!("<U+{:04X}>", u32::from(c)))
+        }
         c => out.push(c),
     }
 }

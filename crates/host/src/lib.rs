@@ -91,7 +91,7 @@ pub use lathe_changes::{Kept, PutBack};
 pub use lathe_documents::{Document, Found, ServiceOptions, Version};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
-pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
+pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, is_stray_mark, visible};
 pub use lathe_views::{
     Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_file,
 };

@@ -45,4 +45,4 @@ pub use rules::{Call, OwnCommand, Rulebook, Tier};
 pub use template::{NamedFiles, Template, named_files};
 pub use trust::{Entry, Item, ItemKind, ItemState, Said, TrustBook};
 
-pub use lathe_bash::visible;
+pub use lathe_bash::{is_stray_mark, visible};
