@@ -16,15 +16,17 @@ mod call;
 mod config;
 mod discover;
 mod error;
+mod folder;
 mod layout;
 mod repository;
 mod settings;
 mod small;
 mod snapshot;
+mod wall;
 
 pub use call::{Content, GitCall, Place, git_version};
 pub use config::{Setting, parse_settings, user_setting};
 pub use discover::{Boundary, Found, dot_git, find, git_would_wait};
 pub use error::GitError;
-pub use repository::{Init, InitCall, Repository, init};
+pub use repository::{Init, InitCall, Repository, check_inner, init};
 pub use snapshot::{Snapshots, gitlinks};

@@ -15,6 +15,11 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    content(file, most).map(Some)
+}
+
+/// The content of an open file, if it is a regular one of at most `most` bytes.
+pub(crate) fn content(file: File, most: u64) -> io::Result<Vec<u8>> {
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
@@ -24,7 +29,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     if content.len() as u64 > most {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than such a file can be"));
     }
-    Ok(Some(content))
+    Ok(content)
 }
 
 /// The content without the ends of lines at its end.

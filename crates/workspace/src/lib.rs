@@ -5,6 +5,7 @@
 
 mod capture;
 mod error;
+mod fence;
 mod files;
 mod guard;
 mod local_files;
@@ -16,6 +17,7 @@ mod protected;
 
 pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
+pub use fence::{Fence, FenceRight};
 pub use files::{Applied, Content, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use guard::open_exact;
 pub use local_files::{Incoming, LocalFiles};
