@@ -12,11 +12,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lathe_workspace::{content_of, read_regular};
 use nix::dir::{Dir, Type};
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
 
-use crate::{Boundary, GitError, small};
+use crate::{Boundary, GitError};
 
 const FOLDER: OFlag =
     OFlag::O_RDONLY.union(OFlag::O_DIRECTORY).union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
@@ -109,9 +110,9 @@ impl Folder {
 
     /// The content of a regular file of at most `most` bytes. None: there is no file of this name.
     pub(crate) fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
-        let Some(handle) = &self.handle else { return small::read(&self.name.join(name), most) };
+        let Some(handle) = &self.handle else { return read_regular(&self.name.join(name), most) };
         match walk(handle.as_fd(), Path::new(name), FILE)? {
-            Some(file) => small::content(File::from(file), most).map(Some),
+            Some(file) => content_of(File::from(file), most).map(Some),
             None => Ok(None),
         }
     }

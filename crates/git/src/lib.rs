@@ -18,15 +18,16 @@ mod discover;
 mod error;
 mod folder;
 mod layout;
+mod pipes;
 mod repository;
 mod settings;
-mod small;
 mod snapshot;
 mod wall;
 
 pub use call::{Content, GitCall, Place, git_version};
 pub use config::{Setting, parse_settings, user_setting};
-pub use discover::{Boundary, Found, dot_git, find, git_would_wait};
+pub use discover::{Boundary, Found, dot_git, find};
 pub use error::GitError;
+pub use pipes::{check_pipes, git_would_wait};
 pub use repository::{Init, InitCall, Repository, check_inner, init};
 pub use snapshot::{Snapshots, gitlinks};

@@ -13,9 +13,10 @@ use tempfile::TempDir;
 
 use crate::call::Program;
 use crate::config::{self, Setting};
-use crate::discover::{self, Boundary, Found, dot_git, git_would_wait};
+use crate::discover::{self, Boundary, Found, dot_git};
 use crate::folder::Folder;
 use crate::layout::Look;
+use crate::pipes::git_would_wait;
 use crate::settings::{ObjectFormat, allowed};
 use crate::{Content, GitCall, GitError, Place, alternates, wall};
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use lathe_edit::unified_diff;
 use lathe_git::{
-    Boundary, Content, GitCall, GitError, Init, Place, Repository, check_inner, gitlinks, init, user_setting,
+    Boundary, Content, GitCall, GitError, Init, Place, Repository, check_inner, check_pipes, gitlinks, init,
+    user_setting,
 };
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture, is_protected,
@@ -115,6 +116,7 @@ fn wrong(error: GitError) -> HostError {
 
 impl GitPlace {
     pub async fn status(&self) -> Result<GitStatus, HostError> {
+        self.check_pipes().await?;
         let arguments = [
             "status",
             "--porcelain=v1",
@@ -144,6 +146,13 @@ impl GitPlace {
         Ok(GitStatus { files: files.collect(), branch: self.branch().await })
     }
 
+    /// Refuses a work tree in which git would wait for a pipe.
+    async fn check_pipes(&self) -> Result<(), HostError> {
+        let repository = Arc::clone(&self.repository);
+        let looked = tokio::task::spawn_blocking(move || check_pipes(repository.top())).await;
+        looked.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
+    }
+
     async fn branch(&self) -> String {
         let named = self.run(&["symbolic-ref", "--quiet", "--short", "HEAD"], &[]).await;
         match named {
@@ -154,6 +163,7 @@ impl GitPlace {
 
     /// The difference of one path, or of all, to the last commit; of what is staged to it, if that is asked for.
     pub async fn diff(&self, path: Option<&str>, context: u32, staged: bool) -> Result<String, HostError> {
+        self.check_pipes().await?;
         let named = path.map(|path| self.plain(path)).transpose()?;
         let mut specs = match &named {
             Some(plain) => self.specs(std::slice::from_ref(plain)),
@@ -224,6 +234,7 @@ impl GitPlace {
 
     pub async fn add(&self, files: &[String]) -> Result<(), HostError> {
         let named = self.some(files)?;
+        self.check_pipes().await?;
         let mut specs = self.specs(&named);
         self.check_filters(&named).await?;
         // Repositories inside: a look whether their files changed would run git in them, with their own configuration. The
@@ -233,7 +244,10 @@ impl GitPlace {
         let others = self.run(&["ls-files", "--others", "--exclude-standard", "-z"], &specs).await?;
         let others = others.split(|byte| *byte == 0).filter(|name| name.ends_with(b"/"));
         let others = others.map(|inner| OsStr::from_bytes(inner).to_owned());
-        for (_, checked) in self.check_inner(links.iter().cloned().chain(others).collect()).await? {
+        // Git does not take one for a repository that leads where it cannot look.
+        let by_name = named.iter().map(|plain| self.repository.prefix().join(plain).into_os_string());
+        let inner = links.iter().cloned().chain(others).chain(by_name);
+        for (_, checked) in self.check_inner(inner.collect()).await? {
             checked.map_err(wrong)?;
         }
         let is_link =
@@ -251,6 +265,7 @@ impl GitPlace {
     /// Takes files out of what is staged; the files stay as they are.
     pub async fn reset(&self, files: &[String]) -> Result<(), HostError> {
         let specs = self.specs(&self.some(files)?);
+        self.check_pipes().await?;
         self.run(&["reset", "--quiet"], &specs).await.map(drop)
     }
 
@@ -261,6 +276,7 @@ impl GitPlace {
         if let Some(plain) = named.iter().find(|plain| is_protected(plain)) {
             return Err(WorkspaceError::Protected(plain.clone()).into());
         }
+        self.check_pipes().await?;
         self.run(&["ls-files", "--error-unmatch"], &specs).await?;
         self.check_filters(&named).await?;
         for plain in &named {
@@ -310,6 +326,7 @@ impl GitPlace {
                 ));
             }
         }
+        self.check_pipes().await?;
         let message = format!("--message={}", wish.message);
         let arguments = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--no-edit", &message];
         let mut call = self.repository.call(Content::Tree, Place::Top);
@@ -501,8 +518,8 @@ impl GitPlace {
 
 /// Refuses a repository inside of another one that is reached through a link or leads out of the roots.
 fn inner_fits(path: &Path, boundary: &Boundary) -> Result<(), GitError> {
-    // One that is not checked out leads nowhere.
-    let Ok(real) = path.canonicalize() else { return Ok(()) };
+    // One that is not checked out leads nowhere, and neither does a file.
+    let Some(real) = path.canonicalize().ok().filter(|real| real.is_dir()) else { return Ok(()) };
     if real != path.components().collect::<PathBuf>() {
         return Err(GitError::Refused {
             file: path.to_owned(),

@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use lathe_protocol::FolderIdentity;
 use lathe_workspace::{Files as _, LocalFiles};
 
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::browse::Browser;
 use crate::error::HostError;
+use crate::place::identity;
 
 /// Folders that are watched.
 const FOLDERS: usize = 8192;
@@ -42,6 +44,8 @@ impl Browser {
 /// A folder that is watched.
 pub struct Watching {
     root: PathBuf,
+    /// The folder itself. Another one that gets its name is not watched.
+    identity: Option<FolderIdentity>,
     files: LocalFiles,
     system: system::Watcher,
 }
@@ -53,22 +57,32 @@ impl Watching {
             reason: format!("it cannot be watched: {error}"),
         };
         let system = system::Watcher::start().map_err(failed)?;
-        let mut watching = Self { root: root.to_owned(), files, system };
+        let mut watching = Self { root: root.to_owned(), identity: identity(root), files, system };
         watching.add(root);
         Ok(watching)
     }
 
-    /// The next that happened, several at once if they came together; each path once.
+    /// The next that happened, several at once if they came together; each path once. An error ends the watch: also that the
+    /// folder was moved away, because what happens in it then is not for this watch.
     pub async fn next(&mut self) -> std::io::Result<Vec<Happened>> {
         loop {
             let read = self.system.read().await?;
+            if identity(&self.root) != self.identity {
+                return Err(std::io::Error::new(
+                    std::io::ErrorKind::NotFound,
+                    "the folder was moved away: watch it where it is now",
+                ));
+            }
             let mut told: Vec<Happened> = Vec::new();
             for event in read {
                 let Some((path, is_there, is_folder)) = event else {
                     return Ok(vec![Happened { path: String::new(), kind: "unknown" }]);
                 };
-                if is_there && is_folder {
-                    self.add(&path);
+                match (is_there, is_folder) {
+                    (true, true) => self.add(&path),
+                    // Where it was moved to may be outside of the roots.
+                    (false, true) => self.system.remove(&path),
+                    (_, false) => {}
                 }
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if self.files.closed() == Some(path.as_path()) {
@@ -155,6 +169,19 @@ mod system {
             }
         }
 
+        /// Ends the watch of a folder and of all below it.
+        pub(super) fn remove(&mut self, folder: &Path) {
+            let inotify = &self.inotify;
+            self.folders.retain(|watch, watched| {
+                let is_kept = !watched.starts_with(folder);
+                if !is_kept {
+                    // A folder that was removed is not watched any more anyway.
+                    let _ = inotify.rm_watch(*watch);
+                }
+                is_kept
+            });
+        }
+
         /// Each path with whether it is there and whether it is a folder; none for what was missed.
         pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
             loop {
@@ -208,6 +235,8 @@ mod system {
         pub(super) fn add(&mut self, _: &Path, _: std::os::fd::BorrowedFd<'_>) -> bool {
             false
         }
+
+        pub(super) fn remove(&mut self, _: &Path) {}
 
         pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
             tokio::time::sleep(std::time::Duration::from_secs(2)).await;

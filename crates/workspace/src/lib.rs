@@ -14,6 +14,7 @@ mod pin;
 mod process;
 mod programs;
 mod protected;
+mod regular;
 
 pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
@@ -26,3 +27,4 @@ pub use pin::Pin;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
 pub use programs::{absolute_path, find_program, safe_path};
 pub use protected::is_protected;
+pub use regular::{content_of, open_regular, read_regular};
