@@ -17,8 +17,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lathe_git::read_regular;
 use lathe_protocol::Digest;
-use lathe_workspace::read_regular;
 
 use crate::health;
 use crate::parts;

@@ -28,6 +28,7 @@ pub use call::{Content, GitCall, Place, git_version};
 pub use config::{Setting, parse_settings, user_setting};
 pub use discover::{Boundary, Found, dot_git, find};
 pub use error::GitError;
+pub use lathe_workspace::read_regular;
 pub use pipes::{check_pipes, git_would_wait};
 pub use repository::{Init, InitCall, Repository, check_inner, init};
 pub use snapshot::{Snapshots, gitlinks};

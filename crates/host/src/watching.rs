@@ -78,11 +78,8 @@ impl Watching {
                 let Some((path, is_there, is_folder)) = event else {
                     return Ok(vec![Happened { path: String::new(), kind: "unknown" }]);
                 };
-                match (is_there, is_folder) {
-                    (true, true) => self.add(&path),
-                    // Where it was moved to may be outside of the roots.
-                    (false, true) => self.system.remove(&path),
-                    (_, false) => {}
+                if is_there && is_folder {
+                    self.add(&path);
                 }
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 if self.files.closed() == Some(path.as_path()) {
@@ -170,7 +167,7 @@ mod system {
         }
 
         /// Ends the watch of a folder and of all below it.
-        pub(super) fn remove(&mut self, folder: &Path) {
+        fn remove(&mut self, folder: &Path) {
             let inotify = &self.inotify;
             self.folders.retain(|watch, watched| {
                 let is_kept = !watched.starts_with(folder);
@@ -206,8 +203,14 @@ mod system {
                     let (Some(folder), Some(name)) = (self.folders.get(&event.wd), &event.name) else {
                         continue;
                     };
+                    let path = folder.join(name);
                     let is_there = !event.mask.intersects(Flag::IN_DELETE | Flag::IN_MOVED_FROM);
-                    found.push(Some((folder.join(name), is_there, event.mask.contains(Flag::IN_ISDIR))));
+                    let is_folder = event.mask.contains(Flag::IN_ISDIR);
+                    if is_folder && !is_there {
+                        // Where it was moved to may be outside of the roots, and what comes next happened there.
+                        self.remove(&path);
+                    }
+                    found.push(Some((path, is_there, is_folder)));
                 }
                 return Ok(found);
             }
@@ -235,8 +238,6 @@ mod system {
         pub(super) fn add(&mut self, _: &Path, _: std::os::fd::BorrowedFd<'_>) -> bool {
             false
         }
-
-        pub(super) fn remove(&mut self, _: &Path) {}
 
         pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
             tokio::time::sleep(std::time::Duration::from_secs(2)).await;

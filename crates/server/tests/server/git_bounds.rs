@@ -263,6 +263,40 @@ async fn links_deep_in_a_repository_are_refused_and_named() {
     server.stop().await;
 }
 
+/// Issue 15, S4: no route waits for a pipe.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_in_the_place_of_a_file_that_git_reads_is_named() {
+    let server = server().await;
+    for (at, path) in
+        ["sub/deep/.gitignore", "sub/.gitattributes", ".mailmap", "sub/inner/.git/HEAD"].iter().enumerate()
+    {
+        let name = format!("piped{at}");
+        let folder = server.root.join(&name);
+        repository(&folder, "one\n");
+        let pipe = folder.join(path);
+        std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let files = json!({ "workspace": name, "files": ["a.txt"] });
+        let wish = json!({ "workspace": name, "message": "m", "author_name": "a", "author_email": "b" });
+        let mut answers = Vec::new();
+        for what in ["status", "diff"] {
+            answers.push((what, look(&server, what, &name).await));
+        }
+        for what in ["add", "reset", "checkout"] {
+            answers.push((what, server.post(&format!("/api/git/{what}"), files.clone()).await));
+        }
+        answers.push(("commit", server.post("/api/git/commit", wish).await));
+        for (what, (status, body)) in answers {
+            assert!(status == 409 && body.to_string().contains("pipe"), "{what} {path}: {status} {body}");
+        }
+        for what in ["log", "show"] {
+            let (status, body) = look(&server, what, &name).await;
+            assert!(status == 200 || *path == ".mailmap" && status == 409, "{what} {path}: {status} {body}");
+        }
+    }
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn work_trees_and_modules_inside_of_the_roots_work() {
     let server = server().await;
