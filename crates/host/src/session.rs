@@ -264,19 +264,14 @@ impl Host {
         // Only what says how to go on is read here; the actor reads the rest, once.
         let (opened, before) = beginning(&journal.reader()?)?;
         let root = same_folder(&opened)?;
-        let variables = Arc::new(variables_of(&opened, &root));
+        let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys(), self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
-        let ready = ready(
-            &overrides.source,
-            Some(before.toolset),
-            overrides.record.as_deref(),
-            &asking,
-            Some(&before.model),
-        )?;
+        let ready =
+            ready(&overrides.source, toolset, overrides.record.as_deref(), &asking, Some(&before.model))?;
         let budget = Budget { price: None, ..overrides.budget.or(before.limits.budget.clone()) };
         let limits = Limits {
             max_steps: overrides.max_steps.unwrap_or(before.limits.max_steps),
