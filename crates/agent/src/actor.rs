@@ -297,7 +297,7 @@ impl Actor {
                     let _ = reply.send(Err(reason));
                 } else if self.state.must_patch() {
                     let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
-                    self.tasks.spawn(effects::may_end(patcher, look, reply));
+                    self.tasks.spawn(effects::may_end(patcher, look, self.cancel.clone(), reply));
                 } else {
                     let _ = reply.send(Ok(()));
                 }
@@ -306,6 +306,10 @@ impl Actor {
             Inbox::Baseline(tree) => {
                 self.looking = false;
                 self.append(self.in_run(), BaselineTaken { tree })
+            }
+            Inbox::LookStopped => {
+                self.looking = false;
+                Ok(())
             }
             Inbox::Judged(ending, result) => {
                 self.looking = false;
@@ -431,13 +435,15 @@ impl Actor {
                 let base = self.state.options.patch.as_ref().and_then(|rule| rule.base.clone());
                 self.looking = true;
                 let patcher = Arc::clone(&self.setup.patcher);
-                self.tasks.spawn(effects::baseline(patcher, base, self.answers.clone()));
+                let cancel = self.cancel.clone();
+                self.tasks.spawn(effects::baseline(patcher, base, cancel, self.answers.clone()));
                 Ok(())
             }
             Action::Judge { result } => {
                 self.looking = true;
                 let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
-                self.tasks.spawn(effects::judge(patcher, look, result, self.answers.clone()));
+                let cancel = self.cancel.clone();
+                self.tasks.spawn(effects::judge(patcher, look, result, cancel, self.answers.clone()));
                 Ok(())
             }
             Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),

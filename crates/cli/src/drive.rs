@@ -94,7 +94,11 @@ pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Outpu
 }
 
 async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exit> {
-    let written = host.write_patch(id, path).await.map_err(|error| Exit::host(&error))?;
+    let mut stops = Stops::listen();
+    let written = tokio::select! {
+        written = host.write_patch(id, path) => written.map_err(|error| Exit::host(&error))?,
+        _ = stops.next() => return Err(Exit::Cancelled),
+    };
     written
         .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Pin, Processes, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
@@ -87,7 +87,8 @@ impl Program {
         let words = words::split(command)?;
         let argv = words.iter().enumerate().map(|(at, word)| self.placed(at, word));
         let argv = argv.chain(more.iter().map(OsString::from));
-        Ok(Spawn { argv: argv.collect(), cwd: self.folder.clone(), env: self.env.clone() })
+        let (cwd, env) = (self.folder.clone(), self.env.clone());
+        Ok(Spawn { argv: argv.collect(), cwd, env, fence: Fence::default() })
     }
 
     /// A word that names a file of the folder, by its real path: in another folder the same word is another file.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use lathe_agent::{Clock, Facts};
 use lathe_protocol::{Surroundings, Timestamp};
+use lathe_workspace::open_regular;
 use serde_json::Value;
 
 use crate::session::Host;
@@ -119,11 +120,8 @@ const LONGEST_BRANCH: usize = 100;
 /// The first line of a small regular file; a pipe is not waited for.
 fn first_line(path: &Path) -> Option<String> {
     use std::io::Read;
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
     let mut text = String::new();
-    std::fs::File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    open_regular(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
     Some(text.lines().next()?.trim().to_owned())
 }
 

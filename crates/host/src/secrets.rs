@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lathe_redact::{Redactor, is_secret_name, keys_in_file, secrets_in};
+use lathe_workspace::read_regular;
 use toml::de::{DeTable, DeValue};
 
 use crate::extras::Extras;
@@ -60,11 +61,7 @@ pub(crate) fn found(folder: &Path) -> Secrets {
 
 /// The text of an ordinary file that is no larger than a configuration.
 fn small_text(path: &Path) -> Option<String> {
-    let about = std::fs::metadata(path).ok()?;
-    if !about.is_file() || about.len() > LARGEST {
-        return None;
-    }
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+    read_regular(path, LARGEST).ok()?.map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Bytes of a file that is looked into.

@@ -33,7 +33,7 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
-use crate::place::{fit_env, new_id, same_folder, shell_env, working_folder};
+use crate::place::{fit_env, identity, new_id, same_folder, shell_env, working_folder};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -232,6 +232,7 @@ impl Host {
         let opened = SessionOpened {
             session: id.clone(),
             workspace: root.display().to_string(),
+            folder: identity(&root),
             options: options.clone(),
             parent: None,
             forked: None,
@@ -262,9 +263,8 @@ impl Host {
         let journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
         // Only what says how to go on is read here; the actor reads the rest, once.
         let (opened, before) = beginning(&journal.reader()?)?;
-        let root = same_folder(Path::new(&opened.workspace))?;
-        let variables = Arc::new(variables_of(&opened, &root));
-        let toolset = Some(before.toolset);
+        let root = same_folder(&opened)?;
+        let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys(), self.marks());

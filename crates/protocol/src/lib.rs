@@ -32,10 +32,10 @@ pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, Dangling,
-    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted,
-    RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised, Surroundings,
-    TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
+    ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded,
+    ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
+    Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
 pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;

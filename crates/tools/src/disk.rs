@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
 use lathe_policy::Disk;
+use lathe_workspace::read_regular;
 
 use crate::secure::{MOST, expand};
 
@@ -47,19 +48,20 @@ fn is_tracked(path: &Path) -> bool {
     // In another work tree it is a file that says where the repository is. A pipe would be waited for.
     let folder = match git.metadata() {
         Ok(found) if found.is_dir() => git,
-        Ok(found) if found.is_file() => match std::fs::read_to_string(&git) {
-            Ok(text) => root.join(text.trim().trim_start_matches("gitdir:").trim()),
-            Err(_) => return true,
+        Ok(found) if found.is_file() => match read_regular(&git, 64 << 10) {
+            Ok(Some(text)) => {
+                root.join(String::from_utf8_lossy(&text).trim().trim_start_matches("gitdir:").trim())
+            }
+            Ok(None) | Err(_) => return true,
         },
         Ok(_) | Err(_) => return true,
     };
     let index = folder.join("index");
-    match index.metadata() {
-        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
-        Ok(found) if found.len() > INDEX || !found.is_file() => return true,
-        Ok(_) => {}
-    }
-    let Ok(bytes) = std::fs::read(&index) else { return true };
+    let bytes = match read_regular(&index, INDEX) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
     // From version 4 on, names are shortened by what they share.
     if bytes.get(4..8) != Some(&[0, 0, 0, 2]) && bytes.get(4..8) != Some(&[0, 0, 0, 3]) {
         return true;

@@ -12,6 +12,7 @@ mod discovered;
 mod edits;
 mod ends;
 mod faults;
+mod folders;
 mod foreign_keys;
 mod gate;
 mod graph;
@@ -50,6 +51,7 @@ mod trae_user;
 mod travel;
 mod trust;
 mod user_checks;
+mod waits;
 mod wires;
 
 use std::path::Path;
