@@ -8,9 +8,11 @@
 mod disk;
 mod error;
 mod file;
+mod fileword;
 mod folders;
 mod follows;
 mod gate;
+mod git;
 mod grant;
 mod guard;
 mod harm;
@@ -32,7 +34,7 @@ mod touch;
 mod trust;
 mod unset;
 
-pub use disk::{Disk, OnDisk};
+pub use disk::{Disk, FileId, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;

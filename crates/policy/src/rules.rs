@@ -11,7 +11,7 @@ use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
 use crate::names::{self, Named, tool_names};
-use crate::patterns::{Wanted, fits, glob};
+use crate::patterns::{Wishes, fits, glob};
 use crate::touch::Touch;
 
 #[derive(Debug, Clone)]
@@ -115,6 +115,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) folder: Option<&'a str>,
     /// What paths mean.
     pub(crate) gate: Option<&'a Gate>,
+    /// The paths of rules that were looked at.
+    pub(crate) wishes: &'a Wishes,
 }
 
 /// A command of a line, as far as rules look at it.
@@ -240,7 +242,7 @@ impl Rule {
         if self.path.is_empty() {
             return true;
         }
-        let wanted = Wanted::of(&self.path, self.decision, setting.gate);
+        let wanted = setting.wishes.of(&self.path, self.decision, setting.gate);
         match self.decision {
             Verdict::Ask | Verdict::Deny => touches.iter().any(|touch| touch.meets(&wanted, setting.gate)),
             Verdict::Allow => {
@@ -263,7 +265,7 @@ impl Rule {
             return false;
         }
         let exactly = matches!(subject, Subject::Command(act) if self.whole(act.command).is_some());
-        let wanted = || Wanted::of(&self.path, self.decision, setting.gate);
+        let wanted = || setting.wishes.of(&self.path, self.decision, setting.gate);
         exactly
             || (!self.path.is_empty()
                 && !places.is_empty()
@@ -325,6 +327,7 @@ impl Rule {
                 root: Path::new(self.workspace.first().map_or("/", String::as_str)),
                 folder: self.folder.first().map(String::as_str),
                 gate: None,
+                wishes: &Wishes::default(),
             };
             let script = lathe_bash::read(example);
             return script.commands.iter().any(|command| {

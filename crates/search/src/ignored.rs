@@ -55,6 +55,12 @@ pub fn ignored_names(root: &Path, folder: &Path, ignored: Ignored) -> HashSet<Os
     entries.filter(|entry| rules.leave_out(&entry.path())).map(|entry| entry.file_name()).collect()
 }
 
+/// Whether git leaves a file alone that it does not track, by the ignore files in the repository. `path` lies beneath `root`.
+pub fn is_ignored_by_git(root: &Path, path: &Path) -> bool {
+    let files = vec![".gitignore", ".git/info/exclude"];
+    IgnoreRules { files, ..IgnoreRules::new(root, Ignored::INCLUDED) }.leave_out(path)
+}
+
 /// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
 pub fn is_ignored(root: &Path, path: &Path, ignored: Ignored) -> bool {
     IgnoreRules::new(root, ignored).leave_out(path)
@@ -63,7 +69,8 @@ pub fn is_ignored(root: &Path, path: &Path, ignored: Ignored) -> bool {
 /// The ignore files of a tree, each read once.
 pub struct IgnoreRules {
     root: PathBuf,
-    ignored: Ignored,
+    /// The names of the ignore files, weightiest first.
+    files: Vec<&'static str>,
     read: HashMap<PathBuf, Option<Gitignore>>,
     /// Folders that were looked at, and whether they are left out.
     folders: HashMap<PathBuf, bool>,
@@ -71,7 +78,12 @@ pub struct IgnoreRules {
 
 impl IgnoreRules {
     pub fn new(root: &Path, ignored: Ignored) -> Self {
-        Self { root: root.to_owned(), ignored, read: HashMap::new(), folders: HashMap::new() }
+        Self {
+            root: root.to_owned(),
+            files: ignored.files().collect(),
+            read: HashMap::new(),
+            folders: HashMap::new(),
+        }
     }
 
     /// The rules that hold for a scope whatever it asks for.
@@ -103,7 +115,7 @@ impl IgnoreRules {
 
     /// Whether the path itself is named. The file nearest to the path decides, and our own ignore files come before git's.
     fn names(&mut self, path: &Path, is_folder: bool) -> bool {
-        for name in self.ignored.files() {
+        for name in self.files.clone() {
             for above in path.ancestors().skip(1) {
                 if !above.starts_with(&self.root) {
                     break;

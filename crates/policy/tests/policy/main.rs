@@ -12,5 +12,6 @@ mod lost;
 mod many;
 mod options;
 mod reading;
+mod reads;
 mod rules;
 mod values;
