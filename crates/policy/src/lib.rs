@@ -5,6 +5,7 @@
 //! counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any tier; the
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
+mod behind;
 mod disk;
 mod error;
 mod file;
@@ -17,6 +18,7 @@ mod grant;
 mod guard;
 mod harm;
 mod inside;
+mod kind_table;
 mod kinds;
 mod line;
 mod losses;

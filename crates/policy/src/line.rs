@@ -3,6 +3,7 @@
 use lathe_bash::{Command, Floor, FloorRule, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
+use crate::behind::Behind;
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
@@ -74,6 +75,8 @@ impl Rulebook {
         if let Some(denied) = crate::state::denied(&script).filter(|_| setting.actor != Actor::Person) {
             take(&denied);
         }
+        let (limits, nothing) = (self.limits_commands(), Behind::default());
+        let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
         for (index, command) in script.commands.iter().enumerate() {
             let own;
@@ -91,9 +94,16 @@ impl Rulebook {
                 let writer = Writer { script: &script, index, command, effects: &done, touches, from };
                 inside::denied(&writer).filter(|_| reaching.is_some() && !self.is_own(command))
             });
-            let kinds = crate::kinds::of_command(command, &done, touches);
+            let behind = behind.get(index).unwrap_or(&nothing);
             let own = self.own(command);
-            let act = Act { command, effects: &done, touches, own, kinds: &kinds };
+            let kinds = match own {
+                _ if !limits => Vec::new(),
+                Some(_) => crate::kinds::of_own(&done, touches),
+                None => crate::kinds::of_command(command, &done, touches, &values, behind),
+            };
+            let assigned = &script.values;
+            let asks = setting.mode != Mode::FullAuto;
+            let act = Act { command, effects: &done, touches, own, kinds: &kinds, behind, assigned, asks };
             let decision = denied
                 .or_else(|| self.denied_as_spelled(act, &values, setting))
                 .unwrap_or_else(|| self.command(act, setting));

@@ -8,6 +8,7 @@ mod differential;
 mod docs;
 mod generated;
 mod inside;
+mod kinds;
 mod lost;
 mod many;
 mod options;
