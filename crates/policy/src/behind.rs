@@ -20,9 +20,6 @@ pub(crate) struct Behind {
     pub(crate) copied: Vec<String>,
 }
 
-/// Characters of one command that are taken apart.
-const LONGEST: usize = 1 << 20;
-
 /// Programs whose words are files, tests and packages of a project, never commands.
 const SPEAK: [&str; 30] = [
     "pytest",
@@ -202,9 +199,6 @@ impl Behind {
 
     /// Cuts a text into rows of words: at the signs that end a command, then at those that end a word in any language.
     fn take_apart(&mut self, text: &str) {
-        if text.len() > LONGEST {
-            return;
-        }
         let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         let glued =
             bare.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));

@@ -385,7 +385,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
     };
     let counts = || {
         let short = |word: &&str| SHORT.iter().any(|option| word.starts_with(option));
-        given.iter().any(|word| short(&word)) && lists()
+        given.iter().any(short) && lists()
     };
     // `REV:PATH` names what is shown; `:/TEXT` is a commit.
     let names_file = |word: &&&str| word.contains(':') && !word.starts_with(":/") && !word.contains("^{/");
@@ -413,7 +413,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
             let types = ["blob", "tree", "commit", "tag"];
             let objects: Vec<&&str> = operands.iter().filter(|word| !types.contains(word)).collect();
             let meta = has(&["-t", "-s", "-e", "--batch-check"]) && !has(&["-p", "--textconv", "--filters"]);
-            let files = !objects.is_empty() && objects.iter().all(|word| names_file(word));
+            let files = !objects.is_empty() && objects.iter().all(names_file);
             if meta || (files && !has(&["--batch"])) { None } else { whole(Extent::Tracked) }
         }
         "blame" | "annotate" => named(Extent::Tracked, Vec::new()),
@@ -479,6 +479,24 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
         }
         "status" if has(&["-v", "--verbose"]) => whole_of_all(Extent::Tracked),
         "checkout" | "restore" | "reset" if has(&["-p", "--patch"]) => whole(Extent::Tracked),
+        // Where another commit comes in, git may no longer know the file, and its older commits would be anybody's.
+        "checkout" | "switch" => {
+            let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
+            let other = match rest.contains(&"--") {
+                true => false,
+                false => operands.len() > usize::from(creates) || rest.contains(&"-") || has(&["--orphan"]),
+            };
+            if other { whole_of_all(Extent::Tracked) } else { None }
+        }
+        "reset" if !has(&["--soft"]) && operands.iter().any(|word| !matches!(*word, "HEAD" | "@")) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "rebase" | "revert" | "cherry-pick" if !has(&["--abort", "--continue", "--quit", "--skip"]) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "bisect" if !matches!(operands.first(), None | Some(&("log" | "reset" | "terms" | "help"))) => {
+            whole_of_all(Extent::Tracked)
+        }
         "am" | "rebase" if has(&["--show-current-patch"]) => whole_of_all(Extent::Tracked),
         "merge" | "pull" if given.iter().any(|word| word.contains("subtree")) => {
             whole_of_all(Extent::Tracked)

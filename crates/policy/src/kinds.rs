@@ -74,6 +74,9 @@ impl Extend<Kind> for KindSet {
 /// Words of one row that are looked at behind a program.
 const ROW: usize = 64;
 
+/// Words that are looked at for one row, all its programs together.
+const LOOKS: usize = 1 << 16;
+
 /// Every kind that a command of a line is, as far as its effects are known. Whatever it is, it is executed.
 pub(crate) fn of_command(
     command: &Command,
@@ -108,7 +111,9 @@ pub(crate) fn of_command(
         for (index, word) in row.iter().enumerate() {
             let name = base(word);
             if TABLE.has(name) || name == "git" || is_language(name) {
-                let words = row.iter().skip(index + 1).take(ROW).map(String::as_str).collect();
+                // All of them, unless there are so many that each would be looked at with all the others.
+                let most = ROW.max(LOOKS / row.len().max(1));
+                let words = row.iter().skip(index + 1).take(most).map(String::as_str).collect();
                 kinds.extend(of_words(&Spelled { name, words }, values).0);
             }
         }

@@ -29,7 +29,10 @@ struct Links {
 
 /// The patterns of the rules that were looked at for one decision, so that the disk is searched once for each.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes(RefCell<BTreeMap<(Vec<String>, bool), Rc<Wanted>>>);
+pub(crate) struct Wishes(RefCell<BTreeMap<Written, Rc<Wanted>>>);
+
+/// Patterns as a rule has them, and whether it allows.
+type Written = (Vec<String>, bool);
 
 impl Wishes {
     pub(crate) fn of(&self, written: &[String], decision: Verdict, gate: Option<&Gate>) -> Rc<Wanted> {

@@ -162,7 +162,7 @@ const READ_ANYTHING: [&str; 8] = [
 ];
 
 /// Lines by which git prints or copies all that it tracks.
-const PRINT: [&str; 49] = [
+const PRINT: [&str; 59] = [
     "git diff",
     "git diff --cached",
     "git -c a.b=c diff HEAD~1",
@@ -212,10 +212,20 @@ const PRINT: [&str; 49] = [
     "git merge-tree a b c",
     "git mv sub other; git rm -r --cached .",
     "git for-each-ref --format='%(raw)'",
+    "git checkout HEAD~1",
+    "git checkout --orphan x",
+    "git switch main",
+    "git switch -",
+    "git reset HEAD~1",
+    "git reset --hard HEAD~1",
+    "git revert HEAD",
+    "git cherry-pick x",
+    "git rebase --onto HEAD~1 HEAD",
+    "git bisect start HEAD x",
 ];
 
 /// Lines of git that show nothing of a file.
-const HARMLESS: [&str; 33] = [
+const HARMLESS: [&str; 38] = [
     "git status",
     "git status --short",
     "git log --oneline -5",
@@ -240,7 +250,12 @@ const HARMLESS: [&str; 33] = [
     "git ls-files",
     "git commit -m 'a message'",
     "git checkout -b x",
+    "git checkout HEAD~1 -- a.txt",
     "git switch -c x",
+    "git reset",
+    "git reset HEAD",
+    "git reset --hard",
+    "git rebase --abort",
     "git push origin main",
     "git fetch",
     "git pull",
