@@ -1,9 +1,10 @@
 //! What names mean on this machine's disk, for the gate: where links lead, and what patterns and folders hold.
 
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use lathe_policy::Disk;
+use lathe_policy::{Disk, FileId};
 use lathe_workspace::read_regular;
 
 use crate::secure::{MOST, expand};
@@ -33,16 +34,33 @@ impl Disk for LocalDisk {
     fn is_tracked(&self, path: &Path) -> bool {
         is_tracked(path)
     }
+
+    fn is_ignored_by_git(&self, path: &Path) -> bool {
+        top(path).is_some_and(|root| lathe_search::is_ignored_by_git(root, path))
+    }
+
+    fn repository(&self, folder: &Path) -> Option<PathBuf> {
+        let folder = real(folder, LINKS);
+        top(&folder.join("x")).map(Path::to_owned)
+    }
+
+    fn linked(&self, path: &Path) -> Option<FileId> {
+        let found = path.metadata().ok().filter(|found| found.is_file() && found.nlink() > 1)?;
+        Some(FileId { device: found.dev(), inode: found.ino() })
+    }
 }
 
 /// Bytes of an index of git that are looked at.
 const INDEX: u64 = 256 << 20;
 
+/// The top folder of the repository that a file lies in.
+fn top(path: &Path) -> Option<&Path> {
+    path.ancestors().skip(1).find(|folder| folder.join(".git").exists())
+}
+
 /// Whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
 fn is_tracked(path: &Path) -> bool {
-    let Some(root) = path.ancestors().skip(1).find(|folder| folder.join(".git").exists()) else {
-        return false;
-    };
+    let Some(root) = top(path) else { return false };
     let Ok(inside) = path.strip_prefix(root) else { return true };
     let git = root.join(".git");
     // In another work tree it is a file that says where the repository is. A pipe would be waited for.
@@ -56,6 +74,11 @@ fn is_tracked(path: &Path) -> bool {
         },
         Ok(_) | Err(_) => return true,
     };
+    // The names may stand in a second file, which several indexes share.
+    let shared = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
+    if std::fs::read_dir(&folder).into_iter().flatten().flatten().any(shared) {
+        return true;
+    }
     let index = folder.join("index");
     let bytes = match read_regular(&index, INDEX) {
         Ok(Some(bytes)) => bytes,

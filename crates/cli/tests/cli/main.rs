@@ -8,6 +8,7 @@ mod approvals;
 mod beside;
 mod connect;
 mod denials;
+mod denials_behind;
 mod discovered;
 mod edits;
 mod ends;
