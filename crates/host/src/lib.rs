@@ -93,5 +93,6 @@ pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, is_stray_mark, visible};
 pub use lathe_views::{
-    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_file,
+    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_bytes,
+    masked_file, wire_json,
 };

@@ -350,16 +350,32 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
     }
 }
 
-/// JSON as it goes to a client: nothing in it acts on a terminal that shows it.
+/// JSON as it goes to a client: without what looks like a secret, and nothing in it acts on a terminal that shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Json<T>(pub T);
 
 impl<T: serde::Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        let kind = HeaderValue::from_static("application/json");
-        ([(header::CONTENT_TYPE, kind)], lathe_protocol::json_text(&self.0)).into_response()
+        json_response(lathe_host::wire_json(&self.0))
     }
+}
+
+/// JSON of content that clients edit and send back, as it is: files, documents, prompts, differences of the folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Exact<T>(pub T);
+
+impl<T: serde::Serialize> IntoResponse for Exact<T> {
+    fn into_response(self) -> Response {
+        json_response(lathe_protocol::json_text(&self.0))
+    }
+}
+
+fn json_response(text: String) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
 /// What a handler gives: JSON, or a no.
 pub(crate) type Answer<T> = Result<Json<T>, ApiError>;
+
+/// What a handler of content gives: the content as it is, or a no.
+pub(crate) type ExactAnswer<T> = Result<Exact<T>, ApiError>;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::access::{Identity, Role, cookie_name, cookie_of, wrong_token};
-use crate::api::{Answer, Api, Endpoint, Input, Json};
+use crate::api::{Answer, Api, Endpoint, Exact, Input, Json};
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::ApiError;
@@ -93,7 +93,7 @@ async fn sign_in(
         signed_in.cookie
     );
     let who = SignedInAs { name: identity.name.to_string(), role: identity.role, page: signed_in.half };
-    let mut response = Json(who).into_response();
+    let mut response = Exact(who).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -111,8 +111,8 @@ async fn who(Extension(identity): Extension<Identity>) -> Answer<Who> {
     Ok(Json(Who { name: identity.name.to_string(), role: identity.role }))
 }
 
-async fn openapi(State(app): State<App>) -> Json<Value> {
-    Json(app.table.document.clone())
+async fn openapi(State(app): State<App>) -> Exact<Value> {
+    Exact(app.table.document.clone())
 }
 
 async fn metrics(State(app): State<App>) -> Response {

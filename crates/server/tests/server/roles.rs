@@ -39,8 +39,8 @@ async fn ways_in(server: &Server, token: &str, session: &str) -> Vec<(String, bo
         json!({ "type": "task", "task": "x" }),
         json!({ "type": "resume" }),
         json!({ "type": "input", "text": "x" }),
-        json!({ "type": "approve", "call_id": "a1", "answer": "once" }),
-        json!({ "type": "answer", "call_id": "a1", "answers": ["x"] }),
+        json!({ "type": "approve", "call_id": "a1", "question": 1, "answer": "once" }),
+        json!({ "type": "answer", "call_id": "a1", "question": 1, "answers": ["x"] }),
     ] {
         socket.say(&message).await;
         let receipt = socket.until("receipt").await.pop().unwrap()["data"].clone();
