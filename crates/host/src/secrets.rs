@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use lathe_redact::{Redactor, is_secret_name, keys_in_file, secrets_in};
+use lathe_redact::{Redactor, is_secret_name, keys_in_file, mask_command, mask_words, secrets_in};
 use toml::de::{DeTable, DeValue};
 
 use crate::extras::Extras;
@@ -127,6 +127,14 @@ impl Host {
         known.extend(self.met.lock().map(|met| met.clone()).unwrap_or_default());
         known.extend(std::env::current_dir().map(|here| found(&here)).unwrap_or_default());
         redactor(None, &known)
+    }
+}
+
+/// The value of a setting as it is shown: a list is one of words, and an option among them says that the next is a secret.
+pub fn shown_setting(value: &str) -> String {
+    match serde_json::from_str::<Vec<String>>(value) {
+        Ok(words) => serde_json::to_string(&mask_words(words.iter().map(String::as_str))).unwrap_or_default(),
+        Err(_) => mask_command(value),
     }
 }
 

@@ -128,8 +128,9 @@ fn a_token_stands_in_no_command_line() {
     std::fs::write(&opener, "#!/bin/sh\nprintf '%s ' \"$@\" > \"$HOME_OF_TEST/opened\"\ncat \"$1\" > \"$HOME_OF_TEST/page\"\nstat -c %a \"$1\" > \"$HOME_OF_TEST/mode\"\n").unwrap();
     std::fs::set_permissions(&opener, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let running = lathe()
-        .in_dir(repo.path())
+    let home = lathe().in_dir(repo.path());
+    let running = home
+        .clone()
         .env("PATH", path)
         .env("HOME_OF_TEST", repo.path())
         .args(["serve", "--port", "0", "--json", "--open"])
@@ -141,7 +142,17 @@ fn a_token_stands_in_no_command_line() {
         serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
     let token = said["token"].as_str().unwrap();
     assert!(!read("opened").contains(token), "{}", read("opened"));
-    assert!(read("page").contains(token));
+    // What the file holds is a code: it signs in once, and is not the token.
+    assert!(!read("page").contains(token), "{}", read("page"));
+    let code = read("page").split("#code=").nth(1).unwrap().chars().take(64).collect::<String>();
+    let address = said["address"].as_str().unwrap();
+    assert_eq!(sign_in(address, &json!({ "code": "0".repeat(64) })), 401);
+    assert_eq!(sign_in(address, &json!({ "code": code, "token": token })), 422);
+    assert_eq!(sign_in(address, &json!({})), 422);
+    assert_eq!(sign_in(address, &json!({ "code": code })), 200);
+    assert_eq!(sign_in(address, &json!({ "code": code })), 401);
+    let kept = std::process::Command::new("grep").args(["-rlF", token]).arg(home.home()).output().unwrap();
+    assert!(kept.stdout.is_empty(), "{}", String::from_utf8_lossy(&kept.stdout));
     assert_eq!(read("mode").trim(), "600");
     // The client takes the token from a file, and says what is wrong with an address that holds it.
     write_token(&repo, token);
@@ -152,6 +163,18 @@ fn a_token_stands_in_no_command_line() {
     let listed = lathe().args(["connect", &format!("{address}/#token={token}")]).run().expect_code(0);
     assert!(listed.stderr.contains("--token-file") && !listed.stderr.contains(token), "{}", listed.stderr);
     running.kill9();
+}
+
+/// The status of a sign-in.
+fn sign_in(address: &str, body: &serde_json::Value) -> u16 {
+    use std::io::{Read as _, Write as _};
+    let body = body.to_string();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("POST /auth HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n");
+    write!(stream, "{head}Content-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 fn write_token(repo: &TempRepo, token: &str) {
