@@ -180,3 +180,44 @@ fn sign_in(address: &str, body: &serde_json::Value) -> u16 {
 fn write_token(repo: &TempRepo, token: &str) {
     std::fs::write(repo.path().join("token"), format!("{token}\n")).unwrap();
 }
+
+#[test]
+fn passwords_among_arguments_and_commands_of_the_configuration_are_not_shown() {
+    let repo = TempRepo::new(&[]);
+    let home = lathe().in_dir(repo.path());
+    std::fs::create_dir_all(home.home()).unwrap();
+    let config = "[mcp_servers.db]\ncommand = 'db-server'\nargs = ['--password=pl4', '--token', 'pl5', '-u', 'me:pl6', '--port', '80']\n\
+         env = { DB_PASSWORD = 'planted-env-7' }\n\
+         [mcp_servers.web]\nhttp_url = 'https://me:planted-8@h/x?key=planted-9'\nheaders = { Authorization = 'Bearer planted-10-abcdefgh' }\n\
+         [check]\n'*.py' = 'lint --api-key pl11 --strict {file}'\n\
+         [tools]\ndiscovery_command = 'tools --secret=pl12'\n";
+    std::fs::write(home.home().join("config.toml"), config).unwrap();
+    let running = home.clone().args(["serve", "--port", "0", "--json"]).spawn();
+    running.wait_for_stdout("\"token\"", WITHIN);
+    let said: serde_json::Value =
+        serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
+    let (address, token) = (said["address"].as_str().unwrap(), said["token"].as_str().unwrap());
+    let sent = get(address, token, "/api/config");
+    running.kill9();
+    let shown = home.clone().args(["config", "show"]).run().expect_code(0).stdout;
+    let json = home.args(["config", "show", "--json"]).run().expect_code(0).stdout;
+    for text in [&sent, &shown, &json] {
+        for kept in ["db-server", "--port", "--strict", "«secret»"] {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        for secret in ["pl4", "pl5", "pl6", "planted", "pl11", "pl12"] {
+            assert!(!text.contains(secret), "{secret}: {text}");
+        }
+    }
+}
+
+/// The whole answer to a request.
+fn get(address: &str, token: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
+    write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
