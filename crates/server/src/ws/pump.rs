@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::{SinkExt, StreamExt};
-use lathe_host::Cursor;
+use lathe_host::{Cursor, Projector};
 use lathe_protocol::{CommandId, ReceiptAnswer, Seq, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -92,7 +92,8 @@ pub(super) async fn serve(socket: WebSocket, meter: Meter, app: App, identity: I
     };
     // A client that is still sending reads why only if it is not cut off in the middle.
     meter.part();
-    let reason: String = goodbye.reason.chars().take(120).filter(|c| c.is_ascii()).collect();
+    let reason: String =
+        Projector::shown(&goodbye.reason).chars().take(120).filter(|c| c.is_ascii()).collect();
     let close = Message::Close(Some(CloseFrame { code: goodbye.code, reason: reason.into() }));
     let farewell = async {
         let _ = sink.send(close).await;
