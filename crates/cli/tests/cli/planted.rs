@@ -221,3 +221,77 @@ fn get(address: &str, token: &str, path: &str) -> String {
     stream.read_to_string(&mut answer).unwrap();
     answer
 }
+
+#[test]
+fn a_failing_lakeview_repeats_no_key_in_journal_frames_or_console() {
+    let repo = TempRepo::new(&[]);
+    let key = "sk-planted-lakeview-0123456789";
+    // The words are cut for people: wherever that is, it falls before, into or behind the key.
+    for before in [0, 1_975, 1_990, 4_000] {
+        let echo = Fault::status(400, &format!("{} your key is {key}", "x".repeat(before)));
+        let options = Options { require_key: Some(key.to_owned()), ..Options::default() };
+        let summary = FakeModel::start(Script::new().answer(say("no").fails(99, echo)), options);
+        let script = Script::new()
+            .answer(call("w1", "write", json!({ "path": "a.txt", "content": "a\n" })))
+            .answer(done("ok"));
+        let model = FakeModel::serving(script);
+        let lathe = lathe().in_dir(repo.path());
+        std::fs::create_dir_all(lathe.home()).unwrap();
+        let config = format!(
+            "[lakeview]\nenabled = true\nmodel = 'lake'\n[models.lake]\nprovider = 'lake'\nname = 'l'\nbase_url = '{}'\napi_key = '{key}'\n",
+            summary.base_url()
+        );
+        std::fs::write(lathe.home().join("config.toml"), config).unwrap();
+        let mut texts = Vec::new();
+        for output in ["stream-json", "text"] {
+            let model = FakeModel::serving(
+                Script::new()
+                    .answer(call("w1", "write", json!({ "path": "a.txt", "content": "a\n" })))
+                    .answer(done("ok")),
+            );
+            let run = lathe.clone().args(["run", "x", "--mode", "full-auto", "--output", output]);
+            let ran = run.with_model(&model).run().expect_code(0);
+            texts.extend([ran.stdout, ran.stderr]);
+        }
+        let running = lathe.clone().args(["serve", "--port", "0", "--json"]).with_model(&model).spawn();
+        running.wait_for_stdout("\"token\"", WITHIN);
+        let said: serde_json::Value =
+            serde_json::from_str(running.stdout_so_far().lines().next().unwrap()).unwrap();
+        let (address, token) = (said["address"].as_str().unwrap(), said["token"].as_str().unwrap());
+        let body = json!({ "task": "x", "mode": "full-auto", "lakeview": true });
+        let answer = post(address, token, "/agent/run", &body);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let session = answer.split("\"session_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        texts.push(answer);
+        let summed = post(address, token, "/lakeview/summary", &json!({ "session_id": session }));
+        assert!(summed.contains("\"errors\":[{"), "the failure is told: {summed}");
+        assert!(!summary.requests().is_empty(), "the summary is asked for");
+        texts.push(summed);
+        for format in ["jsonl", "html", "trajectory", "text"] {
+            texts.push(get(address, token, &format!("/api/sessions/{session}/export?format={format}")));
+        }
+        running.kill9();
+        texts.push(lathe.clone().args(["show", "--format", "json"]).run().expect_code(0).stdout);
+        for text in &texts {
+            assert!(!text.contains("sk-planted"), "{before}: {text}");
+        }
+        // No file but the configuration, the journals' own bytes among them.
+        let kept =
+            std::process::Command::new("grep").args(["-rlaF", "sk-planted"]).arg(lathe.home()).output();
+        let kept = String::from_utf8(kept.unwrap().stdout).unwrap();
+        assert!(kept.lines().all(|file| file.ends_with("config.toml")), "{kept}");
+    }
+}
+
+/// The whole answer to a request with a body.
+fn post(address: &str, token: &str, path: &str, body: &serde_json::Value) -> String {
+    use std::io::{Read as _, Write as _};
+    let body = body.to_string();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
+    let kind = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+    write!(stream, "{head}{kind}Connection: close\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
