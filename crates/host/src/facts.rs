@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lathe_agent::{Clock, Facts};
-use lathe_protocol::{Surroundings, Timestamp};
+use lathe_agent::{Clock, Facts, system_prompt};
+use lathe_protocol::{Surroundings, Timestamp, Toolset};
 use lathe_redact::Redactor;
 use serde_json::Value;
 
@@ -51,6 +51,11 @@ pub struct RememberedFacts {
 }
 
 impl Host {
+    /// The system text that a session in this folder begins with.
+    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
+        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen()))
+    }
+
     /// Facts that every session is told; `None` if there are none.
     pub fn remembered_facts(&self) -> Option<RememberedFacts> {
         let memory = self.home().memory();

@@ -437,11 +437,6 @@ impl Host {
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
     }
 
-    /// The system text that a session in this folder begins with.
-    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home.memory(), &self.screen()))
-    }
-
     /// Every tool a session with this toolset may have, with what the model is told of it.
     pub fn tool_names(&self, toolset: Toolset) -> Vec<(String, String)> {
         let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
