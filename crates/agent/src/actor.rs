@@ -278,8 +278,9 @@ impl Actor {
                 self.append(self.at_call(call), *result)
             }
             Inbox::Question { call, questions, reply } => {
-                self.running.asked(call.clone(), reply);
-                self.append(self.at_call(call), QuestionAsked { questions })
+                self.append(self.at_call(call.clone()), QuestionAsked { questions })?;
+                self.running.asked(call, self.state.seq, reply);
+                Ok(())
             }
             Inbox::Previewed { call, preview } => self.previewed(call, preview),
             Inbox::Approval { call, wanted, reply } => self.approval_wanted(call, &wanted, reply),
@@ -395,8 +396,8 @@ impl Actor {
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::CancelCall { .. } => refused("no such call is running"),
-            CommandBody::Answer { call, answers } => {
-                if self.running.answer(call, answers.clone()) {
+            CommandBody::Answer { call, question, answers } => {
+                if self.running.answer(call, *question, answers.clone()) {
                     Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
                 } else {
                     refused("the question was answered already, or is no longer asked")

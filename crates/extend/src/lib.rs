@@ -31,6 +31,9 @@ const DISCOVERY: Duration = Duration::from_secs(60);
 /// Bytes the discovery may print.
 const PRINTED: usize = 10 << 20;
 
+/// Takes secrets out of a text.
+pub type Clean = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
 /// The two commands, and where they run.
 #[derive(Clone)]
 pub struct Program {
@@ -44,6 +47,8 @@ pub struct Program {
     pub env: Vec<(OsString, OsString)>,
     /// Files it runs, as they were when a person trusted it.
     pub pins: Vec<Pin>,
+    /// Applied to what a program printed before it is cut: half a secret is not known.
+    pub clean: Clean,
 }
 
 impl Program {
@@ -55,7 +60,7 @@ impl Program {
         let limits = CaptureLimits { time: DISCOVERY, keep: PRINTED };
         let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
         let failed = |reason: String| {
-            let stderr = String::from_utf8_lossy(&ran.stderr);
+            let stderr = (self.clean)(&String::from_utf8_lossy(&ran.stderr));
             let said: String = stderr.trim().chars().take(500).collect();
             let said = if said.is_empty() { said } else { format!(": {said}") };
             ExtendError::Discovery { command: self.discovery_command.clone(), reason: reason + &said }

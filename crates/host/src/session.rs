@@ -330,7 +330,7 @@ impl Host {
             .lakeview(&extras.lakeview, &ready, &variables, (&id, root))
             .map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
-        let screen = Arc::clone(&redactor);
+        let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
@@ -345,7 +345,10 @@ impl Host {
             clock: Arc::new(SystemClock),
             redactor,
             variables,
-            facts: Box::new(move || Facts { project: project.clone(), ..facts(&place, &shell, &memory) }),
+            facts: Box::new(move || Facts {
+                project: project.clone(),
+                ..facts(&place, &shell, &memory, &known)
+            }),
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
@@ -434,11 +437,6 @@ impl Host {
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
     }
 
-    /// The system text that a session in this folder begins with.
-    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home.memory()))
-    }
-
     /// Every tool a session with this toolset may have, with what the model is told of it.
     pub fn tool_names(&self, toolset: Toolset) -> Vec<(String, String)> {
         let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
@@ -455,9 +453,9 @@ impl Host {
                 "recorded".to_owned()
             }
         };
-        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory());
-        let project =
-            project_texts(&plan.extras.instructions, &secrets(None, &plan.extras.secrets(self.home.path())?));
+        let known = secrets(None, &plan.extras.secrets(self.home.path())?);
+        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory(), &known);
+        let project = project_texts(&plan.extras.instructions, &known);
         let system = system_prompt(toolset, &Facts { project, ..facts });
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);

@@ -12,6 +12,7 @@ mod facts;
 mod gate;
 mod ids;
 mod json;
+mod listed;
 mod message;
 mod options;
 mod question;
@@ -42,6 +43,7 @@ pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
+pub use listed::listed;
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,
