@@ -11,15 +11,15 @@ use lathe_changes::restore::{self, Planned, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
-    CallId, Change, Draft, Event, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
-    SessionOpened, StepNo,
+    CallId, Change, Draft, Event, Fact, FilesRestored, FolderIdentity, Place, RewindUndone, Rewound, RunNo,
+    Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
 use lathe_tools::recorded;
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::place::same_folder;
+use crate::place::{folder_or_gone, identity, opened_in};
 use crate::session::{Host, now};
 
 /// What goes back.
@@ -112,7 +112,8 @@ impl Host {
             self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
             if let (Some(journal), Some(changes)) = (&mut held, done) {
                 let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored = FilesRestored { to: Some(to), undoes: None, changes, conflicts };
+                let restored =
+                    FilesRestored { to: Some(to), undoes: None, changes, conflicts, folder: story.remade() };
                 append(journal, story.last_run, restored)?;
             }
         }
@@ -151,7 +152,13 @@ impl Host {
             }
             if let Some(changes) = done {
                 let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored = FilesRestored { to: None, undoes: Some(act.seq), changes, conflicts };
+                let restored = FilesRestored {
+                    to: None,
+                    undoes: Some(act.seq),
+                    changes,
+                    conflicts,
+                    folder: story.remade(),
+                };
                 append(journal, story.last_run, restored)?;
             }
         }
@@ -170,7 +177,7 @@ impl Host {
         really: Really,
         undone: &mut Undone,
     ) -> Result<Option<Vec<Change>>, HostError> {
-        let (root, blobs) = (&*same_folder(&story.opened)?, self.home().blobs()?);
+        let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {
@@ -195,11 +202,9 @@ impl Host {
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let all = reader.all()?;
-        let Some(Fact::SessionOpened(opened)) = all.first().map(|event| &event.fact) else {
-            return Err(lathe_agent::AgentError::NoBeginning.into());
-        };
+        let opened = opened_in(&all)?;
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
-        Ok(Story { opened: opened.clone(), last_run, all })
+        Ok(Story { opened, last_run, all })
     }
 }
 
@@ -218,6 +223,12 @@ impl Undone {
 }
 
 impl Story {
+    /// The identity of the workspace, if it is another one than it was: going back made the folder again.
+    fn remade(&self) -> Option<FolderIdentity> {
+        identity(Path::new(&self.opened.workspace))
+            .filter(|now| self.opened.folder.is_some_and(|was| was.inode != now.inode))
+    }
+
     fn undone(&self, id: &SessionId, about: String) -> Undone {
         Undone {
             about,
