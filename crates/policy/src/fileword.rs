@@ -91,8 +91,10 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
     };
     let deep = match name {
-        "rg" | "ag" | "ack" | "find" | "fd" | "fdfind" | "tree" | "du" | "tar" | "bsdtar" | "zip" | "7z"
-        | "7za" | "rsync" | "cpio" | "locate" => true,
+        "find" => !words.windows(2).any(|pair| pair[0] == "-maxdepth" && matches!(pair[1], "0" | "1")),
+        "tree" => !words.windows(2).any(|pair| pair[0] == "-L" && pair[1] == "1"),
+        "rg" | "ag" | "ack" | "fd" | "fdfind" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync"
+        | "cpio" | "locate" => true,
         "grep" | "egrep" | "fgrep" | "zgrep" => {
             let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
             recursive(words)

@@ -400,12 +400,23 @@ fn begins(path: &Path, place: &Path) -> bool {
 }
 
 /// What is decided about reading a place in a mode; nothing where the rule does not speak. A person is not limited by it.
-pub(crate) fn reading(region: Region, actor: Actor, mode: Mode, shown: &str) -> Option<Decision> {
+/// `holds` says that it is not in Lathe's own folder, but above it.
+pub(crate) fn reading(
+    (region, holds): (Region, bool),
+    actor: Actor,
+    mode: Mode,
+    shown: &str,
+) -> Option<Decision> {
     if actor == Actor::Person {
         return None;
     }
     let (verdict, rule, what) = match (region, mode) {
         (Region::Inside | Region::Public, _) | (Region::Elsewhere, Mode::FullAuto) => return None,
+        (Region::LatheHome, _) if holds => (
+            Verdict::Deny,
+            "reading.home",
+            "holds Lathe's own folder, which the model never reads; name what is wanted in it",
+        ),
         (Region::LatheHome, _) => {
             (Verdict::Deny, "reading.home", "is in Lathe's own folder, which the model never reads")
         }
