@@ -168,6 +168,29 @@ fn a_name_that_leads_elsewhere_since_the_question_is_not_followed() {
     }
 }
 
+#[test]
+fn an_answer_for_the_session_holds_for_the_file_it_was_given_for() {
+    let repo = TempRepo::new(&[("conftest.py", "mine\n")]);
+    let home = tempfile::tempdir().unwrap();
+    let write = |id: &str, text: &str| call(id, "write", json!({ "path": "notes.txt", "content": text }));
+    let answers = vec![
+        write("c1", "one\n"),
+        bash("c2", "ln -sf conftest.py notes.txt"),
+        call("c3", "view", json!({ "path": "notes.txt" })),
+        write("c4", "two\n"),
+    ];
+    let (mut terminal, _model) = working(&repo, home.path(), answers);
+    terminal.sees(ASKED, 1);
+    terminal.types("s\n");
+    terminal.sees(ASKED, 2);
+    terminal.types("y\n");
+    terminal.sees(ASKED, 3);
+    terminal.types("n\n");
+    terminal.sees("All said.", 1);
+    terminal.leaves();
+    assert_eq!(repo.read("conftest.py"), "mine\n");
+}
+
 /// The calls of one answer, one after the other.
 fn in_one_answer(lines: &[&str]) -> Answer {
     lines.iter().enumerate().fold(Answer::new(Vec::new()), |answer, (at, line)| {
