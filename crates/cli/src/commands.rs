@@ -181,6 +181,7 @@ async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
         for check in &checks {
             let mark = match check.state {
                 CheckState::Good => paint.green("ok     "),
+                CheckState::Note => paint.yellow("note   "),
                 CheckState::Missing => paint.yellow("missing"),
                 CheckState::Broken => paint.red("broken "),
             };
@@ -193,6 +194,7 @@ async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {
 fn state_word(state: CheckState) -> &'static str {
     match state {
         CheckState::Good => "ok",
+        CheckState::Note => "note",
         CheckState::Missing => "missing",
         CheckState::Broken => "broken",
     }

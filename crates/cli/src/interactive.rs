@@ -49,7 +49,11 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended,
-        extras: settled.extras(),
+        extras: settled.extras_beside([
+            args.model.record.as_deref(),
+            config.settings.run.trajectory.as_deref(),
+            None,
+        ]),
     };
     let session = match host.start(plan).await {
         Ok(session) => session,

@@ -57,7 +57,11 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended: Attended::Nobody,
-        extras: settled.extras(),
+        extras: settled.extras_beside([
+            args.model.record.as_deref(),
+            run.patch_path.as_deref(),
+            run.trajectory.as_deref(),
+        ]),
     };
     if args.show_request {
         return show_request(host, &plan, &task).await;
@@ -122,9 +126,13 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         mode: Some(mode),
         max_steps: args.max_steps,
         budget: limits(&config.settings).budget,
+        extras: settled.extras_beside([
+            args.model.record.as_deref(),
+            args.patch_path.as_deref(),
+            args.trajectory_file.as_deref(),
+        ]),
         record: args.model.record,
         attended: Attended::Nobody,
-        extras: settled.extras(),
     };
     let files = Files {
         patch: args.patch_path.as_deref().map(absolute),

@@ -7,7 +7,7 @@ use lathe_config::{
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
-    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
+    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, check_tool_entry, provider_names,
     shown_setting,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
@@ -141,6 +141,7 @@ fn load_from(
         trusted,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         known_providers: &known_providers,
+        check_tool: &check_tool_entry,
         flags,
     })
 }
@@ -231,6 +232,12 @@ pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
 }
 
 impl Settled {
+    /// The same, for a process that writes files for the user while it works.
+    pub(crate) fn extras_beside(&self, outputs: [Option<&Path>; 3]) -> Extras {
+        let outputs = outputs.into_iter().flatten().map(absolute).collect();
+        Extras { outputs, ..self.extras() }
+    }
+
     /// What the user's own files name, and what is trusted of the project's.
     pub(crate) fn extras(&self) -> Extras {
         let mut extras = extras(&self.config.settings);
@@ -276,6 +283,7 @@ impl Settled {
 fn extras(settings: &Settings) -> Extras {
     Extras {
         instructions: Vec::new(),
+        outputs: Vec::new(),
         checks: settings.check.clone().into_iter().map(check).collect(),
         check_seconds: settings.run.check_seconds,
         secret_variables: settings

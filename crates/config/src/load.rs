@@ -1,6 +1,6 @@
 //! From files, variables and flags to one [`Config`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::check::{Checked, Leaves, Reading, Speaker, check};
@@ -18,6 +18,9 @@ const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
 const FOR_A_TRAE_FILE: &str = "name this file with --config-file";
 
+/// The keys that hold lists of tools.
+const TOOL_LISTS: [[&str; 2]; 2] = [["tools", "exclude"], ["run", "tools"]];
+
 /// What there is to read. A file that is named here need not exist, except `config_file`.
 pub struct Inputs<'a> {
     /// `$LATHE_HOME/config.toml`.
@@ -33,6 +36,8 @@ pub struct Inputs<'a> {
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// Names of the providers whose `<NAME>_API_KEY` is their key.
     pub known_providers: &'a [&'a str],
+    /// Says why an entry of a list of tools means nothing, given the names of the fields.
+    pub check_tool: &'a dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>,
     pub flags: Vec<Flag>,
 }
 
@@ -79,6 +84,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     loader.variables(inputs.env);
     loader.flags(&inputs.flags);
 
+    loader.check_tools(inputs.check_tool);
     let variables = Variables { env: inputs.env, known_providers: inputs.known_providers };
     let leaves = merge(&loader.layers, &variables, &mut loader.warnings);
     let settings = loader.settings(&leaves);
@@ -144,6 +150,34 @@ impl Loader {
             });
         }
         free
+    }
+
+    /// Holds every list of tools against the tools that there are: an entry that means nothing would deny nothing.
+    fn check_tools(&mut self, check: &dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>) {
+        let said = self.layers.iter().flat_map(|layer| layer.leaves.keys());
+        let own = said.filter(|path| path.first().is_some_and(|table| table == "field"));
+        let own = own.filter_map(|path| path.get(1).cloned());
+        let parts = self.parts.iter().filter(|part| part.table == "field").map(|part| part.name.clone());
+        let fields: BTreeSet<String> = own.chain(parts).collect();
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        for layer in &self.layers {
+            for (path, leaf) in &layer.leaves {
+                if !TOOL_LISTS.iter().any(|list| path.iter().eq(list)) {
+                    continue;
+                }
+                for entry in leaf.value.as_array().into_iter().flatten().filter_map(|entry| entry.as_str()) {
+                    let Err(why) = check(entry, &fields) else { continue };
+                    let Origin { source, line } = leaf.origin.clone();
+                    let fault = Fault::Tool { key: path.join("."), why };
+                    // A foreign file that nobody named cannot stop a run.
+                    let foreign = matches!(source, Source::Trae(_)) && layer.project.is_some();
+                    let told = if foreign { &mut warnings } else { &mut errors };
+                    told.push(Problem { source, line, fault });
+                }
+            }
+        }
+        self.errors.extend(errors);
+        self.warnings.extend(warnings);
     }
 
     fn layer(&mut self, source: Source, leaves: Leaves) {

@@ -77,6 +77,8 @@ pub enum Fault {
     GivenTwice(String),
     #[error("`{key}` is ignored here: {reason}")]
     Refused { key: String, reason: String },
+    #[error("`{key}`: {why}")]
+    Tool { key: String, why: String },
     /// One of Trae's own messages about its file.
     #[error("{0}")]
     Trae(String),

@@ -48,13 +48,23 @@ pub struct Snapshots {
     repository: Repository,
     /// The folder of new objects and the temporary index.
     scratch: PathBuf,
+    /// Paths from the top folder that are no part of the tree.
+    without: Vec<PathBuf>,
 }
 
 impl Snapshots {
     /// Finds the work tree around `folder`. `scratch` is made when it is needed.
     pub fn find(processes: Arc<dyn Processes>, folder: &Path, scratch: PathBuf) -> Result<Self, GitError> {
         let repository = Repository::find(folder, &Boundary::Anywhere)?;
-        Ok(Self { processes, repository, scratch })
+        Ok(Self { processes, repository, scratch, without: Vec::new() })
+    }
+
+    /// Leaves files and folders out that are not the user's work. They are absolute paths, links resolved.
+    pub fn without(mut self, paths: &[PathBuf]) -> Self {
+        let top = self.repository.top().canonicalize().unwrap_or_else(|_| self.repository.top().to_owned());
+        let inside = paths.iter().filter_map(|path| path.strip_prefix(&top).ok());
+        self.without = inside.filter(|path| !path.as_os_str().is_empty()).map(Path::to_owned).collect();
+        self
     }
 
     /// The work tree as it is now, untracked files included, as the name of a tree.
@@ -77,7 +87,8 @@ impl Snapshots {
         let submodules = self.submodules().await?;
         let mut add: Vec<OsString> =
             ["add", "--all", "--ignore-errors", "--", "."].map(OsString::from).into();
-        add.extend(submodules.iter().map(|path| {
+        let own = self.without.iter().map(|path| path.as_os_str());
+        add.extend(submodules.iter().map(OsString::as_os_str).chain(own).map(|path| {
             let mut exclude = OsString::from(":(exclude,literal,top)");
             exclude.push(path);
             exclude

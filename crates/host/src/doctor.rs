@@ -23,6 +23,8 @@ pub struct Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
     Good,
+    /// It works, and there is something to know.
+    Note,
     /// Lathe works without it.
     Missing,
     Broken,
@@ -62,7 +64,10 @@ impl Host {
             Ok(rules) => rules,
             Err(error) => return broken("policy", error.to_string()),
         };
-        let passing = rules.passing_names();
+        let mut passing = rules.passing_names();
+        let fields = extras.field_names().collect();
+        let excluded = lathe_tools::passing_entries(&extras.exclude, &fields);
+        passing.extend(excluded.into_iter().map(|name| (name, "tools.exclude".to_owned())));
         if passing.is_empty() {
             return good("policy", "the rule files can be read".to_owned());
         }
@@ -80,7 +85,7 @@ impl Host {
         match idle.as_slice() {
             [] => good("policy", "the rule files can be read".to_owned()),
             idle => {
-                missing("policy", format!("no tool has the name that a rule gives now: {}", idle.join(", ")))
+                noted("policy", format!("the rules can be read, but these names in them match no tool now: {}", idle.join(", ")))
             }
         }
     }
@@ -184,6 +189,10 @@ fn check_sandbox() -> Check {
 
 fn good(name: &'static str, detail: String) -> Check {
     Check { name, state: CheckState::Good, detail }
+}
+
+fn noted(name: &'static str, detail: String) -> Check {
+    Check { name, state: CheckState::Note, detail }
 }
 
 fn missing(name: &'static str, detail: String) -> Check {

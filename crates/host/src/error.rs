@@ -128,9 +128,10 @@ impl From<WorkspaceError> for HostError {
             WorkspaceError::NotFound(_) => FileProblem::NotFound,
             WorkspaceError::Exists(_) => FileProblem::Exists,
             WorkspaceError::Stale(_) => FileProblem::Changed,
-            WorkspaceError::Outside(_) | WorkspaceError::Protected(_) | WorkspaceError::Denied(_) => {
-                FileProblem::Forbidden
-            }
+            WorkspaceError::Outside(_)
+            | WorkspaceError::Protected(_)
+            | WorkspaceError::Ignored(_)
+            | WorkspaceError::Denied(_) => FileProblem::Forbidden,
             WorkspaceError::NoSpace(_) => FileProblem::Full,
             WorkspaceError::IsDirectory(_)
             | WorkspaceError::Special(_)

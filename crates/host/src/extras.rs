@@ -31,6 +31,8 @@ pub struct Extras {
     /// Tools and commands that are taken away.
     pub exclude: Vec<String>,
     pub instructions: Vec<ProjectText>,
+    /// Files that are written for the user while a session works: they are no change of the model's.
+    pub outputs: Vec<PathBuf>,
     /// Variables whose values are secrets, and files of such values.
     pub secret_variables: Vec<String>,
     pub secret_files: Vec<PathBuf>,

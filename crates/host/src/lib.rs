@@ -67,7 +67,7 @@ pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use keys::{AddressFrom, same_address};
 pub use lakeview::{Keep, LakeviewPlan};
-pub use lathe_tools::CheckRule;
+pub use lathe_tools::{CheckRule, check_entry as check_tool_entry};
 pub use models::ModelRequest;
 pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};

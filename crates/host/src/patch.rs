@@ -1,5 +1,7 @@
 //! The patch of a run: by git where there is one, from the recorded changes elsewhere.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,19 +11,33 @@ use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
 use lathe_workspace::LocalProcesses;
 
 use crate::error::HostError;
-use crate::outfile::write_output;
+use crate::outfile::{output_path, write_output};
 use crate::place::{opened_in, same_folder};
 use crate::report::run_report;
 use crate::session::Host;
 
+/// The list of files that a session's processes write for the user, each name ended by a zero byte.
+const OUTPUTS: &str = "outputs";
+
+fn kept_outputs(scratch: &Path) -> Vec<PathBuf> {
+    let names = std::fs::read(scratch.join(OUTPUTS)).unwrap_or_default();
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+}
+
 pub(crate) struct GitPatcher {
     pub(crate) folder: PathBuf,
     pub(crate) scratch: PathBuf,
+    /// Lathe's own folder, which is nobody's work.
+    home: PathBuf,
 }
 
 impl GitPatcher {
     fn git(&self) -> Result<Snapshots, GitError> {
-        Snapshots::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone())
+        let mut without = kept_outputs(&self.scratch);
+        without.push(self.home.canonicalize().unwrap_or_else(|_| self.home.clone()));
+        let found = Snapshots::find(Arc::new(LocalProcesses), &self.folder, self.scratch.clone())?;
+        Ok(found.without(&without))
     }
 }
 
@@ -59,7 +75,34 @@ impl Host {
         GitPatcher {
             folder: folder.to_owned(),
             scratch: self.home().path().join("baselines").join(id.as_str()),
+            home: self.home().path().to_owned(),
         }
+    }
+
+    /// Writes down the files that this process writes for the user, and gives all that a session ever had: they are part of
+    /// no patch and of no change.
+    pub(crate) fn keep_outputs(
+        &self,
+        id: &SessionId,
+        root: &Path,
+        outputs: &[PathBuf],
+    ) -> Result<Vec<PathBuf>, HostError> {
+        let scratch = self.patcher(id, root).scratch;
+        let mut all = kept_outputs(&scratch);
+        let known = all.len();
+        for path in outputs.iter().filter_map(|path| output_path(path, root).ok()) {
+            if !all.contains(&path) {
+                all.push(path);
+            }
+        }
+        if all.len() > known {
+            let failed = |error: std::io::Error| HostError::Patch(format!("{}: {error}", scratch.display()));
+            std::fs::create_dir_all(&scratch).map_err(failed)?;
+            let names: Vec<u8> =
+                all.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+            std::fs::write(scratch.join(OUTPUTS), names).map_err(failed)?;
+        }
+        Ok(all)
     }
 
     /// Whether a commit of this name is in the repository around `folder`.

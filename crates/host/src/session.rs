@@ -311,9 +311,10 @@ impl Host {
         known.extend(ready.known.iter().cloned());
         let redactor = Arc::new(secrets(None, &known));
         self.meet(known);
+        let outputs = self.keep_outputs(&id, root, &extras.outputs)?;
         let mut services = self
             .services(root, Arc::clone(&redactor))?
-            .tracked(self.tracking(&id, root)?.map_or_else(Tracking::off, |options| {
+            .tracked(self.tracking(&id, root, outputs)?.map_or_else(Tracking::off, |options| {
                 Tracking::new(options).with(self.quarantine().repositories())
             }))
             .keeping(self.keeper(Some(&id)))
@@ -396,16 +397,22 @@ impl Host {
     }
 
     /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
-    pub(crate) fn tracking(&self, id: &SessionId, root: &Path) -> Result<Option<TrackerOptions>, HostError> {
+    pub(crate) fn tracking(
+        &self,
+        id: &SessionId,
+        root: &Path,
+        mut exclude: Vec<PathBuf>,
+    ) -> Result<Option<TrackerOptions>, HostError> {
         if root.parent().is_none() {
             return Ok(None);
         }
+        exclude.push(self.home.path().to_owned());
         Ok(Some(TrackerOptions {
             root: root.to_owned(),
             blobs: self.home.blobs()?,
             scratch: self.home.path().join("baselines").join(id.as_str()),
             limits: lathe_changes::Limits { files: TRACKED_FILES, ..lathe_changes::Limits::default() },
-            exclude: vec![self.home.path().to_owned()],
+            exclude,
             watch: Watch::On,
         }))
     }

@@ -91,6 +91,19 @@ pub(crate) fn named(name: &str, fields: &BTreeSet<String>) -> Named {
     if fields.iter().any(of_field) { Named::Passing } else { Named::Unknown }
 }
 
+/// Says why a name in a list of tools means nothing, as for the name in a rule.
+pub fn check_tool_name(name: &str, fields: &BTreeSet<String>) -> Result<(), String> {
+    match named(name, fields) {
+        Named::BuiltIn | Named::Passing => Ok(()),
+        Named::Unknown => Err(unknown(name)),
+    }
+}
+
+/// Whether a name is one of something that comes and goes, so that it may match nothing now.
+pub fn is_passing_name(name: &str, fields: &BTreeSet<String>) -> bool {
+    name != "*" && named(name, fields) == Named::Passing
+}
+
 /// Why a name in a rule file is refused.
 pub(crate) fn unknown(name: &str) -> String {
     if name.trim().is_empty() {

@@ -488,7 +488,7 @@ impl Rulebook {
     pub fn passing_names(&self) -> Vec<(String, String)> {
         let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
         let names = rules.flat_map(|rule| rule.tool.iter().map(|name| (name.clone(), rule.name())));
-        names.filter(|(name, _)| name != "*" && names::named(name, &self.fields) == Named::Passing).collect()
+        names.filter(|(name, _)| names::is_passing_name(name, &self.fields)).collect()
     }
 
     /// Whether a rule of the user's or the administrator's allows to read a place, all of whose names are given.

@@ -14,7 +14,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::scope::Scope;
 
 /// The ignore file of Lathe, which always counts.
-pub(crate) const OWN: &str = ".latheignore";
+pub const OWN: &str = ".latheignore";
 
 /// The ignore file of Gemini CLI.
 pub(crate) const GEMINI: &str = ".geminiignore";

@@ -27,6 +27,8 @@ pub(crate) enum Problem {
     },
     /// Left out by ignore files.
     Ignored(String),
+    /// `.latheignore` names it.
+    Unseen(PathBuf),
     Exists(PathBuf),
     /// It exists, and the model has not looked at it.
     NotSeen(PathBuf),
@@ -151,6 +153,7 @@ impl Problem {
             WorkspaceError::NoSpace(path) => return Self::NoSpace(path),
             WorkspaceError::Outside(path) => return Self::Outside(path),
             WorkspaceError::Protected(path) => return Self::Protected(path),
+            WorkspaceError::Ignored(path) => return Self::Unseen(path),
             WorkspaceError::Special(_) => return Self::special(path, doing),
             WorkspaceError::Spawn { .. } => error.to_string(),
             WorkspaceError::Io { source, .. } => source.to_string(),
@@ -184,6 +187,7 @@ impl Problem {
             | Self::EmptyOld
             | Self::Line { .. }
             | Self::Ignored(_)
+            | Self::Unseen(_)
             | Self::Thinking(_) => K::InvalidToolParams,
             Self::Foreign { kind, .. } => *kind,
             Self::Cancelled(_) => K::Cancelled,
@@ -270,6 +274,9 @@ impl Problem {
             Self::NoCommand => "The arguments are wrong: give a command, or restart.".to_owned(),
             Self::NotFound(path) => format!("{} does not exist.", path.display()),
             Self::Missing { path, near } => format!("{} does not exist.{}", path.display(), meant(near)),
+            Self::Unseen(path) => {
+                format!("{} is named by .latheignore: no tool shows or changes it.", path.display())
+            }
             Self::Ignored(path) => format!("File path '{path}' is ignored by configured ignore patterns."),
             Self::NotText { path, what: Some(what), .. } => {
                 format!("{} is a binary file ({what}); look at it with bash (`file`, `xxd`).", path.display())

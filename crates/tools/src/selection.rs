@@ -3,7 +3,12 @@
 //! `core` keeps only what it names, `exclude` takes away, and wins. `Tool(arg)` speaks of the shell: with it in `core`, only
 //! commands that are `arg`, or begin with it and a blank, may run; in `exclude`, none of those. Text that chains commands
 //! cannot be judged by its beginning, so an allowed beginning lets only plain commands through.
+//!
+//! An entry that means nothing would deny nothing, and say nothing: [`check_entry`] refuses it when it is read.
 
+use std::collections::BTreeSet;
+
+use lathe_policy::{check_tool_name, is_passing_name, tool_names};
 use lathe_protocol::{Kind, ToolChoice};
 
 /// The names a tool is known by.
@@ -32,15 +37,8 @@ impl Selection {
         let shell = Known { name: "bash", aliases: &[], kind: Kind::Execute };
         let entries = self.0.exclude.iter().map(|entry| split(entry)).filter(|(name, _)| shell.is(name));
         let commands = entries.filter_map(|(_, command)| command);
-        let plain = |command: &str| {
-            let words = command.trim_end_matches(":*").trim_end_matches('*').split_whitespace();
-            words.map(str::to_owned).collect::<Vec<String>>()
-        };
-        commands
-            .filter(|command| !command.contains(CHAINS))
-            .map(plain)
-            .filter(|words| !words.is_empty())
-            .collect()
+        let plain = commands.filter(|command| !command.contains(CHAINS));
+        plain.map(plain_words).filter(|words| !words.is_empty()).collect()
     }
 
     /// The tools that `exclude` names. They are denied by every name that they have, because a session has tools in other
@@ -60,7 +58,7 @@ impl Selection {
             |arg: &str| plain == arg || plain.strip_prefix(arg).is_some_and(|rest| rest.starts_with(' '));
         let args = |list: &[String]| -> Vec<String> {
             let entries = list.iter().map(|entry| split(entry)).filter(|(name, _)| tool.is(name));
-            entries.filter_map(|(_, arg)| arg.map(str::to_owned)).collect()
+            entries.filter_map(|(_, arg)| arg.map(|arg| plain_words(arg).join(" "))).collect()
         };
         let never = args(&self.0.exclude);
         let parts = command.split(CHAINS).map(str::trim);
@@ -92,11 +90,59 @@ impl Selection {
 
 impl Known<'_> {
     fn is(&self, name: &str) -> bool {
-        let shell =
-            self.kind == Kind::Execute && matches!(name, "ShellTool" | "run_shell_command" | "bash" | "Bash");
         let bare = name.trim_start_matches('_');
-        shell || self.name == name || self.aliases.contains(&bare)
+        let same = |known: &str| known.eq_ignore_ascii_case(name) || known.eq_ignore_ascii_case(bare);
+        (self.kind == Kind::Execute && is_shell(bare))
+            || same(self.name)
+            || self.aliases.iter().any(|known| same(known))
     }
+}
+
+/// Whether a name means the shell. `Tool` is what Gemini's documents write for it, with a command behind.
+fn is_shell(name: &str) -> bool {
+    tool_names("bash").chain([ANY]).any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// The word that stands for the shell in `Tool(git status)`.
+const ANY: &str = "Tool";
+
+/// The words of a command in an entry. `git push:*` and `git push*` mean all that begin so, as does `git push`.
+fn plain_words(command: &str) -> Vec<String> {
+    let words = command.trim_end_matches(":*").trim_end_matches('*').split_whitespace();
+    words.map(str::to_owned).collect()
+}
+
+/// Says why an entry of a list of tools means nothing. `fields` are the domains that are configured.
+pub fn check_entry(entry: &str, fields: &BTreeSet<String>) -> Result<(), String> {
+    let (name, command) = split(entry);
+    let bare = name.trim_start_matches('_');
+    let Some(command) = command else {
+        return check_tool_name(bare, fields);
+    };
+    if !is_shell(bare) {
+        check_tool_name(bare, fields)?;
+        return Err(format!(
+            "`{entry}` names a command of `{name}`, but only the shell has commands: write `bash({command})`, or `{name}` for the whole tool"
+        ));
+    }
+    if !entry.trim_end().ends_with(')') {
+        return Err(format!("`{entry}` has no closing parenthesis: write `{name}({command})`"));
+    }
+    let words = plain_words(command);
+    if words.is_empty() {
+        return Err(format!("`{entry}` names no command: write `bash` for the whole shell"));
+    }
+    let odd = |word: &String| word.contains(CHAINS) || word.contains(['\'', '"', '\\', '*', '?', '[', '~']);
+    if words.iter().any(odd) {
+        return Err(format!("`{entry}`: `{command}` is no list of plain words, such as `git push`"));
+    }
+    Ok(())
+}
+
+/// The names in a list of tools that may match nothing now, because what they name comes and goes.
+pub fn passing_entries(list: &[String], fields: &BTreeSet<String>) -> Vec<String> {
+    let names = list.iter().map(|entry| split(entry).0.trim_start_matches('_').to_owned());
+    names.filter(|name| is_passing_name(name, fields)).collect()
 }
 
 /// `Tool(arg)` as its two parts.
@@ -131,6 +177,9 @@ mod tests {
             (&[], &["grep_search"], true, false),
             (&["bash"], &["run_shell_command"], false, false),
             (&[], &["ShellTool(rm)"], true, true),
+            (&["Tool(git status)"], &[], true, false),
+            (&[], &["BASH"], false, true),
+            (&[], &["greptool"], true, false),
         ] {
             let selection = selection(core, exclude);
             assert_eq!(
@@ -154,9 +203,53 @@ mod tests {
             (&[], &["ShellTool(rm)"], "rm x", false),
             (&[], &["ShellTool(rm)"], "ls && rm x", false),
             (&[], &["ShellTool(rm)"], "rmdir x", true),
+            (&["Tool(git status)"], &[], "git status", true),
+            (&["Tool(git status)"], &[], "git push", false),
+            (&["bash(git:*)"], &[], "git push", true),
+            (&[], &["Tool(rm)"], "rm x", false),
+            (&[], &["BASH(rm:*)"], "rm x", false),
         ] {
             let refused = selection(core, exclude).refuses(&SHELL, command);
             assert_eq!(refused.is_none(), allowed, "{core:?} {exclude:?} {command}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_means_nothing_is_refused() {
+        let fields = BTreeSet::from(["units".to_owned()]);
+        for (entry, said) in [
+            ("bash", None),
+            ("Tool(git push)", None),
+            ("tool(git push)", None),
+            ("bash(git push)", None),
+            ("_bash(git push:*)", None),
+            ("Bash(git push*)", None),
+            ("run_shell_command( git push )", None),
+            ("write_file", None),
+            ("mcp_git_push", None),
+            ("write*", None),
+            ("units_length", None),
+            ("discovered_tool_add", None),
+            ("Tool", Some("there is no tool `Tool`")),
+            ("bashh(git push)", Some("did you mean `bash`?")),
+            ("viewx", Some("did you mean `view`?")),
+            ("", Some("empty")),
+            ("(git push)", Some("empty")),
+            ("view(secret)", Some("only the shell has commands")),
+            ("mcp_git_push(x)", Some("only the shell has commands")),
+            ("bash(git push", Some("no closing parenthesis")),
+            ("bash()", Some("names no command")),
+            ("bash(*)", Some("names no command")),
+            ("bash(:*)", Some("names no command")),
+            ("bash(a; b)", Some("no list of plain words")),
+            ("bash('git push')", Some("no list of plain words")),
+            ("bash(git * push)", Some("no list of plain words")),
+        ] {
+            let found = check_entry(entry, &fields).err();
+            match said {
+                None => assert_eq!(found, None, "{entry}"),
+                Some(said) => assert!(found.clone().unwrap_or_default().contains(said), "{entry}: {found:?}"),
+            }
         }
     }
 }

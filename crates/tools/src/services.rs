@@ -19,6 +19,7 @@ use crate::known::Known;
 use crate::online::Documents;
 use crate::review::Reviewer;
 use crate::secure::Keeper;
+use crate::unseen::Unseen;
 use crate::tracking::Tracking;
 
 /// Where live output goes.
@@ -81,7 +82,7 @@ impl Services {
     ) -> Self {
         Self {
             root,
-            files,
+            files: Arc::new(Unseen(files)),
             processes,
             blobs,
             redactor,

@@ -13,6 +13,8 @@ pub enum WorkspaceError {
     Outside(PathBuf),
     #[error("{} is never written by tools: it is run or obeyed by other programs", .0.display())]
     Protected(PathBuf),
+    #[error("{} is named by .latheignore: no tool shows or changes it", .0.display())]
+    Ignored(PathBuf),
     #[error("{} is neither a file nor a folder", .0.display())]
     Special(PathBuf),
     #[error("no permission for {}", .0.display())]

@@ -82,6 +82,10 @@ impl Setup {
             trusted: &self.trusted,
             env: &env,
             known_providers: &["openai", "anthropic", "google", "azure", "ollama", "openrouter", "doubao"],
+            check_tool: &|name, _| match name.ends_with("xx") {
+                true => Err(format!("there is no tool `{name}`")),
+                false => Ok(()),
+            },
             flags: self.flags.iter().map(|(key, value, flag)| Flag::new(key, value.clone(), flag)).collect(),
         })
     }

@@ -255,6 +255,7 @@ pub(super) fn problem(problem: &Problem) -> String {
         Problem::Placeholder(_)
         | Problem::NotSeen(_)
         | Problem::Ignored(_)
+        | Problem::Unseen(_)
         | Problem::TooLarge { .. }
         | Problem::EmptyOld
         | Problem::NoChange(_)

@@ -152,7 +152,10 @@ impl View {
     }
 
     fn wrong(&self, error: WorkspaceError) -> Problem {
-        Problem::from_workspace(error, &self.path, Doing::Reading)
+        match error {
+            WorkspaceError::Ignored(_) => Problem::Ignored(self.shown.clone()),
+            error => Problem::from_workspace(error, &self.path, Doing::Reading),
+        }
     }
 
     async fn any_file(
