@@ -7,8 +7,8 @@ use lathe_config::{
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
-    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, check_tool_entry, provider_names,
-    shown_setting,
+    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, check_tool_entry,
+    provider_names, shown_setting,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;

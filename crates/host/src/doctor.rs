@@ -84,9 +84,13 @@ impl Host {
             .collect();
         match idle.as_slice() {
             [] => good("policy", "the rule files can be read".to_owned()),
-            idle => {
-                noted("policy", format!("the rules can be read, but these names in them match no tool now: {}", idle.join(", ")))
-            }
+            idle => noted(
+                "policy",
+                format!(
+                    "the rules can be read, but these names in them match no tool now: {}",
+                    idle.join(", ")
+                ),
+            ),
         }
     }
 

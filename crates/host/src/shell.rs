@@ -75,7 +75,8 @@ impl Host {
         redactor: Arc<Redactor>,
     ) -> Result<Services, HostError> {
         let services = self.services(root, redactor)?.checked(extras.checks()?);
-        let tracking = self.tracking(&new_id(), root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
+        let tracking =
+            self.tracking(&new_id(), root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
         let tracking = tracking.with(self.quarantine().repositories());
         Ok(services.tracked(tracking).keeping(self.keeper(None)))
     }

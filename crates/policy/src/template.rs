@@ -2,30 +2,21 @@
 //!
 //! A file name is never pasted into the text of a command: whatever quoting is put around it, a second replacement or a
 //! quote of the template's own ends it, and the name runs. The places become `"$1"` and `"$@"`, and the names are passed as
-//! arguments. A place where bash would not take that as one plain word (in quotes, in a here-document, in arithmetic, as
-//! the program itself, behind `eval`) is refused when the template is read.
+//! arguments. A place where bash would not take that as one plain word (in quotes, in a here-document, in arithmetic, in
+//! `$(…)`), or where a program would take it for something else than a file ([`place`]), is refused when the template is read.
 
 use std::collections::BTreeSet;
 
-use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
+use lathe_bash::{Command, Word};
+use lathe_protocol::edit_distance;
+
+mod place;
 
 /// The placeholder for one file.
 const FILE: &str = "{file}";
 
 /// The placeholder for all files.
 const FILES: &str = "{files}";
-
-/// Programs and builtins that read their arguments as commands or as arithmetic.
-const READS_TEXT: [&str; 16] = [
-    "eval", "let", "trap", "[[", "declare", "typeset", "local", "su", "runuser", "watch", "ssh", "script",
-    "parallel", "at", "batch", "tmux",
-];
-
-/// Programs that read an argument as a command after one of these options.
-const READS_OPTION: [(&str, &str); 3] = [("env", "S"), ("flock", "c"), ("env", "--split-string")];
-
-/// Shells, in whose text a variable of the template may be anything.
-const SHELLS: [&str; 6] = ["sh", "bash", "dash", "zsh", "ksh", "busybox"];
 
 /// A command that file names are passed to as arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +30,19 @@ impl Template {
     /// Reads a command with `{file}` and `{files}` in it. The error says why it cannot be used.
     pub fn parse(command: &str) -> Result<Self, String> {
         let (mut script, mut probe) = (String::new(), String::new());
-        let (mut one, mut all, mut count) = (false, false, 0);
+        let (mut one, mut all, mut own, mut count) = (false, false, false, 0);
         let mut quotes = Quotes::default();
         let mut rest = command;
         while let Some(c) = rest.chars().next() {
             let place = [FILES, FILE].into_iter().find(|place| rest.starts_with(place));
             let Some(place) = place.filter(|_| !quotes.escaped) else {
-                quotes.take(c);
+                if let Some(unknown) = quotes.unknown_place(rest) {
+                    return Err(format!(
+                        "`{command}` has `{unknown}`, and there is no such placeholder: there are {FILE} (each changed file) and {FILES} (all of them)"
+                    ));
+                }
+                own |= quotes.is_positional(rest);
+                quotes.take(c, rest);
                 script.push(c);
                 probe.push(c);
                 rest = rest.get(c.len_utf8()..).unwrap_or_default();
@@ -54,6 +51,11 @@ impl Template {
             if quotes.open.is_some() {
                 return Err(format!(
                     "`{command}` has {place} in quotes: write it without them, the name is passed as one word"
+                ));
+            }
+            if quotes.is_substituted() {
+                return Err(format!(
+                    "`{command}` has {place} in a `$(…)`: what that prints may become a command; write it as an argument of a command"
                 ));
             }
             one |= place == FILE;
@@ -66,13 +68,23 @@ impl Template {
         if let Some(quote) = quotes.open {
             return Err(format!("`{command}` has an unclosed {quote}"));
         }
+        if own {
+            return Err(format!(
+                "`{command}` names its own arguments (`$1`, `$@`), which are the names of files: write {FILE} or {FILES}"
+            ));
+        }
         let read = lathe_bash::read(&probe);
+        if count > 0 {
+            place::check_others(&read).map_err(|why| {
+                format!("`{command}` has a placeholder, and {why}: a file name could run as a command")
+            })?;
+        }
         for at in 0..count {
-            if !is_argument(&read, &probe_name(at)) {
-                return Err(format!(
-                    "`{command}` has a placeholder that is not a plain argument of a command: a file name there could run as a command"
-                ));
-            }
+            place::check(&read, &probe_name(at)).map_err(|why| {
+                format!(
+                    "`{command}` has a placeholder that is not a plain argument of a command: {why}. Put it into a script of yours and write `my-script {FILE}`"
+                )
+            })?;
         }
         Ok(Self { script, one, all })
     }
@@ -97,65 +109,71 @@ fn probe_name(at: usize) -> String {
     format!("lathe_file_{at}")
 }
 
-/// The quotes around a character of a shell line.
+/// What is around a character of a shell line: quotes, and commands whose output becomes text.
 #[derive(Default)]
 struct Quotes {
     open: Option<char>,
     escaped: bool,
+    before: Option<char>,
+    /// Parentheses that are open, each with whether its output becomes text.
+    parentheses: Vec<bool>,
+    backquoted: bool,
 }
 
 impl Quotes {
-    fn take(&mut self, c: char) {
+    fn take(&mut self, c: char, rest: &str) {
+        let before = self.before.replace(c);
         if std::mem::take(&mut self.escaped) {
+            self.before = None;
             return;
         }
         match (self.open, c) {
             (Some('\''), '\'') | (Some('"'), '"') => self.open = None,
             (None | Some('"'), '\\') => self.escaped = true,
             (None, '\'' | '"') => self.open = Some(c),
+            (None, '`') => self.backquoted = !self.backquoted,
+            (None, '(') => self.parentheses.push(matches!(before, Some('$' | '<' | '>'))),
+            // The end of a pattern of `case` is none of a parenthesis; then it stays open, and so refused.
+            (None, ')') if self.parentheses.len() < 2 || !rest.contains(";;") => drop(self.parentheses.pop()),
             (None | Some(_), _) => {}
         }
     }
+
+    fn is_substituted(&self) -> bool {
+        self.backquoted || self.parentheses.contains(&true)
+    }
+
+    /// Whether a variable begins here that is an argument of the whole text.
+    fn is_positional(&self, rest: &str) -> bool {
+        let name = rest.strip_prefix('$').map(|name| name.strip_prefix(['{', '!', '#']).unwrap_or(name));
+        let named =
+            name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit() || "@*".contains(c)));
+        named && self.open != Some('\'') && !self.escaped
+    }
+
+    /// A word in braces here that looks like a placeholder and is none.
+    fn unknown_place<'a>(&self, rest: &'a str) -> Option<&'a str> {
+        let end = rest.strip_prefix('{')?.find('}')? + 2;
+        let (word, after) = rest.split_at_checked(end)?;
+        let inside = word.get(1..end - 1)?;
+        let is_name = !inside.is_empty() && inside.chars().all(|c| c.is_alphanumeric() || "_.:-".contains(c));
+        // `{1..3}` is bash's own.
+        let is_name = is_name && inside.starts_with(|c: char| c.is_alphabetic()) && !inside.contains("..");
+        let bare = self.open.is_none() && !self.escaped && !matches!(self.before, Some('$' | '@' | '^'));
+        // A word that is nothing but this, in quotes.
+        let quoted = self.open.is_some_and(|quote| self.before == Some(quote) && after.starts_with(quote))
+            && is_near(inside);
+        (is_name && (bare || quoted)).then_some(word)
+    }
 }
 
-/// Whether a variable stands where bash takes it as one argument, and nowhere else.
-fn is_argument(script: &Script, name: &str) -> bool {
-    let holds = |word: &Word| {
-        word.pieces.iter().any(|piece| matches!(piece, Piece::Variable { name: held, .. } if **held == *name))
-    };
-    let is_code = |command: &Command| {
-        let reads_text = command.program_name().is_some_and(|program| READS_TEXT.contains(&program));
-        let takes = |(program, option): &(&str, &str)| {
-            let given = |word: &Word| {
-                let text = word.show();
-                text.starts_with(option)
-                    || (text.starts_with('-') && !text.starts_with("--") && text.contains(option))
-            };
-            command.program_name() == Some(*program) && command.words.iter().any(given)
-        };
-        let reads_text = reads_text || READS_OPTION.iter().any(takes);
-        command.words.first().is_some_and(holds) || (reads_text && command.words.iter().any(holds))
-    };
-    let is_eval = |command: &Command| matches!(command.program_name(), Some("eval" | "source" | "."));
-    let is_in_shell = |command: &Command| {
-        let outer = command.behind.and_then(|at| script.commands.get(at)).and_then(Command::program_name);
-        outer.is_some_and(|name| SHELLS.contains(&name))
-    };
-    let is_plain = |command: &Command| {
-        let targets = command.redirects.iter().filter(|redirect| redirect.kind != RedirectKind::Text);
-        command.words.iter().skip(1).any(holds) || targets.map(|redirect| &redirect.word).any(holds)
-    };
-    let assigned = script.values.values().flatten().any(holds);
-    // What a variable holds may become a command where the template reads text as commands. The arguments of an inner shell
-    // are its own `$1`, which only `eval` reads so.
-    let named =
-        script.values.iter().filter(|(name, _)| name.starts_with(|c: char| c.is_alphabetic() || c == '_'));
-    let is_named = named.flat_map(|(_, values)| values).any(holds);
-    let becomes_code = (assigned && script.commands.iter().any(is_eval))
-        || (is_named && script.commands.iter().any(is_in_shell));
-    !becomes_code
-        && !script.commands.iter().any(is_code)
-        && (assigned || script.commands.iter().any(is_plain))
+/// Whether a word is one that somebody who means a placeholder might write.
+fn is_near(word: &str) -> bool {
+    let word = word.to_lowercase();
+    let near = |known: &str| edit_distance(known, &word) <= 1;
+    near("file")
+        || near("files")
+        || ["path", "paths", "filename", "filepath", "file_path"].contains(&word.as_str())
 }
 
 /// The words of a command that may be names of files.
@@ -305,12 +323,39 @@ mod tests {
             ("mypy {file}", "mypy \"$1\""),
             ("mypy {files} | head", "mypy \"$@\" | head"),
             ("nice -n 5 mypy --path={file}", "nice -n 5 mypy --path=\"$1\""),
-            ("X={file} make check", "X=\"$1\" make check"),
-            ("for f in {files}; do cat \"$f\"; done", "for f in \"$@\"; do cat \"$f\"; done"),
             ("wc -l < {file}", "wc -l < \"$1\""),
             ("echo 'it''s' {file}", "echo 'it''s' \"$1\""),
             ("sh -c 'grep x \"$1\"' sh {file}", "sh -c 'grep x \"$1\"' sh \"$1\""),
             ("make", "make"),
+            ("python3 script.py {file}", "python3 script.py \"$1\""),
+            ("python3 -m mypy {file}", "python3 -m mypy \"$1\""),
+            ("python3 -W error -m py_compile {files}", "python3 -W error -m py_compile \"$@\""),
+            ("python3 -c 'import sys' {file}", "python3 -c 'import sys' \"$1\""),
+            ("sh check.sh {file}", "sh check.sh \"$1\""),
+            ("sh -- ./check.sh {file}", "sh -- ./check.sh \"$1\""),
+            ("bash -n {file}", "bash -n \"$1\""),
+            ("node --check {file}", "node --check \"$1\""),
+            ("perl -wc {file}", "perl -wc \"$1\""),
+            ("php -l {file}", "php -l \"$1\""),
+            ("bash -c 'sh check.sh' x {file}", "bash -c 'sh check.sh' x \"$1\""),
+            (
+                "npx --no-install eslint --max-warnings 0 {files}",
+                "npx --no-install eslint --max-warnings 0 \"$@\"",
+            ),
+            ("uv run mypy --strict {file}", "uv run mypy --strict \"$1\""),
+            ("awk '{print $1}' {file}", "awk '{print $1}' \"$1\""),
+            ("sed -n 1p {file}", "sed -n 1p \"$1\""),
+            ("mypy --ignore-missing-imports {file}", "mypy --ignore-missing-imports \"$1\""),
+            ("pytest -x {file}", "pytest -x \"$1\""),
+            ("git diff --stat -- {file}", "git diff --stat -- \"$1\""),
+            (
+                "cd \"$(git rev-parse --show-toplevel)\" && ruff check {file}",
+                "cd \"$(git rev-parse --show-toplevel)\" && ruff check \"$1\"",
+            ),
+            ("(cd src && mypy {file})", "(cd src && mypy \"$1\")"),
+            ("env A=1 timeout 5 mypy {file}", "env A=1 timeout 5 mypy \"$1\""),
+            ("cat {file} | grep x", "cat \"$1\" | grep x"),
+            ("git log HEAD@{upstream} -- {file}", "git log HEAD@{upstream} -- \"$1\""),
         ] {
             let template = Template::parse(command).unwrap();
             assert_eq!(template.script(), script, "{command}");
@@ -321,6 +366,7 @@ mod tests {
 
     #[test]
     fn a_place_that_is_not_a_plain_argument_is_refused() {
+        let mut accepted = Vec::new();
         for command in [
             "mypy '{file}'",
             "mypy \"{file}\"",
@@ -352,8 +398,126 @@ mod tests {
             "env -S {file}",
             "flock -c {file} lock",
             "script -qc {file} /dev/null",
+            "make --eval={file}",
+            "make --eval {file}",
+            "make X={file}",
+            "X={file} make check",
+            "LD_PRELOAD={file} true",
+            "env PAGER={file} git log",
+            "for f in {files}; do cat \"$f\"; done",
+            "for f in {file}; do $f; done",
+            "git -c core.pager={file} log",
+            "git -c {file} log",
+            "git config core.pager {file}",
+            "git bisect run {file}",
+            "git {file}",
+            "npx -c {file}",
+            "npx {file}",
+            "npx --yes {file}",
+            "npx -p eslint {file}",
+            "uv run {file}",
+            "npm exec -c {file}",
+            "docker run image sh -c {file}",
+            "docker run image {file}",
+            "perl {file}",
+            "perl -e {file}",
+            "perl -ne {file} x",
+            "perl -I lib {file}",
+            "ruby {file}",
+            "ruby -e {file}",
+            "node {file}",
+            "node -e {file}",
+            "node --eval {file}",
+            "node --require {file} x.js",
+            "python3 {file}",
+            "python3.11 {file}",
+            "/usr/bin/python3 {file}",
+            "python3 -c {file}",
+            "python3 -X dev {file}",
+            "python3 -m {file}",
+            "python3 < {file}",
+            "bash < {file}",
+            "bash {file}",
+            "bash -x {file}",
+            "bash --rcfile {file}",
+            "sh -c 'sh -c \"$1\"' x {file}",
+            "sh -c '$1' x {file}",
+            "sh -c 'cat' {file}",
+            "awk {file}",
+            "awk -F : {file}",
+            "awk -f {file} x",
+            "sed {file} x",
+            "sed -e {file} x",
+            "sed -n {file}",
+            "alias x={file}",
+            "export x={file}",
+            "set -- {file}; $1",
+            "echo $(cat {file})",
+            "$(basename {file})",
+            "echo `cat {file}`",
+            "diff <(sort {file}) x",
+            "timeout 5 {file}",
+            "env {file}",
+            "env A=1 {file}",
+            "nice {file}",
+            "nice -n 5 {file}",
+            "nohup {file}",
+            "time {file}",
+            "sudo {file}",
+            "exec {file}",
+            "command {file}",
+            "xargs {file}",
+            "echo x | xargs {file}",
+            "echo {file} | xargs sh -c",
+            "echo {file} | sh",
+            "printf %s {file} | bash",
+            "echo {file} | python3",
+            "find . -exec {file} +",
+            "find . -ok {file} +",
+            "source {file}",
+            ". {file}",
+            "tar --use-compress-program {file} -cf x y",
+            "tar -I {file} -cf x y",
+            "rsync -e {file} a b",
+            "src/{file}",
+            "cat src/{file}",
+            "cat {file}.bak",
+            "echo --all={files}",
+            "mypy {file} && $1",
+            "mypy {file} && \"$@\"",
+            "f() { $1; }; f {file}",
+            "mypy {file}; $X",
+            "read x <<< {file}; $x",
+            "deno run {file}",
+            "busybox sh {file}",
+            "busybox {file}",
+            "cargo {file}",
         ] {
-            assert!(Template::parse(command).is_err(), "{command}");
+            accepted.extend(Template::parse(command).is_ok().then_some(command));
+        }
+        assert_eq!(accepted, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_misspelt_placeholder_is_refused() {
+        for (command, unknown) in [
+            ("mypy {fle}", "{fle}"),
+            ("mypy {path}", "{path}"),
+            ("mypy --file={filename}", "{filename}"),
+            ("mypy \"{fle}\"", "{fle}"),
+            ("mypy '{path}'", "{path}"),
+            ("mypy {FILE} {file}", "{FILE}"),
+        ] {
+            let refused = Template::parse(command).unwrap_err();
+            assert!(
+                refused.contains(&format!("has `{unknown}`")) && refused.contains("{files}"),
+                "{refused}"
+            );
+        }
+        for command in
+            ["find . -exec grep x {} +", "awk '{print}' x", "echo ${HOME} {a,b} {1..3}", "echo \\{x}"]
+        {
+            Template::parse(command).unwrap();
         }
     }
 

@@ -19,8 +19,8 @@ use crate::known::Known;
 use crate::online::Documents;
 use crate::review::Reviewer;
 use crate::secure::Keeper;
-use crate::unseen::Unseen;
 use crate::tracking::Tracking;
+use crate::unseen::Unseen;
 
 /// Where live output goes.
 pub type LiveOutput = Arc<dyn Fn(OutputStream, &str) + Send + Sync>;

@@ -45,6 +45,7 @@ mod secrets;
 mod server;
 mod shell;
 mod store;
+mod stranger;
 mod surface;
 mod terminal;
 mod toolsets;

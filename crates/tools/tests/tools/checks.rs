@@ -198,9 +198,9 @@ async fn the_name_of_a_file_never_runs() {
         "cat {file} >/dev/null",
         "cat {files} >/dev/null",
         "echo {file} {files}",
-        "for f in {files}; do wc -l \"$f\"; done",
-        "F={file} cat {file}",
-        "echo --path={file} --all={files}",
+        "sh -c 'wc -l \"$@\"' x {files}",
+        "env F=1 cat {file}",
+        "echo --path={file} --files={files}",
     ];
     let rules: Vec<(&str, &str)> = templates.iter().map(|template| ("*.py", *template)).collect();
     let names = hostile_names();

@@ -1,0 +1,646 @@
+//! Where in a command the name of a file may stand.
+//!
+//! A name that stands where a program takes plain files is data, whatever it is. Anywhere else it may become code: a program
+//! to start, text for an interpreter, the value of an option that is run. Nobody can list all such places of all programs, so
+//! the good ones are listed: a whole word, or the part behind `--file=` and its like, of a simple command whose program is
+//! no shell, no wrapper that would start the name, and no interpreter that would read it as its program.
+
+use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
+
+/// Long options whose value, behind `=`, is the name of a file and nothing else.
+const FILE_OPTIONS: [&str; 18] = [
+    "--path",
+    "--file",
+    "--files",
+    "--filename",
+    "--file-name",
+    "--filepath",
+    "--file-path",
+    "--input",
+    "--input-file",
+    "--source",
+    "--config",
+    "--config-file",
+    "--stdin-filename",
+    "--stdin-filepath",
+    "--stdin-file-path",
+    "--stdin-file-name",
+    "--stdin-path",
+    "--stdin-display-name",
+];
+
+/// Programs that take no name of a file at all: they read words as commands or arithmetic, keep them for later, or start them
+/// somewhere else.
+const NEVER: [&str; 62] = [
+    "eval",
+    "let",
+    "trap",
+    "[[",
+    "((",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "alias",
+    "set",
+    "read",
+    "mapfile",
+    "readarray",
+    "printf -v",
+    "source",
+    ".",
+    "exec",
+    "builtin",
+    "enable",
+    "hash",
+    "bind",
+    "complete",
+    "compgen",
+    "coproc",
+    "su",
+    "runuser",
+    "watch",
+    "ssh",
+    "script",
+    "parallel",
+    "at",
+    "batch",
+    "tmux",
+    "screen",
+    "xargs",
+    "entr",
+    "docker",
+    "podman",
+    "nerdctl",
+    "kubectl",
+    "lxc",
+    "vagrant",
+    "crontab",
+    "systemd-run",
+    "nsenter",
+    "chroot",
+    "unshare",
+    "bwrap",
+    "firejail",
+    "flock",
+    "gdb",
+    "lldb",
+    "strace",
+    "ltrace",
+    "expect",
+    "osascript",
+    "env -S",
+    "sg",
+    "pkexec",
+    "hyperfine",
+];
+
+/// Shells. What they are given as a script they run.
+const SHELLS: [&str; 13] = [
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "mksh",
+    "ash",
+    "fish",
+    "busybox",
+    "rbash",
+    "pwsh",
+    "powershell",
+    "nu",
+];
+
+/// An interpreter: letters of options that take no value, that take one, and that take the program itself.
+struct Interpreter {
+    names: &'static [&'static str],
+    flags: &'static str,
+    values: &'static str,
+    code: &'static str,
+    /// Letters with which it only looks at the file it is given.
+    looks: &'static str,
+}
+
+const INTERPRETERS: [Interpreter; 11] = [
+    Interpreter { names: &["python", "pypy"], flags: "BbdEiIOPqsSuvx", values: "WX", code: "cm", looks: "" },
+    Interpreter { names: &["perl"], flags: "wWtTnplasuUXS", values: "", code: "eE", looks: "c" },
+    Interpreter { names: &["ruby", "jruby"], flags: "wWnplaSs", values: "", code: "e", looks: "c" },
+    Interpreter { names: &["node", "nodejs"], flags: "", values: "rC", code: "ep", looks: "c" },
+    Interpreter { names: &["php"], flags: "nq", values: "dcz", code: "r", looks: "l" },
+    Interpreter { names: &["awk", "gawk", "mawk", "nawk"], flags: "", values: "vF", code: "f", looks: "" },
+    Interpreter { names: &["sed", "gsed"], flags: "nErszui", values: "l", code: "ef", looks: "" },
+    Interpreter { names: &["lua", "luajit"], flags: "iEv", values: "l", code: "e", looks: "" },
+    Interpreter {
+        names: &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"],
+        flags: "euxvl",
+        values: "oO",
+        code: "",
+        looks: "n",
+    },
+    Interpreter { names: &["jq", "gojq", "yq"], flags: "rnceSsajCM", values: "L", code: "f", looks: "" },
+    Interpreter {
+        names: &[
+            "tsx",
+            "ts-node",
+            "deno",
+            "bun",
+            "rscript",
+            "tclsh",
+            "wish",
+            "guile",
+            "racket",
+            "julia",
+            "elixir",
+            "erl",
+            "escript",
+            "groovy",
+            "scala",
+            "swift",
+            "java",
+            "jshell",
+            "fish",
+            "nu",
+            "pwsh",
+            "powershell",
+            "busybox",
+            "csi",
+            "fsi",
+            "dotnet",
+            "ocaml",
+            "ghc",
+            "runghc",
+            "stack",
+            "clojure",
+            "bb",
+            "sbcl",
+            "emacs",
+            "ed",
+            "ex",
+            "m4",
+            "gnuplot",
+            "octave",
+            "sqlite3",
+            "psql",
+            "mysql",
+            "bc",
+            "dc",
+        ],
+        flags: "",
+        values: "",
+        code: "",
+        looks: "",
+    },
+];
+
+/// Programs that start the first word behind them: the word has to stand there.
+const RUNNERS: [(&str, &[&str]); 25] = [
+    ("busybox", &[]),
+    ("deno", &["run", "eval", "repl", "serve"]),
+    ("bun", &["run", "x", "exec"]),
+    ("dotnet", &["run", "exec", "script"]),
+    ("stack", &["exec", "runghc", "script"]),
+    ("go", &["run", "tool"]),
+    ("npx", &[]),
+    ("bunx", &[]),
+    ("pnpx", &[]),
+    ("uvx", &[]),
+    ("npm", &["exec", "x", "run", "run-script"]),
+    ("pnpm", &["exec", "dlx", "run"]),
+    ("yarn", &["exec", "dlx", "run"]),
+    ("uv", &["run"]),
+    ("pipx", &["run"]),
+    ("poetry", &["run"]),
+    ("pipenv", &["run"]),
+    ("pdm", &["run"]),
+    ("hatch", &["run"]),
+    ("rye", &["run"]),
+    ("conda", &["run"]),
+    ("bundle", &["exec"]),
+    ("rustup", &["run"]),
+    ("direnv", &["exec"]),
+    ("asdf", &["exec"]),
+];
+
+/// Options of runners that take no value.
+const RUNNER_FLAGS: [&str; 10] =
+    ["--yes", "-y", "--no", "--no-install", "--quiet", "-q", "--silent", "--offline", "--frozen", "--locked"];
+
+/// Programs whose first word is a command of their own, or a program that is looked for by it.
+const COMMANDED: [&str; 16] = [
+    "git", "cargo", "npm", "yarn", "pnpm", "bun", "deno", "go", "poetry", "uv", "rustup", "gh", "helm",
+    "just", "task", "mix",
+];
+
+/// Commands of git whose arguments are programs, settings or addresses.
+const GIT_NEVER: [&str; 16] = [
+    "config",
+    "bisect",
+    "submodule",
+    "filter-branch",
+    "rebase",
+    "clone",
+    "fetch",
+    "push",
+    "pull",
+    "remote",
+    "ls-remote",
+    "difftool",
+    "mergetool",
+    "archive",
+    "daemon",
+    "var",
+];
+
+/// Letters of options whose value is code, a module or a setting for some program.
+const CODE_LETTERS: &str = "ceExXpPrRmMISO";
+
+/// Options with such a letter that are none for this program.
+const PLAIN_LETTERS: [(&str, &str); 18] = [
+    ("isort", "c"),
+    ("prettier", "c"),
+    ("pytest", "x"),
+    ("py.test", "x"),
+    ("shellcheck", "x"),
+    ("cc", "c"),
+    ("gcc", "c"),
+    ("g++", "c"),
+    ("clang", "c"),
+    ("clang++", "c"),
+    ("luac", "p"),
+    ("cat", "e"),
+    ("jq", "e"),
+    ("flake8", "r"),
+    ("ls", "r"),
+    ("grep", "rRcE"),
+    ("rg", "c"),
+    ("pylint", "E"),
+];
+
+/// Parts of long options whose value is code, as in `--use-compress-program`.
+const CODE_WORDS: [&str; 36] = [
+    "eval",
+    "exec",
+    "execute",
+    "command",
+    "commands",
+    "cmd",
+    "script",
+    "code",
+    "run",
+    "shell",
+    "require",
+    "import",
+    "load",
+    "loader",
+    "plugin",
+    "program",
+    "prog",
+    "pager",
+    "editor",
+    "init",
+    "rcfile",
+    "hook",
+    "hooks",
+    "pre",
+    "rsh",
+    "action",
+    "module",
+    "expression",
+    "expr",
+    "print",
+    "filter",
+    "pack",
+    "preload",
+    "ext",
+    "rewrite",
+    "define",
+];
+
+/// Says why the name of a file may not stand where the variable `name` stands.
+pub(super) fn check(script: &Script, name: &str) -> Result<(), &'static str> {
+    let holder = Holder(name);
+    // The arguments of an inner shell are its own, and its text is looked at by itself.
+    let named =
+        script.values.iter().filter(|(name, _)| name.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    if named.flat_map(|(_, values)| values).any(|word| holder.is_in(word)) {
+        return Err(
+            "it becomes the value of a variable, which may run later: name the file in the command itself",
+        );
+    }
+    let assigned = |command: &Command| {
+        command.assignments.iter().filter_map(|one| one.value.as_ref()).any(|word| holder.is_in(word))
+    };
+    if script.commands.iter().any(assigned) {
+        return Err("it becomes the value of a variable, which a program may run");
+    }
+    let mut found = false;
+    for (at, command) in script.commands.iter().enumerate() {
+        let in_words = command.words.iter().any(|word| holder.is_in(word));
+        let in_redirects = command.redirects.iter().any(|redirect| holder.is_in(&redirect.word));
+        if !in_words && !in_redirects {
+            continue;
+        }
+        found = true;
+        if command.broken {
+            return Err("the command cannot be read there");
+        }
+        let text = |redirect: &lathe_bash::Redirect| {
+            redirect.kind == RedirectKind::Text && holder.is_in(&redirect.word)
+        };
+        if command.redirects.iter().any(text) {
+            return Err("it is text that a command reads");
+        }
+        if in_redirects && command.program_name().is_none_or(|program| is_fed(program, command)) {
+            return Err("the command runs what it reads");
+        }
+        // What a known wrapper starts is a command of its own, which is looked at by itself.
+        let inner = script
+            .commands
+            .iter()
+            .any(|inner| inner.behind == Some(at) && inner.words.iter().any(|word| holder.is_in(word)));
+        if !in_words || (inner && is_plain_wrapper(command)) {
+            continue;
+        }
+        if is_plain_wrapper(command) {
+            return Err("a program would be started by the name of a file");
+        }
+        words(&command.words, &holder)?;
+    }
+    match found {
+        true => Ok(()),
+        false => Err("it is not an argument of a command"),
+    }
+}
+
+/// Says why a template with placeholders may not have a command in it that runs what comes out of another.
+pub(super) fn check_others(script: &Script) -> Result<(), &'static str> {
+    for command in &script.commands {
+        let Some(program) = command.program_name() else {
+            let started = command.words.first().is_some();
+            match started {
+                true => return Err("a program of it is only known when it runs"),
+                false => continue,
+            }
+        };
+        if matches!(
+            program,
+            "eval" | "source" | "." | "xargs" | "parallel" | "entr" | "mapfile" | "readarray" | "read"
+        ) {
+            return Err("it runs what it reads");
+        }
+        let piped = command.stage.is_some();
+        if piped && is_fed(program, command) {
+            return Err("it has a shell or an interpreter that runs what it reads");
+        }
+    }
+    Ok(())
+}
+
+/// The variable that stands for the name of a file.
+struct Holder<'a>(&'a str);
+
+impl Holder<'_> {
+    fn is_in(&self, word: &Word) -> bool {
+        word.pieces.iter().any(|piece| match piece {
+            Piece::Variable { name, .. } | Piece::Operator { name, .. } => **name == *self.0,
+            Piece::Substitution(Some(text)) | Piece::Process(Some(text)) => text.contains(self.0),
+            Piece::Text(_)
+            | Piece::Substitution(None)
+            | Piece::Process(None)
+            | Piece::Arithmetic { .. }
+            | Piece::Glob(_)
+            | Piece::Brace { .. }
+            | Piece::Tilde(_) => false,
+        })
+    }
+
+    /// Whether the word is the name of the file and nothing else.
+    fn is(&self, word: &Word) -> bool {
+        matches!(&*word.pieces, [Piece::Variable { name, .. }] if **name == *self.0)
+    }
+}
+
+/// Wrappers that start what stands behind them and do nothing else with their words.
+fn is_plain_wrapper(command: &Command) -> bool {
+    let plain = [
+        "nice",
+        "ionice",
+        "timeout",
+        "time",
+        "env",
+        "nohup",
+        "stdbuf",
+        "setsid",
+        "chrt",
+        "taskset",
+        "command",
+        "sudo",
+        "doas",
+        "caffeinate",
+        "!",
+    ];
+    let splits = |word: &Word| {
+        let text = word.show();
+        text.starts_with("--split-string")
+            || (text.starts_with('-') && !text.starts_with("--") && text.contains('S'))
+    };
+    command.program_name().is_some_and(|program| plain.contains(&program))
+        && !(command.program_name() == Some("env") && command.words.iter().any(splits))
+}
+
+fn interpreter(program: &str) -> Option<&'static Interpreter> {
+    let plain = program.to_lowercase();
+    let plain = plain.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    INTERPRETERS.iter().find(|one| one.names.contains(&plain) || one.names.contains(&program))
+}
+
+/// Whether a program runs what stands on its standard input.
+fn is_fed(program: &str, command: &Command) -> bool {
+    let Some(kind) = interpreter(program) else { return SHELLS.contains(&program) };
+    // These read data there.
+    let data = ["awk", "sed", "jq", "perl", "m4"];
+    !kind.names.iter().any(|name| data.contains(name)) && script_at(kind, &command.words).is_none()
+}
+
+/// Where the text or the file that an interpreter runs ends: the index of the first word that is only data. None if nothing
+/// of the kind stands there in plain words.
+fn script_at(kind: &Interpreter, words: &[Word]) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        let word = words.get(at)?.literal()?;
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            return Some(at + 1);
+        };
+        if word == "--" {
+            words.get(at + 1)?.literal()?;
+            return Some(at + 2);
+        }
+        if letters.starts_with('-') {
+            // `--check` and its like; what takes a value has it behind `=`.
+            let plain =
+                ["--check", "--posix", "--sandbox", "--null", "--quiet", "--silent", "--regexp-extended"];
+            if !plain.contains(&word) && !word.contains('=') {
+                return None;
+            }
+            at += 1;
+            continue;
+        }
+        let last = letters.chars().next_back()?;
+        let body = letters.get(..letters.len() - last.len_utf8())?;
+        if !body.chars().all(|c| kind.flags.contains(c) || kind.looks.contains(c)) {
+            return None;
+        }
+        match last {
+            c if kind.code.contains(c) => {
+                words.get(at + 1)?.literal()?;
+                return Some(at + 2);
+            }
+            c if kind.values.contains(c) => at += 2,
+            c if kind.flags.contains(c) || kind.looks.contains(c) => at += 1,
+            _ => return None,
+        }
+    }
+}
+
+/// Whether an interpreter is only to look at the one file that follows.
+fn only_looks(kind: &Interpreter, words: &[Word], holder: &Holder<'_>) -> bool {
+    let Some(at) = words.iter().position(|word| holder.is(word)) else { return false };
+    let looks = |word: &Word| {
+        let text = word.literal().unwrap_or_default();
+        let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        text == "--check" && kind.looks == "c"
+            || letters.is_some_and(|letters| {
+                letters.contains(|c| kind.looks.contains(c))
+                    && letters.chars().all(|c| kind.looks.contains(c) || kind.flags.contains(c))
+            })
+    };
+    at == 2 && words.get(1).is_some_and(looks)
+}
+
+/// Looks at the words of one command.
+fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
+    const PROGRAM: &str = "a program would be started by the name of a file";
+    const CODE: &str = "the name of a file would be read as code there";
+    let Some(first) = all.first() else { return Ok(()) };
+    if holder.is_in(first) {
+        return Err(PROGRAM);
+    }
+    let Some(program) = first.literal().map(|path| path.rsplit('/').next().unwrap_or(path)) else {
+        return Err("its program is only known when it runs");
+    };
+    if NEVER.contains(&program) {
+        return Err("that program runs its words, or keeps them for something that does");
+    }
+    for (at, word) in all.iter().enumerate().filter(|(_, word)| holder.is_in(word)) {
+        if holder.is(word) {
+            let before =
+                at.checked_sub(1).and_then(|before| all.get(before)).map(Word::show).unwrap_or_default();
+            let looks = interpreter(program).is_some_and(|kind| only_looks(kind, all, holder));
+            if at > 1 && !looks && takes_code(program, &before) {
+                return Err(CODE);
+            }
+        } else {
+            let [Piece::Text(text), Piece::Variable { .. }] = &*word.pieces else {
+                return Err("it has to be a whole word by itself");
+            };
+            let option = text.strip_suffix('=').unwrap_or_default();
+            if !FILE_OPTIONS.contains(&option) {
+                return Err(
+                    "it has to be a whole word by itself, or stand behind an option that takes a file, as `--file=`",
+                );
+            }
+        }
+    }
+    let at = all.iter().position(|word| holder.is_in(word)).unwrap_or_default();
+    if COMMANDED.contains(&program) && at == 1 {
+        return Err(PROGRAM);
+    }
+    if program == "git"
+        && all.iter().take(at).any(|word| word.literal().is_some_and(|w| GIT_NEVER.contains(&w)))
+    {
+        return Err(CODE);
+    }
+    if let Some((_, subs)) = RUNNERS.iter().find(|(name, _)| *name == program) {
+        let sub = all.get(1).and_then(Word::literal);
+        if subs.is_empty() || sub.is_some_and(|sub| subs.contains(&sub)) {
+            let mut start = if subs.is_empty() { 1 } else { 2 };
+            while all.get(start).and_then(Word::literal).is_some_and(|word| RUNNER_FLAGS.contains(&word)) {
+                start += 1;
+            }
+            let plain = |word: &Word| word.literal().is_some_and(|word| !word.starts_with('-'));
+            if !all.get(start).is_some_and(plain) {
+                return Err(PROGRAM);
+            }
+            return words(all.get(start..).unwrap_or_default(), holder);
+        }
+    }
+    if let Some(kind) = interpreter(program) {
+        if only_looks(kind, all, holder) || inner_shell(program, all, holder)? {
+            return Ok(());
+        }
+        return match script_at(kind, all) {
+            Some(data) if data <= at => Ok(()),
+            Some(_) | None => Err("the interpreter would run the file, or read its name as code"),
+        };
+    }
+    // A program that is started by another one, as by a wrapper that nobody knows here.
+    let started = |word: &Word| {
+        word.literal()
+            .map(|path| path.rsplit('/').next().unwrap_or(path))
+            .is_some_and(|name| SHELLS.contains(&name) || NEVER.contains(&name) && name.len() > 3)
+    };
+    match all.iter().take(at).skip(1).any(started) {
+        true => Err("a shell or another wrapper stands before it"),
+        false => Ok(()),
+    }
+}
+
+/// Whether the option before a word may take it as code.
+fn takes_code(program: &str, option: &str) -> bool {
+    if let Some(long) = option.strip_prefix("--") {
+        return !long.is_empty()
+            && !long.contains('=')
+            && !long.starts_with("no-")
+            && long.split('-').any(|part| CODE_WORDS.contains(&part))
+            && (program, long) != ("vitest", "run");
+    }
+    let Some(letters) = option.strip_prefix('-') else { return false };
+    if matches!(letters, "exec" | "execdir" | "ok" | "okdir") {
+        return true;
+    }
+    let plain = |c: char| PLAIN_LETTERS.iter().any(|(name, letters)| *name == program && letters.contains(c));
+    letters.chars().next_back().is_some_and(|last| CODE_LETTERS.contains(last) && !plain(last))
+}
+
+/// Whether it is `sh -c 'TEXT' NAME {file}`, in whose text the file stands where it may.
+fn inner_shell(program: &str, all: &[Word], holder: &Holder<'_>) -> Result<bool, &'static str> {
+    let is_c = |word: &Word| {
+        word.literal().is_some_and(|word| {
+            word.strip_prefix('-').is_some_and(|letters| {
+                letters.ends_with('c') && letters.chars().all(|c| "euxvlc".contains(c))
+            })
+        })
+    };
+    if !SHELLS.contains(&program) || !all.get(1).is_some_and(is_c) {
+        return Ok(false);
+    }
+    let Some(text) = all.get(2).and_then(Word::literal) else {
+        return Err("a shell would read the name of a file as a command");
+    };
+    let plain = all.get(3).is_some_and(|word| word.literal().is_some());
+    if !plain || all.iter().skip(4).any(|word| holder.is_in(word) && !holder.is(word)) {
+        return Err("a shell would read the name of a file as something else than an argument");
+    }
+    let mut inner = text.to_owned();
+    for (spelled, place) in
+        [("\"$1\"", "{file}"), ("\"${1}\"", "{file}"), ("\"$@\"", "{files}"), ("\"${@}\"", "{files}")]
+    {
+        inner = inner.replace(spelled, place);
+    }
+    match super::Template::parse(&inner) {
+        Ok(_) => Ok(true),
+        Err(_) => Err("the text of the inner shell would run the name of a file"),
+    }
+}
