@@ -84,6 +84,7 @@ impl Exit {
             | HostError::NoPrice { .. }
             | HostError::OtherAddress { .. }
             | HostError::BadModel(_)
+            | HostError::BadKey { .. }
             | HostError::Folder { .. }
             | HostError::Graph(_)
             | HostError::NothingToUndo

@@ -127,7 +127,9 @@ impl Output {
             }
         }
         if report.denied > 0 && !running {
-            let line = format!("{} {}", report.denied, self.say(Say::DeniedCalls));
+            let what = if report.denied == 1 { Say::DeniedCall } else { Say::DeniedCalls };
+            let hint = if report.denied_by_mode > 0 { self.say(Say::DeniedByMode) } else { "" };
+            let line = format!("{} {}{hint}", report.denied, self.say(what));
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
         if report.refused > 0 && !running {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lathe_host::{Extras, Host, HostError, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, SessionId, Verdict, json_text};
+use lathe_protocol::{Mode, SessionId, Verdict, json_text, listed};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
@@ -148,6 +148,7 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         return Exit::Done;
     }
     let (mut input, mut line, mut answers) = (std::io::stdin().lock(), Vec::new(), String::new());
+    let (mut number, mut wrong) = (0_usize, Vec::new());
     loop {
         line.clear();
         match input.read_until(b'\n', &mut line) {
@@ -157,11 +158,15 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         }
         let text = String::from_utf8_lossy(&line);
         let text = text.strip_suffix('\n').unwrap_or(&text);
+        number += 1;
         if text.trim().is_empty() {
             answers.push_str(&nothing(text, args.json));
             continue;
         }
         let command = if args.json { from_json(text) } else { Ok(text.to_owned()) };
+        if command.is_err() {
+            wrong.push(format!("line {number} {NO_LINE}"));
+        }
         answers.push_str(&answer(&check, mode, command.as_deref().map_err(|_| text), args.json));
         if answers.len() > 64 * 1024 {
             term::out(&answers);
@@ -169,8 +174,14 @@ fn check(host: &Host, args: &CheckArgs) -> Exit {
         }
     }
     term::out(&answers);
-    Exit::Done
+    match wrong.is_empty() {
+        true => Exit::Done,
+        false => Exit::wrong_usage(&listed(wrong).join("; ")),
+    }
 }
+
+/// What is said of a line that asks nothing.
+const NO_LINE: &str = "is neither a JSON text nor an object with `command`";
 
 fn from_json(text: &str) -> Result<String, ()> {
     match serde_json::from_str(text) {
@@ -187,8 +198,8 @@ fn answer(check: &PolicyCheck, mode: Mode, command: Result<&str, &str>, as_json:
     let command = match command {
         Ok(command) => command,
         Err(text) => {
-            let because = "this is neither a JSON text nor an object with `command`";
-            let value = json!({ "command": text, "decision": "ask", "because": because, "commands": [] });
+            let because = format!("this {NO_LINE}");
+            let value = json!({ "command": text, "decision": "deny", "because": because, "commands": [] });
             return format!("{}\n", json_text(&value));
         }
     };

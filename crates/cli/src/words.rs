@@ -90,7 +90,9 @@ messages! {
     NothingToResume: "The last task of this session is finished. Give it another one", "该会话的上一个任务已完成，可以给它一个新任务";
     NoTaskYet: "This session has no task yet. Give it one", "该会话还没有任务，请给它一个任务";
     StillRunning: "still running; follow it", "仍在运行；查看进度";
-    DeniedCalls: "calls were denied by policy; see above for the rule, and --mode full-auto to allow changes", "次调用被策略拒绝；规则见上文，使用 --mode full-auto 允许改动";
+    DeniedCall: "call was denied by policy; see above for the rule", "次调用被策略拒绝；规则见上文";
+    DeniedCalls: "calls were denied by policy; see above for the rule", "次调用被策略拒绝；规则见上文";
+    DeniedByMode: ", and --mode full-auto to allow changes", "，使用 --mode full-auto 允许改动";
     RefusedByYou: "questions were answered with no by you", "个询问被你拒绝";
     NoneMatches: "No session matches.", "没有匹配的会话。";
     StateNew: "new", "新建";

@@ -49,8 +49,14 @@ impl Host {
     /// Keeps a key for a provider; the file can be read by this user only.
     pub fn login(&self, name: &str, key: &str) -> Result<PathBuf, HostError> {
         let key = key.trim();
-        if key.is_empty() || key.chars().any(|c| c.is_control() || !c.is_ascii()) {
-            return Err(HostError::BadModel("that is no key".to_owned()));
+        let wrong = |reason: &str| HostError::BadKey { provider: name.to_owned(), reason: reason.to_owned() };
+        if key.is_empty() {
+            return Err(wrong(
+                "the standard input is empty; give the key there, as `lathe auth login openai < key.txt`",
+            ));
+        }
+        if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
+            return Err(wrong("a key is one line of plain ASCII characters, and this is not"));
         }
         let mut stored = self.stored_keys();
         stored.insert(variable(known_name(name), "API_KEY"), key.to_owned());

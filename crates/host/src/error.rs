@@ -24,6 +24,8 @@ pub enum HostError {
     OtherAddress { address: String, key: String },
     #[error("the model cannot be asked: {0}")]
     BadModel(String),
+    #[error("no key was stored for {provider}: {reason}")]
+    BadKey { provider: String, reason: String },
     #[error(
         "the price of {model} is not known, so --max-cost cannot be kept: put it into {}, as {{\"{model}\": {{\"input\": 3, \"output\": 15}}}} in US dollars per million tokens, or give --max-tokens", .file.display()
     )]
@@ -151,6 +153,7 @@ impl HostError {
             Self::UnknownProvider(_) => "unknown-provider",
             Self::OtherAddress { .. } => "other-address",
             Self::BadModel(_) => "bad-model",
+            Self::BadKey { .. } => "bad-key",
             Self::NoModelName => "no-model-name",
             Self::NoPrice { .. } => "no-price",
             Self::Folder { .. } => "folder",

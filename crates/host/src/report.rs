@@ -6,7 +6,8 @@ use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
-    ApprovalAnswer, Change, Digest, Event, Fact, RunNo, SessionId, TaskFinished, Timestamp, Usage, Verdict,
+    ApprovalAnswer, Change, Digest, Event, Fact, Mode, RunNo, SessionId, TaskFinished, Timestamp, Usage,
+    Verdict,
 };
 use lathe_redact::Redactor;
 
@@ -29,6 +30,8 @@ pub struct RunReport {
     pub calls: u32,
     /// Calls the gate denied.
     pub denied: u32,
+    /// Those of them that another mode would have let through.
+    pub denied_by_mode: u32,
     /// Questions a person answered with no.
     pub refused: u32,
     pub usage: Usage,
@@ -38,6 +41,7 @@ pub struct RunReport {
     /// Net changes by path, first content and last.
     changes: BTreeMap<String, (Option<Digest>, Option<Digest>)>,
     workspace: String,
+    mode: Option<Mode>,
 }
 
 /// The last run of a session, or the given one.
@@ -49,6 +53,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         steps: 0,
         calls: 0,
         denied: 0,
+        denied_by_mode: 0,
         refused: 0,
         usage: Usage::default(),
         began: None,
@@ -56,10 +61,15 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         finished: None,
         changes: BTreeMap::new(),
         workspace: String::new(),
+        mode: None,
     };
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
             report.workspace.clone_from(&opened.workspace);
+            report.mode = Some(opened.options.mode);
+        }
+        if let Fact::OptionsChanged(changed) = &event.fact {
+            report.mode = Some(changed.options.mode);
         }
         if event.place.run == run {
             report.take(event);
@@ -80,7 +90,12 @@ impl RunReport {
                 self.steps += 1;
                 self.usage += answered.usage;
             }
-            Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => self.denied += 1,
+            Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => {
+                self.denied += 1;
+                let by_mode =
+                    decided.decision.rule.starts_with("mode.") || decided.decision.rule == "headless";
+                self.denied_by_mode += u32::from(by_mode && self.mode != Some(Mode::FullAuto));
+            }
             Fact::ApprovalGiven(given) if given.answer == ApprovalAnswer::No => self.refused += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;

@@ -195,8 +195,8 @@ const BYTES_PER_TOKEN: usize = 4;
 /// A count below this share of the estimate is not believed: no text has so few tokens.
 const LEAST_SHARE: u64 = 16;
 
-/// The largest count that is believed. No model reads or writes as much, and sums of it stay far from overflow.
-const MOST_TOKENS: u64 = 1 << 40;
+/// The largest count of one answer that is believed. No model reads or writes as much, and sums of it stay far from overflow.
+const MOST_TOKENS: u64 = 10_000_000;
 
 impl Usage {
     /// Tokens read and written.
@@ -214,7 +214,7 @@ impl Usage {
             cache_creation_input_tokens: self.cache_creation_input_tokens.min(MOST_TOKENS),
             cache_read_input_tokens: self.cache_read_input_tokens.min(MOST_TOKENS),
             reasoning_tokens: self.reasoning_tokens.min(MOST_TOKENS),
-            estimated: self.estimated,
+            estimated: self.estimated || self.input_tokens.max(self.output_tokens) > MOST_TOKENS,
         };
         let is_too_few = |counted: u64, bytes: usize| counted < estimate(bytes) / LEAST_SHARE || counted == 0;
         if is_too_few(usage.input_tokens, sent_bytes) {
@@ -265,6 +265,15 @@ pub struct ToolSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_that_no_model_has_is_not_believed() {
+        let said = Usage { input_tokens: u64::MAX, output_tokens: 1 << 41, ..Usage::default() };
+        let usage = said.believable(4_000, 400);
+        assert!(usage.tokens() <= 2 * MOST_TOKENS && usage.estimated, "{usage:?}");
+        let said = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
+        assert_eq!(said.believable(4_000, 400), said);
+    }
 
     #[test]
     fn a_message_with_raw_json_survives_writing_and_reading() {

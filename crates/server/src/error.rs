@@ -61,7 +61,7 @@ impl ApiError {
         Self::new(
             StatusCode::UNAUTHORIZED,
             "unauthorized",
-            "A token is needed: send `Authorization: Bearer TOKEN`, or open the page with the address `lathe serve` printed.",
+            "A token is needed: send it in the header `Authorization`, behind the word `Bearer`, or open the page with the address `lathe serve` printed.",
         )
     }
 
@@ -142,6 +142,7 @@ impl From<HostError> for ApiError {
             | HostError::UnknownProvider(_)
             | HostError::OtherAddress { .. }
             | HostError::BadModel(_)
+            | HostError::BadKey { .. }
             | HostError::NoPrice { .. }
             | HostError::NoModelName
             | HostError::Folder { .. }

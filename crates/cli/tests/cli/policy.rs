@@ -85,10 +85,15 @@ fn the_mode_has_the_last_word() {
 #[test]
 fn a_line_that_is_no_command_keeps_the_answers_in_step() {
     let ran =
-        lathe().args(["policy", "check", "--json"]).stdin("\"ls\"\n{oops\n7\n\"pwd\"\n").run().expect_code(0);
+        lathe().args(["policy", "check", "--json"]).stdin("\"ls\"\n{oops\n7\n\"pwd\"\n").run().expect_code(2);
+    assert!(
+        ran.stderr.contains("line 2 is neither a JSON text") && ran.stderr.contains("line 3"),
+        "{}",
+        ran.stderr
+    );
     let decisions: Vec<Value> =
         answers(&ran.stdout).iter().map(|answer| answer["decision"].clone()).collect();
-    assert_eq!(decisions, ["allow", "ask", "ask", "allow"]);
+    assert_eq!(decisions, ["allow", "deny", "deny", "allow"]);
 }
 
 #[test]

@@ -125,10 +125,12 @@ fn agent(
     let run = [moved("max_steps", "max_steps"), moved("tools", "tools")];
     ours.push(Entry::new("run", Node::table(run.into_iter().flatten().collect())));
 
-    let enabled = moved("enable_lakeview", "enabled").unwrap_or_else(|| {
+    let asked = moved("enable_lakeview", "enabled");
+    let is_asked = asked.is_some();
+    let enabled = asked.unwrap_or_else(|| {
         Entry::new("enabled", Node::of(Value::Bool(true))).at(agent.line).said(under(said, "enable_lakeview"))
     });
-    ours.push(lakeview(mapper, sections, models, enabled));
+    ours.push(lakeview(mapper, sections, models, (enabled, is_asked)));
 
     let name = text_of(&members, "model");
     let Some(name) = name else {
@@ -148,7 +150,13 @@ fn agent(
 }
 
 /// Summaries without a model of their own are written by the agent's.
-fn lakeview(mapper: &mut Mapper<'_>, sections: &[Entry], models: &[Entry], enabled: Entry) -> Entry {
+/// It is on unless a file says otherwise, so one that says nothing about it is not told of what it lacks.
+fn lakeview(
+    mapper: &mut Mapper<'_>,
+    sections: &[Entry],
+    models: &[Entry],
+    (enabled, is_asked): (Entry, bool),
+) -> Entry {
     let mut ours = vec![enabled];
     let section = member(sections, "lakeview");
     let members = section.map_or_else(Vec::new, |section| mapper.table(&section.node, "lakeview"));
@@ -156,7 +164,7 @@ fn lakeview(mapper: &mut Mapper<'_>, sections: &[Entry], models: &[Entry], enabl
     let off = ours.iter().any(|entry| is_off(&entry.node));
     let line = section.and_then(|section| section.line);
     match (section, text_of(&members, "model")) {
-        (None, _) if off => {}
+        (None, _) if off || !is_asked => {}
         (None, _) => mapper.warn(line, "Lakeview is enabled but no lakeview config provided"),
         (Some(_), None) if off => {}
         (Some(_), None) => mapper.warn(line, "No model provided for lakeview"),

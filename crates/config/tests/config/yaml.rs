@@ -167,13 +167,7 @@ fn unusable_sections_are_errors_in_traes_words() {
 #[test]
 fn what_can_be_done_without_is_a_warning() {
     let agents = "agents: {trae_agent: {model: m}, helper: {model: m}}";
-    assert_eq!(
-        with(agents, PROVIDERS, MODELS, "").warnings(),
-        [
-            "trae_config.yaml:1: Unknown agent: helper",
-            "trae_config.yaml: Lakeview is enabled but no lakeview config provided",
-        ]
-    );
+    assert_eq!(with(agents, PROVIDERS, MODELS, "").warnings(), ["trae_config.yaml:1: Unknown agent: helper"]);
     let on = "agents: {trae_agent: {model: m}}";
     assert_eq!(
         with(on, PROVIDERS, MODELS, "lakeview: {model: q}").warnings(),

@@ -255,8 +255,13 @@ fn good_token_name(name: &str) -> Result<(), ServerError> {
     }
     let folded: String = name.chars().filter(|c| *c != '-').map(folded).collect();
     let plain: String = name.chars().filter(|c| *c != '-').collect();
-    let digits = plain.strip_prefix("0x").unwrap_or(&plain);
-    if RESERVED.contains(&folded.as_str()) || digits.chars().all(|c| c.is_ascii_hexdigit()) {
+    let hex = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit());
+    let is_number = plain.chars().all(|c| c.is_ascii_digit()) || plain.strip_prefix("0x").is_some_and(hex);
+    // `aa-bb-cc-dd`, as machines are called.
+    let groups: Vec<&str> = name.split('-').collect();
+    let all_hex = groups.iter().all(|group| group.is_empty() || (group.len() <= 4 && hex(group)));
+    let is_address = all_hex && (groups.len() >= 4 || groups.contains(&""));
+    if RESERVED.contains(&folded.as_str()) || is_number || is_address {
         return Err(ServerError::Token(format!(
             "`{name}` cannot be the name of a token: it reads like a number, an address or a word that stands for something else in the log. Choose another name, such as `ci-runner`"
         )));
@@ -311,7 +316,22 @@ mod tests {
 
     #[test]
     fn a_name_stands_for_nothing_else() {
-        for good in ["ci", "eyes", "ci-runner", "t0-1", "x-2", "owner2", "my-phone", "7th"] {
+        for good in [
+            "ci",
+            "eyes",
+            "ci-runner",
+            "t0-1",
+            "x-2",
+            "owner2",
+            "my-phone",
+            "7th",
+            "ad",
+            "ada",
+            "cafe",
+            "fed",
+            "a-1",
+            "beef",
+        ] {
             assert!(good_token_name(good).is_ok(), "{good}");
         }
         let long = "x".repeat(33);
@@ -340,7 +360,7 @@ mod tests {
             "127",
             "127-0-0-1",
             "1",
-            "beef",
+            "aa-bb-cc-dd-ee-ff",
             "10.1",
             "fe80--1",
             "a b",

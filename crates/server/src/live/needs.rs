@@ -12,11 +12,11 @@ use crate::error::ApiError;
 /// Kinds of work in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionWork {
-    /// The agent does something because of it.
+    /// The agent does something because of it, or what it did, and is called, becomes something else.
     Drive,
     /// Only the session's model is asked something.
     AskModel,
-    /// The session is named, stopped or tidied.
+    /// The session is stopped or tidied.
     Manage,
 }
 
@@ -27,9 +27,9 @@ impl SessionWork {
             | CommandBody::GoOn
             | CommandBody::Steer { .. }
             | CommandBody::Answer { .. }
+            | CommandBody::Rename { .. }
             | CommandBody::Approve { .. } => SessionWork::Drive,
-            CommandBody::Rename { .. }
-            | CommandBody::Summarise { .. }
+            CommandBody::Summarise { .. }
             | CommandBody::Review { .. }
             | CommandBody::Cancel
             | CommandBody::CancelCall { .. } => SessionWork::Manage,

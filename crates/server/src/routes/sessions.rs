@@ -265,7 +265,10 @@ async fn rename(
                 return Err(ApiError::conflict(reason));
             }
         }
-        None => tokio::task::block_in_place(|| app.host.rename(&id, &title))?,
+        None => tokio::task::block_in_place(|| -> Result<(), ApiError> {
+            app.may(&identity, &id, SessionWork::Drive)?;
+            Ok(app.host.rename(&id, &title)?)
+        })?,
     }
     tokio::task::block_in_place(|| app.host.note(&id));
     get(State(app), Named(id.to_string())).await
@@ -288,31 +291,35 @@ async fn fork(
 
 async fn rewind(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(asked): Input<RewindTo>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
     let what = if asked.files { What::Both } else { What::Conversation };
-    let really = really(&app, &id, asked.preview).await?;
+    let really = really(&app, &identity, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really))?;
     Ok(Json(went_back(done)))
 }
 
 async fn undo(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(asked): Input<UndoHow>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
-    let really = really(&app, &id, asked.preview).await?;
+    let really = really(&app, &identity, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.undo(&id, really))?;
     Ok(Json(went_back(done)))
 }
 
-async fn really(app: &App, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
+/// Going back changes what a session did, so it needs the role that letting it work needs.
+async fn really(app: &App, identity: &Identity, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
     if preview {
         return Ok(Really::Preview);
     }
+    tokio::task::block_in_place(|| app.may(identity, id, SessionWork::Drive))?;
     let_go(app, id).await?;
     Ok(Really::Do)
 }

@@ -29,6 +29,15 @@ async fn ways_in(server: &Server, token: &str, session: &str) -> Vec<(String, bo
     let fork = format!("/api/sessions/{session}/fork");
     let (status, body) = server.ask_as(token, "POST", &fork, Some(&json!({}))).await;
     seen.push(("POST fork".to_owned(), status == 403, body.to_string()));
+    for (name, body) in [
+        ("rewind", json!({ "to": 0, "files": true })),
+        ("undo", json!({})),
+        ("rename", json!({ "title": "mine now" })),
+    ] {
+        let way = format!("/api/sessions/{session}/{name}");
+        let (status, body) = server.ask_as(token, "POST", &way, Some(&body)).await;
+        seen.push((format!("POST {name}"), status == 403, body.to_string()));
+    }
     let mut socket = server.socket_as(token, "").await;
     socket.say(&task).await;
     let closed = socket.closed().await.unwrap();

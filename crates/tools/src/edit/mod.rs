@@ -151,6 +151,8 @@ impl Edit {
             match context.seen_hash(&self.path.display().to_string()) {
                 // It may be a change by another program that took away what is to be replaced.
                 Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
+                // What was asked about could be done then.
+                _ if context.shown.is_some() => Problem::NotAsShown(self.path.clone()),
                 Some(_) | None => problem,
             }
         })?;

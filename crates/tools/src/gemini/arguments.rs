@@ -320,6 +320,15 @@ impl Given {
         given.and_then(Value::as_str).filter(|folder| !folder.is_empty())
     }
 
+    /// The same for a call that may lift git's ignore files by another word too.
+    fn respect_unless(&self, lifts_git: bool) -> Value {
+        let mut respect = self.respect();
+        if lifts_git {
+            respect["git"] = Value::Bool(false);
+        }
+        respect
+    }
+
     /// Which ignore files count, each kind by itself.
     fn respect(&self) -> Value {
         let options = self.0.get("file_filtering_options").and_then(Value::as_object);
@@ -363,7 +372,7 @@ pub(super) fn search(value: Value) -> Result<Adapted, Problem> {
         "ignore_case": !given.flag("case_sensitive"),
         "literal": given.flag("fixed_strings"),
         "files_only": given.flag("names_only"),
-        "all": given.flag("no_ignore"),
+        "respect": given.respect_unless(given.flag("no_ignore")),
         "hidden": true,
         "context": count("context")?,
         "before": count("before")?,

@@ -77,6 +77,9 @@ pub(crate) struct Arguments {
     #[serde(default)]
     #[schemars(skip)]
     hidden: Option<bool>,
+    #[serde(default)]
+    #[schemars(skip)]
+    respect: Option<Respect>,
     /// A file is no folder to look in.
     #[serde(default)]
     #[schemars(skip)]
@@ -126,7 +129,7 @@ impl Tool for SearchTool {
             exclude: given.exclude.into_iter().collect(),
             types: given.kind.into_iter().collect(),
             hidden: all || flag(given.hidden),
-            ignored: if all { Ignored::INCLUDED } else { Ignored::RESPECTED },
+            ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
             ..Scope::default()
         };
         let query = TextQuery {

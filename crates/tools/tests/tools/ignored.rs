@@ -83,7 +83,7 @@ async fn issue_15_ignored_files_are_left_out_whatever_is_asked() {
             Toolset::Gemini,
             "search_file_content",
             json!({ "pattern": "NEEDLE", "include": glob, "no_ignore": true }),
-            lifts(true, true),
+            lifts(true, false),
         ));
         for (git, gemini) in [(true, true), (false, true), (true, false), (false, false)] {
             let lifted = lifts(!git, !gemini);
