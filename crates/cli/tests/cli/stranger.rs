@@ -150,6 +150,9 @@ fn files_that_lathe_writes_for_the_user_are_no_patch() {
     let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
     std::fs::create_dir(repo.path().join("home")).unwrap();
     let play = |script: Script, home: bool| {
+        for name in ["c.cassette", "t.json", "p.diff"] {
+            let _ = std::fs::remove_file(repo.path().join(name));
+        }
         let model = FakeModel::serving(script);
         let run = lathe().in_dir(repo.path());
         let run =
@@ -204,7 +207,10 @@ fn a_check_whose_placeholder_may_run_is_an_error_of_the_configuration() {
 #[test]
 fn words_say_what_happened() {
     // A denial that no other mode would lift does not name one.
-    let lathe = configured("[tools]\nexclude = [\"bash(git push)\"]\n");
+    let lathe = configured("");
+    std::fs::create_dir_all(lathe.home().join("policy")).unwrap();
+    let rule = "[[rule]]\ndecision = \"deny\"\ncommand = [\"git push\"]\n";
+    std::fs::write(lathe.home().join("policy/mine.toml"), rule).unwrap();
     let repo = TempRepo::with_git(&[("a.txt", "one\n")]);
     let script = Script::new().answer(call("c", "bash", json!({ "command": "git push" }))).answer(done("ok"));
     let model = FakeModel::serving(script);
