@@ -179,7 +179,7 @@ fn files_that_lathe_writes_for_the_user_are_no_patch() {
     assert_eq!(heads, ["diff --git a/a.txt b/a.txt"]);
     let _ = result(&ran.events(), "c");
     let home = repo.path().join("home").display().to_string();
-    lathe().env("LATHE_HOME", home).in_dir(repo.path()).args(["undo", "--yes"]).run();
+    lathe().env("LATHE_HOME", home).in_dir(repo.path()).args(["undo"]).run();
     assert_eq!(repo.read("a.txt"), "one\n");
     for name in ["c.cassette", "t.json", "p.diff"] {
         assert!(repo.exists(name), "{name} is not the model's work");

@@ -378,7 +378,7 @@ pub(super) fn check(script: &Script, name: &str) -> Result<(), &'static str> {
 pub(super) fn check_others(script: &Script) -> Result<(), &'static str> {
     for command in &script.commands {
         let Some(program) = command.program_name() else {
-            let started = command.words.first().is_some();
+            let started = !command.words.is_empty();
             match started {
                 true => return Err("a program of it is only known when it runs"),
                 false => continue,
