@@ -36,7 +36,7 @@ pub(crate) fn spoken_to_git(words: &[&str]) -> Vec<usize> {
     let speaks = |word: &&str| {
         matches!(*word, "commit" | "tag" | "merge" | "notes" | "stash" | "revert" | "cherry-pick" | "log")
     };
-    if !words.iter().any(|word| speaks(&word)) {
+    if !words.iter().any(speaks) {
         return Vec::new();
     }
     let says = |word: &str| {

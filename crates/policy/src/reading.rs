@@ -337,7 +337,7 @@ impl Gate {
         let process = || {
             let Ok(rest) = path.strip_prefix("/proc") else { return false };
             let first = rest.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-            let harmless = |name: &str| PROCESS_FACTS.iter().any(|fact| name == *fact);
+            let harmless = |name: &str| PROCESS_FACTS.contains(&name);
             let second = rest.components().nth(1).map(|part| part.as_os_str().to_string_lossy().into_owned());
             let fact = rest.components().count() == 2 && second.as_deref().is_some_and(harmless);
             !fact
