@@ -11,6 +11,7 @@ use crate::patterns::glob;
 use crate::places::{
     HERE, OVERFLOW, Place, UNKNOWN, Values, is_all, is_block_device, overflows, parts, place,
 };
+use crate::sets::simple;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))
@@ -224,22 +225,9 @@ const PROGRAMS: usize = 512;
 const GUARDED: [&str; 12] =
     ["rm", "find", "chmod", "chown", "mv", "dd", "tee", "cp", "shred", "wipefs", "mkfs", "kill"];
 
-/// Whether a pattern fits a name; a set of characters stands for any character.
+/// Whether a pattern may mean a name.
 fn fits(pattern: &str, name: &str) -> bool {
     glob(&simple(pattern), name)
-}
-
-/// The pattern with `?` in the place of each set of characters.
-pub(crate) fn simple(pattern: &str) -> String {
-    let mut simple = String::new();
-    let mut rest = pattern;
-    while let Some((before, after)) = rest.split_once('[') {
-        simple.push_str(before);
-        simple.push('?');
-        rest = after.split_once(']').map_or("", |(_, after)| after);
-    }
-    simple.push_str(rest);
-    simple
 }
 
 fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> Option<Decision> {

@@ -1,8 +1,9 @@
 //! What is written, and what spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
-use crate::guard::{Spelled, operands, recursive, simple};
+use crate::guard::{Spelled, operands, recursive};
 use crate::patterns::glob;
 use crate::places::is_all;
+use crate::sets::simple;
 
 /// Each path that a command spoils, as it is spelled, and whether all of it is lost. Where it is not, only `.git` counts.
 pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {

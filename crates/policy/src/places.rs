@@ -7,6 +7,7 @@ use lathe_bash::{Piece, Word};
 
 use crate::operators::applied;
 use crate::patterns::glob;
+use crate::sets::simple;
 
 /// Stands for what cannot be known. No file is called so.
 pub(crate) const UNKNOWN: char = '\u{1}';
@@ -358,11 +359,8 @@ pub(crate) fn parts(path: &str) -> Vec<&str> {
 
 /// A pattern for everything in a folder.
 pub(crate) fn is_all(part: &str) -> bool {
-    let outside: String = part.split('[').enumerate().fold(String::new(), |mut text, (index, piece)| {
-        text.push_str(if index == 0 { piece } else { piece.split_once(']').map_or("", |(_, rest)| rest) });
-        text
-    });
-    part.contains(['*', '?']) && outside.chars().all(|c| "*?.".contains(c))
+    let plain = simple(part);
+    (part.contains(['*', '?']) || plain.contains('*')) && plain.chars().all(|c| "*?.".contains(c))
 }
 
 /// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs in.
@@ -410,12 +408,7 @@ fn absolute(path: &str) -> Option<Place> {
 
 /// Whether a part, which may be a pattern, means the folder.
 fn folder(part: &str, name: &str) -> bool {
-    if let Some((begin, rest)) = part.split_once('[') {
-        // A set of characters: any one of them may be meant.
-        let after = rest.split_once(']').map_or("", |(_, after)| after);
-        return glob(&format!("{begin}?{after}"), name);
-    }
-    glob(part, name)
+    glob(&simple(part), name)
 }
 
 /// A disk or a part of one.

@@ -16,4 +16,5 @@ mod reading;
 mod reads;
 mod rules;
 mod texts;
+mod sets;
 mod values;
