@@ -184,6 +184,8 @@ impl Values<'_> {
             Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
             Piece::Operator { name, how } => {
                 let mut texts = match name.strip_prefix('!') {
+                    // `${!#}`: the last of the positional words.
+                    Some("#" | "@" | "*") => self.variable("@", within),
                     // The variables that it may name.
                     Some(named) if !named.is_empty() => {
                         let names = self.variable(named, within).into_iter();
@@ -221,6 +223,10 @@ impl Values<'_> {
         let how = indexed.map_or(how, |(_, behind)| behind);
         // `${#x}` is a number; `${x:?}` the value or nothing.
         if how.is_empty() || name == "#" || how.trim_start_matches(':').starts_with('?') {
+            return texts;
+        }
+        // So is a part of the positional words.
+        if matches!(name, "@" | "*" | "!#") && how.starts_with(':') {
             return texts;
         }
         // A part of an array is some of its values.
