@@ -16,7 +16,7 @@ mod options;
 mod reading;
 mod reads;
 mod rules;
-mod texts;
 mod sets;
+mod texts;
 mod values;
 mod writers;
