@@ -157,7 +157,7 @@ fn parse_sed(script: &str, read: &mut SedRead) -> Option<()> {
         if let Some(second) = rest.strip_prefix(',') {
             rest = address(second.trim_start().trim_start_matches(['+', '~']))?.trim_start();
         }
-        rest = rest.trim_start_matches(|c: char| c == '!' || c == ' ');
+        rest = rest.trim_start_matches(['!', ' ']);
         let Some(command) = rest.chars().next() else { return Some(()) };
         rest = rest.get(command.len_utf8()..)?;
         let line = rest.lines().next().unwrap_or_default();

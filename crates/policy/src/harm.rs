@@ -185,7 +185,7 @@ fn unpacked<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let renames = renames.into_iter().filter(|rename| rename.starts_with(['s', ',', '/', '|', '#']));
     let parts = renames.flat_map(|rename| {
         let mark = rename.trim_start_matches('s').chars().next().unwrap_or('/');
-        rename.split(move |c: char| c == mark || c == '\\' || c == ';')
+        rename.split([mark, '\\', ';'])
     });
     let extracts = |(index, word): (usize, &&str)| match word.strip_prefix('-') {
         Some(long) if long.starts_with('-') => matches!(*word, "--extract" | "--get"),

@@ -4,6 +4,7 @@
 //! known to only read is given no name inside of `.git`, and does not run in there. Those whose targets the guard knows
 //! one by one ([`crate::harm::targets`]) may still read from there.
 
+use std::cell::OnceCell;
 use std::path::Path;
 
 use lathe_bash::{Command, RedirectKind, Script, Word, normal_words};
@@ -122,6 +123,10 @@ pub(crate) struct Writer<'a> {
     pub(crate) touches: &'a [Touch],
     /// The folders that it may run in.
     pub(crate) from: &'a [String],
+    /// All the folders that the line may be in.
+    pub(crate) everywhere: &'a [String],
+    /// What the line says of places that are never written, found once for all its commands.
+    pub(crate) said: &'a OnceCell<Option<Decision>>,
     pub(crate) gate: &'a Gate,
     pub(crate) values: &'a Values<'a>,
 }
@@ -153,6 +158,11 @@ fn hidden_target(writer: &Writer<'_>) -> Option<Decision> {
     if !config && !targets.any(|redirect| unknown(&redirect.word)) {
         return None;
     }
+    writer.said.get_or_init(|| said(writer)).clone()
+}
+
+/// The denial for a name of a place that is never written, where the line says one.
+fn said(writer: &Writer<'_>) -> Option<Decision> {
     let said = |command: &&Command| command.program_name().is_some_and(|name| SAID.contains(&name));
     let words = writer.script.commands.iter().filter(said).flat_map(|command| command.words.iter().skip(1));
     let texts = writer.script.commands.iter().flat_map(|command| &command.redirects);
@@ -162,7 +172,7 @@ fn hidden_target(writer: &Writer<'_>) -> Option<Decision> {
         part.contains('/')
             && writer
                 .gate
-                .resolve(part, writer.from)
+                .resolve(part, writer.everywhere)
                 .iter()
                 .any(|path| Path::new(path).starts_with(&writer.gate.home))
     };

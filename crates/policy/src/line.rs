@@ -81,6 +81,7 @@ impl Rulebook {
         let (limits, nothing) = (self.limits_commands(), Behind::default());
         let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
+        let said = std::cell::OnceCell::new();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
@@ -93,8 +94,8 @@ impl Rulebook {
             let denied = guard::command(gate, command, &values, from.of(index), dots);
             let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
             let denied = denied.or_else(|| {
-                let from = from.of(index);
-                let (effects, values) = (&done, &values);
+                let (from, everywhere) = (from.of(index), from.all.as_slice());
+                let (effects, values, said) = (&done, &values, &said);
                 let gate = reaching.filter(|_| !self.is_own(command))?;
                 inside::denied(&Writer {
                     script: &script,
@@ -103,6 +104,8 @@ impl Rulebook {
                     effects,
                     touches,
                     from,
+                    everywhere,
+                    said,
                     gate,
                     values,
                 })
