@@ -39,6 +39,8 @@ impl Reader {
             }
         }
         self.reshape();
+        self.script.functions = self.functions.keys().map(ToString::to_string).collect();
+        self.script.functions.sort();
         self.script.bombs = self.bombs();
         self.script
     }

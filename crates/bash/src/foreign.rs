@@ -4,6 +4,7 @@
 //! and a shell line as a literal text. Used for denials and for what has to be secured: the command itself is asked about
 //! in any case, and what is hidden better than this stays so.
 
+use crate::carried;
 use crate::script::{Command, Redirect, RedirectKind, Word};
 use crate::wrap::{self, Inner};
 
@@ -85,7 +86,19 @@ const DESTROYERS: [&str; 11] = [
 ];
 
 /// Words that show that a program writes a file.
-const WRITERS: [&str; 18] = [
+const WRITERS: [&str; 30] = [
+    "put_contents",
+    "puts",
+    "fputs",
+    "fwrite",
+    ".write",
+    "write(",
+    "writeLines",
+    "sink(",
+    "extractall",
+    "unpack_archive",
+    "link(",
+    "move",
     "\"w",
     "'w",
     "\"a\"",
@@ -115,11 +128,17 @@ const PROGRAMS: [&str; 10] = ["rm", "find", "mv", "dd", "chmod", "chown", "shred
 
 /// Names that are looked at here.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    INTERPRETERS.into_iter().map(|(name, _)| name).chain(HOLDERS)
+    INTERPRETERS.into_iter().map(|(name, _)| name).chain(HOLDERS).chain(carried::names())
 }
 
-/// What a program in another language seems to run.
+/// What a program in another language, or with a command among its options, seems to run.
 pub(crate) fn inner(name: &str, command: &Command) -> Vec<Inner> {
+    let mut inner = carried::inner(name, command);
+    inner.extend(in_language(name, command));
+    inner
+}
+
+fn in_language(name: &str, command: &Command) -> Vec<Inner> {
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let interpreter = INTERPRETERS.iter().find(|(known, _)| *known == name || *known == versioned);
     match interpreter {
@@ -304,7 +323,9 @@ fn is_in_git(text: &str, path: &str) -> bool {
 /// The files of a repository's own folder that a text names, as if they were written: what is in there runs.
 fn written(text: &str) -> Option<Inner> {
     let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
-    let named = literals(text).into_iter().map(bare).filter(|path| is_in_git(text, path));
+    // Not every language has its texts in quotes, and a text may be a shell line.
+    let cut = text.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>|&;,=".contains(c));
+    let named = literals(text).into_iter().chain(cut).map(bare).filter(|path| is_in_git(text, path));
     let words: Vec<Word> = ["tee".to_owned()].into_iter().chain(named).map(Word::text).collect();
     (words.len() > 1).then_some(Inner::Words(words))
 }
@@ -369,7 +390,7 @@ mod tests {
             (vec!["perl", "-MFile::Path", "-e", "remove_tree('/')"], vec!["rm -rf /"]),
             (vec!["node", "--eval=fs.rmSync('/', {recursive: true})"], vec!["rm -rf /"]),
             (vec!["ruby", "-e", "FileUtils.rm_rf Dir.home"], vec!["rm -rf ~"]),
-            (vec!["awk", "BEGIN{system(\"rm -rf /\")}"], vec!["'rm -rf /'"]),
+            (vec!["awk", "BEGIN{system(\"rm -rf /\")}"], vec!["'rm -rf /'", "'rm -rf /'"]),
             (vec!["git", "-c", "alias.x=!rm -rf /", "x"], vec!["'rm -rf /'"]),
             (vec!["python3", "-c", "print('hello')"], vec![]),
             (vec!["python3", "script.py"], vec![]),

@@ -220,8 +220,13 @@ pub(crate) fn bound(command: &Command) -> Vec<(String, Word)> {
     let literal = |word: &Word| word.literal().map(str::to_owned);
     match name {
         "set" => {
-            let at = operands.iter().position(|word| word.literal() == Some("--"));
-            at.map_or_else(Vec::new, |at| positional(operands.get(at + 1..).unwrap_or(&[])))
+            // Without `--`, the first word that is no option begins them.
+            let option = |word: &&Word| {
+                word.literal().is_some_and(|word| word.starts_with(['-', '+']) && word != "--")
+            };
+            let at = operands.iter().position(|word| word.literal() == Some("--")).map(|at| at + 1);
+            let at = at.unwrap_or_else(|| operands.iter().take_while(option).count());
+            positional(operands.get(at..).unwrap_or(&[]))
         }
         "read" | "mapfile" | "readarray" => {
             let given = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
@@ -281,4 +286,26 @@ pub(crate) fn positional(words: &[Word]) -> Vec<(String, Word)> {
         }
     }
     bound
+}
+
+/// Whether a variable names a file or folder that is written because it is set.
+pub(crate) fn is_written(variable: &str) -> bool {
+    variable.starts_with("GIT_TRACE")
+        || variable.ends_with("HISTFILE")
+        || matches!(
+            variable,
+            "SSLKEYLOGFILE"
+                | "LLVM_PROFILE_FILE"
+                | "GCOV_PREFIX"
+                | "NODE_REPL_HISTORY"
+                | "NODE_V8_COVERAGE"
+                | "NODE_COMPILE_CACHE"
+                | "SQLITE_HISTORY"
+                | "PYTHONPYCACHEPREFIX"
+                | "PYTHON_HISTORY"
+                | "CARGO_TARGET_DIR"
+                | "CARGO_BUILD_TARGET_DIR"
+                | "GOCOVERDIR"
+                | "COVERAGE_FILE"
+        )
 }

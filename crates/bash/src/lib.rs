@@ -8,6 +8,7 @@
 
 mod awk;
 mod braces;
+mod carried;
 mod characters;
 mod checks;
 mod compound;

@@ -212,6 +212,9 @@ impl Reader {
             {
                 self.receivers.push((index, stage));
             }
+            if command.program_name() == Some("shift") {
+                self.shifted();
+            }
             if meaning.binds {
                 for (name, value) in known::bound(&command) {
                     self.assign(&name, Some(value));
@@ -262,12 +265,30 @@ impl Reader {
         left.is_some()
     }
 
+    /// After `shift`, a positional word may be any of those that stood behind it.
+    fn shifted(&mut self) {
+        let all: Vec<Word> = self.script.values.get("@").cloned().unwrap_or_default();
+        for number in 1..=all.len().min(9) {
+            let behind = all.iter().skip(number).take(64).cloned();
+            self.script.values.entry(number.to_string()).or_default().extend(behind);
+        }
+    }
+
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
         // Bash expands these by itself, and runs what stands in them.
         if matches!(name, "PS0" | "PS1" | "PS2" | "PS4" | "PROMPT_COMMAND" | "BASH_ENV" | "ENV")
             && let Some(text) = value.as_ref().map(Word::show)
         {
             let text = if name == "PROMPT_COMMAND" { text } else { format!(": \"{text}\"") };
+            self.queue.push(Job { text, around: Around::default(), lines: true });
+        }
+        // A file that bash, git or the runtime of a program writes without being told again.
+        if known::is_written(name)
+            && let Some(text) =
+                value.as_ref().map(Word::show).filter(|text| text.contains('/') || name == "HISTFILE")
+            && text != "/dev/null"
+        {
+            let text = format!("tee \"{}\"", text.replace('"', ""));
             self.queue.push(Job { text, around: Around::default(), lines: true });
         }
         // So it does with what stands in the index of an array, where a variable is computed with.

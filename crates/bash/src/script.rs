@@ -16,6 +16,8 @@ pub struct Script {
     pub floors: Vec<Floor>,
     /// What each variable may hold, as far as this text assigns it.
     pub values: BTreeMap<String, Vec<Word>>,
+    /// The names of the functions that are defined.
+    pub functions: Vec<String>,
     /// Functions that start themselves twice or in the background.
     pub bombs: Vec<String>,
     /// The text is wrapped so often in itself that following it would take longer than reading it. Nobody writes this

@@ -16,6 +16,10 @@ use crate::places::Values;
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
     pub(crate) rows: Vec<Vec<String>>,
+    /// Words that a variable holds, which are a command only from the first on: `X='git push'`, not `X='no git push'`.
+    begun: Vec<Vec<String>>,
+    /// Whether the line goes to a folder in which programs are.
+    in_programs: bool,
     /// Programs that get another name.
     pub(crate) copied: Vec<String>,
 }
@@ -74,7 +78,13 @@ const KEEP: [&str; 12] = [
 ];
 
 /// Programs that give a program another name.
-const COPY: [&str; 7] = ["ln", "cp", "install", "link", "mv", "alias", "hash"];
+const COPY: [&str; 22] = [
+    "ln", "cp", "install", "link", "mv", "alias", "hash", "cat", "dd", "tee", "rsync", "scp", "tar",
+    "bsdtar", "cpio", "base64", "xxd", "gzip", "head", "tail", "sponge", "objcopy",
+];
+
+/// Parts of paths of folders in which programs are.
+const PROGRAMS: [&str; 3] = ["bin/", "git-core/", "libexec/"];
 
 /// Subcommands of git whose words are messages, or what is looked for.
 const GIT_SPEAKS: [&str; 13] = [
@@ -95,6 +105,11 @@ fn runs(variable: &str) -> bool {
         "SHELL",
         "_DIFF",
         "_PROXY_CMD",
+        "FLAGS",
+        "_EXEC",
+        "_RUNNER",
+        "RUSTC",
+        "_LINKER",
     ];
     ends.iter().any(|end| variable.ends_with(end))
         || matches!(
@@ -107,6 +122,8 @@ fn runs(variable: &str) -> bool {
         )
         || variable.starts_with("GIT_")
         || variable.starts_with("BASH_FUNC_")
+        || variable.starts_with("CARGO_")
+        || matches!(variable, "BASH_ALIASES" | "BASH_CMDS")
         || variable.starts_with("npm_config_")
 }
 
@@ -114,10 +131,17 @@ impl Behind {
     /// What each command of a script may run besides itself.
     pub(crate) fn each(script: &Script, values: &Values<'_>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::with_capacity(script.commands.len());
+        let goes = |command: &Command| {
+            let there =
+                |word: &Word| PROGRAMS.iter().any(|folder| format!("{}/", word.show()).contains(folder));
+            matches!(command.program_name(), Some("cd" | "pushd" | "env"))
+                && command.words.iter().skip(1).any(there)
+        };
+        let in_programs = script.commands.iter().any(goes);
         // What a pipe carries is looked at once, with the last command that may run it.
         let (mut texts, mut last) = (BTreeMap::<usize, Vec<String>>::new(), BTreeMap::new());
         for (index, command) in script.commands.iter().enumerate() {
-            let mut behind = Self::default();
+            let mut behind = Self { in_programs, ..Self::default() };
             let starts = behind.add(command, values);
             if let Some(stage) = command.stage {
                 let words: Vec<String> =
@@ -141,9 +165,19 @@ impl Behind {
 
     /// Takes in what one command may run; says whether it may run what it is sent.
     fn add(&mut self, command: &Command, values: &Values<'_>) -> bool {
-        for assignment in command.assignments.iter().filter(|assignment| runs(&assignment.name)) {
-            let texts = assignment.value.iter().flat_map(|value| values.spell(value));
-            texts.for_each(|text| self.take_apart(&text));
+        for assignment in &command.assignments {
+            if let Some(value) = &assignment.value {
+                let texts = values.spell(value);
+                if runs(&assignment.name) {
+                    texts.iter().for_each(|text| self.take_apart(text));
+                }
+                if assignment.name == "BASH_CMDS" {
+                    self.copied.extend(texts.iter().map(|text| base(text).to_owned()));
+                }
+                // Cut at blanks or not, the value as a whole may be run later.
+                self.begin(&texts.join(" "));
+                texts.iter().for_each(|text| self.begin(text));
+            }
         }
         let Some(name) = command.words.first().map(Word::show) else { return false };
         let name = base(&name);
@@ -156,11 +190,18 @@ impl Behind {
         }
         if COPY.contains(&name) {
             let made = |word: &&Word| {
+                let shown = word.show();
                 word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)))
-                    || word.show().contains("bin/")
+                    || PROGRAMS.iter().any(|folder| shown.contains(folder))
+                    || self.in_programs
             };
-            let made = command.words.iter().skip(1).filter(made).flat_map(|word| values.spell(word));
-            self.copied.extend(made.map(|word| base(&word).to_owned()));
+            let read = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
+            let given = command.words.iter().skip(1).chain(read.map(|redirect| &redirect.word));
+            let made: Vec<String> = given.filter(made).flat_map(|word| values.spell(word)).collect();
+            made.iter().for_each(|word| self.copy(base(word)));
+        }
+        if matches!(name, "alias" | "hash") {
+            words.iter().for_each(|word| self.rename(word));
         }
         if KEEP.contains(&name) {
             words.iter().for_each(|word| self.take_apart(word));
@@ -192,8 +233,42 @@ impl Behind {
             if sub == "config" && rest.iter().any(|word| word.starts_with("alias.")) {
                 self.rows.push(["git"].iter().chain(rest).flat_map(|word| plain(word)).collect());
             }
+            // `git for-each-repo --config=x push`
+            if sub == "for-each-repo" {
+                self.rows.push(["git"].iter().chain(rest).flat_map(|word| plain(word)).collect());
+            }
             // `git bisect run x`, `git submodule foreach x`
             self.rows.push(rest.iter().flat_map(|word| plain(word)).collect());
+        }
+    }
+
+    /// Takes in a value that may be run as it stands.
+    fn begin(&mut self, text: &str) {
+        for row in text.split([';', '|', '&', '\n']) {
+            let words: Vec<String> = row.split_whitespace().flat_map(plain).collect();
+            self.begun.extend((!words.is_empty()).then_some(words));
+        }
+    }
+
+    /// Takes in a program that gets another name; one of git's own is a subcommand.
+    fn copy(&mut self, program: &str) {
+        match plain(program).as_slice() {
+            [program] => self.copied.push(program.clone()),
+            words => self.rows.push(words.to_vec()),
+        }
+    }
+
+    /// `alias x=git`: whatever follows the new name follows the program, unless the value has a subcommand of its own.
+    fn rename(&mut self, word: &str) {
+        let Some((_, value)) = word.split_once('=') else { return };
+        let words: Vec<&str> = value.split_whitespace().collect();
+        let Some((program, rest)) = words.split_first() else { return };
+        let open = match git::words(base(program), rest) {
+            Some(words) => git::split(&words).is_none(),
+            None => rest.iter().all(|word| word.starts_with('-')),
+        };
+        if open {
+            self.copy(base(program));
         }
     }
 
@@ -202,7 +277,9 @@ impl Behind {
         let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
         let glued =
             bare.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
-        for text in [Some(bare.as_str()), glued].into_iter().flatten() {
+        // A quote may also end a word: `"git push".split()`.
+        let apart = text.contains(['\'', '"']).then(|| text.replace(['\'', '"'], " "));
+        for text in [Some(bare.as_str()), glued, apart.as_deref()].into_iter().flatten() {
             for row in text.split([';', '|', '&', '\n', '\r']) {
                 let words = row.split(|c: char| c.is_whitespace() || "()[]{},+=:!@<>$`".contains(c));
                 let words: Vec<String> = words.filter(|word| !word.is_empty()).flat_map(plain).collect();
@@ -221,7 +298,9 @@ impl Behind {
         if denied.first().is_some_and(|program| self.copied.contains(program)) {
             return true;
         }
-        self.rows.iter().any(|row| {
+        let begun =
+            |row: &&Vec<String>| row.first().map(|word| base(word)) == denied.first().map(String::as_str);
+        self.rows.iter().chain(self.begun.iter().filter(begun)).any(|row| {
             let mut words = row.iter();
             denied.iter().enumerate().all(|(index, wanted)| {
                 words.any(|word| if index == 0 { base(word) == wanted } else { word == wanted })

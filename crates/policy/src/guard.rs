@@ -11,6 +11,7 @@ use crate::patterns::glob;
 use crate::places::{
     HERE, OVERFLOW, Place, UNKNOWN, Values, is_all, is_block_device, overflows, parts, place,
 };
+use crate::sets::simple;
 
 fn deny(rule: &str, reason: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, rule, reason))
@@ -78,7 +79,9 @@ fn each_folder(
     let mut seen: std::collections::HashSet<String> = folders.iter().map(|folder| plain(folder)).collect();
     for command in &script.commands {
         if !matches!(command.program_name(), Some("cd" | "pushd")) {
-            folders.extend(elsewhere(command, values));
+            for target in elsewhere(command, values) {
+                go(&mut folders, &mut seen, target);
+            }
             told(folders.len());
             continue;
         }
@@ -88,18 +91,23 @@ fn each_folder(
             folders.extend(values.spell(&Word { pieces: Piece::Tilde(String::new()).into() }));
         }
         for target in targets.into_iter().filter(|target| !target.starts_with('-')) {
-            if target.starts_with(['/', '~']) || target.starts_with(HERE) {
-                folders.push(target);
-            } else if folders.len() <= FOLDERS {
-                let more: Vec<String> = folders.iter().map(|from| format!("{from}/{target}")).collect();
-                let more = more.into_iter().filter(|more| seen.insert(plain(more)));
-                folders.extend(more.collect::<Vec<_>>());
-            } else {
-                folders.push(format!("{UNKNOWN}{OVERFLOW}"));
-            }
+            go(&mut folders, &mut seen, target);
         }
     }
     folders
+}
+
+/// Adds the folders that a line may be in after it went to another one.
+fn go(folders: &mut Vec<String>, seen: &mut std::collections::HashSet<String>, target: String) {
+    if target.starts_with(['/', '~']) || target.starts_with(HERE) {
+        folders.push(target);
+    } else if folders.len() <= FOLDERS {
+        let more: Vec<String> = folders.iter().map(|from| format!("{from}/{target}")).collect();
+        let more = more.into_iter().filter(|more| seen.insert(plain(more)));
+        folders.extend(more.collect::<Vec<_>>());
+    } else {
+        folders.push(format!("{UNKNOWN}{OVERFLOW}"));
+    }
 }
 
 /// Folders that a line may be in by relative names, more than which are not told apart.
@@ -209,6 +217,11 @@ fn overflowing(command: &Command, spellings: &Spellings, values: &Values<'_>, fr
             .into_iter()
             .any(|redirect| values.spell(&redirect.word).iter().any(|to| overflows(to)));
     }
+    // Empty files and folders do no harm wherever they are: `touch {a..z}{a..z}{a..z}.txt`.
+    let empty = matches!(command.program_name(), Some("touch" | "mkdir"));
+    if empty && !far && command.redirects.is_empty() {
+        return false;
+    }
     let known = |name: &str| GUARDED.contains(&name) || name == "git" || name == "rsync";
     match (command.program_name(), far) {
         (Some(name), true) => known(name),
@@ -224,22 +237,9 @@ const PROGRAMS: usize = 512;
 const GUARDED: [&str; 12] =
     ["rm", "find", "chmod", "chown", "mv", "dd", "tee", "cp", "shred", "wipefs", "mkfs", "kill"];
 
-/// Whether a pattern fits a name; a set of characters stands for any character.
+/// Whether a pattern may mean a name.
 fn fits(pattern: &str, name: &str) -> bool {
     glob(&simple(pattern), name)
-}
-
-/// The pattern with `?` in the place of each set of characters.
-pub(crate) fn simple(pattern: &str) -> String {
-    let mut simple = String::new();
-    let mut rest = pattern;
-    while let Some((before, after)) = rest.split_once('[') {
-        simple.push_str(before);
-        simple.push('?');
-        rest = after.split_once(']').map_or("", |(_, after)| after);
-    }
-    simple.push_str(rest);
-    simple
 }
 
 fn destroys(name: &str, words: &[&str], operands: &[&str], from: &[String]) -> Option<Decision> {
@@ -491,16 +491,8 @@ fn elsewhere(command: &Command, values: &Values<'_>) -> Vec<String> {
         _ => return Vec::new(),
     };
     let words: Vec<String> = command.words.iter().skip(1).flat_map(|word| values.spell(word)).collect();
-    let next =
-        words.windows(2).filter(|pair| options.contains(&pair[0].as_str())).map(|pair| pair[1].clone());
-    let glued = words.iter().filter_map(|word| {
-        options.iter().find_map(|option| {
-            let rest = word.strip_prefix(option)?;
-            Some(rest.strip_prefix('=').unwrap_or(rest).to_owned())
-                .filter(|rest| rest.starts_with(['/', '~']))
-        })
-    });
-    next.chain(glued).collect()
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    crate::harm::values(&words, options).into_iter().map(str::to_owned).collect()
 }
 
 /// `find / -execdir x`: what runs, runs in the folders that are found.

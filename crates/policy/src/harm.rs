@@ -1,8 +1,9 @@
 //! What is written, and what spoils `.git`, a home folder or the system without a plain deletion: `truncate`, `sed -i`, `tar --remove-files`.
 
-use crate::guard::{Spelled, operands, recursive, simple};
+use crate::guard::{Spelled, operands, recursive};
 use crate::patterns::glob;
 use crate::places::is_all;
+use crate::sets::simple;
 
 /// Each path that a command spoils, as it is spelled, and whether all of it is lost. Where it is not, only `.git` counts.
 pub(crate) fn harmed(command: &Spelled<'_>) -> Vec<(String, bool)> {
@@ -101,12 +102,8 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         "sed" if in_place(words) => (&[], files_of_sed(words)),
         "perl" | "ruby" | "yq" | "gawk" if in_place(words) => (&[], given),
         "patch" => (&["-o", "--output", "-d", "--directory"], given),
-        // Its long options may be shortened.
-        "git" => {
-            (&["-o", "--output", "--outpu", "--outp", "--out", "--ou", "--output-directory"], Vec::new())
-        }
-        "sort" | "shuf" | "tree" | "xmllint" | "gcc" | "cc" | "g++" | "c++" | "clang" | "clang++"
-        | "rustc" | "go" | "ld" => (&["-o", "--output", "--output-directory"], Vec::new()),
+        "git" => (&["-o", "--output", "--output-directory"], Vec::new()),
+        "sort" | "shuf" | "tree" | "xmllint" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "curl" => (
             &[
                 "-o",
@@ -119,8 +116,18 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
                 "--trace",
                 "--trace-ascii",
                 "--stderr",
+                "--libcurl",
+                "--hsts",
+                "--alt-svc",
+                "--etag-save",
             ],
-            Vec::new(),
+            // `-w '%output{x}'`
+            words
+                .iter()
+                .flat_map(|word| word.split("%output{").skip(1))
+                .filter_map(|rest| rest.split('}').next())
+                .map(|file| file.trim_start_matches('>'))
+                .collect(),
         ),
         "wget" => (
             &[
@@ -136,9 +143,15 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
             Vec::new(),
         ),
         "tar" | "bsdtar" if packs(words) => (PACKED, bundled(words, 'f')),
-        "tar" | "bsdtar" => (&["-C", "--directory", "--one-top-level"], Vec::new()),
+        "tar" | "bsdtar" => (
+            &["-C", "--directory", "--one-top-level", "-g", "--listed-incremental", "--index-file"],
+            unpacked(words),
+        ),
         "zip" => (&["-O", "--out", "--output-file"], first()),
-        "unzip" => (&["-d"], Vec::new()),
+        "unzip" if words.iter().any(|word| matches!(*word, "-l" | "-p" | "-t" | "-v" | "-Z")) => {
+            (&[], Vec::new())
+        }
+        "unzip" => (&["-d"], rest().collect()),
         "7z" | "7za" | "7zr" => (&["-o"], Vec::new()),
         "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], Vec::new()),
         "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
@@ -166,6 +179,25 @@ fn packs(words: &[&str]) -> bool {
     })
 }
 
+/// What `tar` writes when it unpacks, besides the folder it goes to: members by their names, and the names that it gives them.
+fn unpacked<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let renames = values(words, &["--transform", "--xform", "-s"]);
+    let renames = renames.into_iter().filter(|rename| rename.starts_with(['s', ',', '/', '|', '#']));
+    let parts = renames.flat_map(|rename| {
+        let mark = rename.trim_start_matches('s').chars().next().unwrap_or('/');
+        rename.split([mark, '\\', ';'])
+    });
+    let extracts = |(index, word): (usize, &&str)| match word.strip_prefix('-') {
+        Some(long) if long.starts_with('-') => matches!(*word, "--extract" | "--get"),
+        Some(letters) => letters.contains('x'),
+        None => index == 0 && word.contains('x'),
+    };
+    // The first operands are the letters and the archive.
+    let members = operands(words).into_iter().skip(1).filter(|word| word.contains('/'));
+    let members = members.filter(|_| words.iter().enumerate().any(extracts));
+    parts.chain(members).collect()
+}
+
 /// `tar cf x`: the value of a letter in a first word without a dash; each such letter takes one of the next words in turn.
 fn bundled<'a>(words: &[&'a str], letter: char) -> Vec<&'a str> {
     let Some((first, rest)) = words.split_first().filter(|(first, _)| !first.starts_with('-')) else {
@@ -175,8 +207,8 @@ fn bundled<'a>(words: &[&'a str], letter: char) -> Vec<&'a str> {
     taken.filter(|(c, _)| *c == letter).map(|(_, value)| *value).collect()
 }
 
-/// The values of options: the next word, what is glued to a letter, or what follows `=`.
-fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
+/// The values of options: the next word, what is glued to a letter, or what follows `=`. A long option may be shortened.
+pub(crate) fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
     let value = |(index, word): (usize, &&'a str)| {
         options.iter().find_map(|option| {
             let short = option.len() == 2;
@@ -194,7 +226,13 @@ fn values<'a>(words: &[&'a str], options: &[&str]) -> Vec<&'a str> {
                 let glued = letters.split_once(option.trim_start_matches('-'))?.1;
                 return Some(glued.strip_prefix('=').unwrap_or(glued)).filter(|glued| !glued.is_empty());
             }
-            word.strip_prefix(option)?.strip_prefix('=')
+            let (name, value) =
+                word.split_once('=').map_or((*word, None), |(name, value)| (name, Some(value)));
+            let long = option.starts_with("--") && name.len() > 2 && option.starts_with(name);
+            if !long && name != *option {
+                return None;
+            }
+            value.or_else(|| words.get(index + 1).copied())
         })
     };
     words.iter().enumerate().filter_map(value).collect()

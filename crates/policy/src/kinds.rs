@@ -4,7 +4,7 @@
 //! programs, and by what it runs in turn. A program text in another language could do anything, so it is of every kind; a
 //! program that nobody knows, which is given a file or nothing, is executed and no more.
 
-use lathe_bash::{Command, Word};
+use lathe_bash::{Command, Redirect, RedirectKind, Word};
 use lathe_protocol::{Effects, Kind};
 
 use crate::behind::{Behind, base};
@@ -95,6 +95,7 @@ pub(crate) fn of_command(
     if touches.iter().any(named) || given.map(Word::show).any(|text| connects(&text)) {
         kinds.extend([Kind::Fetch]);
     }
+    kinds.extend(empties_a_file(command).then_some(Kind::Delete));
     let spellings = Spellings::of(command, values);
     let each = spellings.each();
     let dynamic = command.program().is_none() && !command.words.is_empty();
@@ -119,6 +120,21 @@ pub(crate) fn of_command(
         }
     }
     kinds.0
+}
+
+/// `> x`, `: > x`, `cat /dev/null > x`: bash empties the file, and nothing comes into it.
+fn empties_a_file(command: &Command) -> bool {
+    let shown: Vec<String> = command.words.iter().map(Word::show).collect();
+    let words: Vec<&str> = shown.iter().map(String::as_str).collect();
+    let silent = match words.as_slice() {
+        [] | [":" | "true" | "false", ..] | ["cat", "/dev/null"] | ["echo", "-n"] | ["printf", ""] => true,
+        ["echo", "-n", rest @ ..] => rest.iter().all(|word| word.is_empty()),
+        _ => false,
+    };
+    let file = |redirect: &Redirect| {
+        redirect.kind == RedirectKind::Write && !redirect.word.show().starts_with("/dev/")
+    };
+    silent && command.redirects.iter().any(file)
 }
 
 /// What bash does around a command of the agent, which is decided when it runs.
@@ -199,8 +215,15 @@ fn by_any_program(name: &str, words: &[&str]) -> Vec<Kind> {
     kinds.extend((option(&IN_PLACE) || option(&OUTPUT)).then_some(Kind::Edit));
     kinds.extend(words.iter().any(address).then_some(Kind::Fetch));
     // `go run example.org/x@latest`
-    let versioned = |word: &&&str| word.contains('@') && word.contains('/') && name == "go";
+    let versioned = |word: &&&str| word.contains('@') && name == "go";
     kinds.extend(given.iter().any(|word| versioned(&word)).then_some(Kind::Fetch));
+    // `mount host:/x y`, `mount //host/x y`
+    let remote = |word: &&str| word.contains(":/") || word.starts_with("//");
+    kinds.extend((name == "mount" && given.iter().any(remote)).then_some(Kind::Fetch));
+    // What is in a file is gone when nothing is put in its place, or when it is put nowhere.
+    let nothing = words.iter().any(|word| matches!(*word, "/dev/null" | "if=/dev/null"));
+    let puts = matches!(name, "cp" | "mv" | "dd" | "install" | "ln" | "rsync");
+    kinds.extend((puts && nothing).then_some(Kind::Delete));
     kinds
 }
 
@@ -351,7 +374,9 @@ fn of_git(words: &[&str]) -> KindSet {
         _ => work || refs,
     };
     let verbs = DELETES.contains(&first) || matches!(first, "deinit" | "clear" | "forget" | "expire");
-    let options = has(&["--unset", "--unset-all", "--remove-section", "--remove", "--force-remove"]);
+    let drops = (matches!(sub, "replace" | "repack") && has(&["-d", "--delete"]))
+        || matches!(sub, "prune-packed" | "pack-redundant");
+    let options = drops || has(&["--unset", "--unset-all", "--remove-section", "--remove", "--force-remove"]);
     kinds.extend(
         (deletes
             || options

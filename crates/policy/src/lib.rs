@@ -31,6 +31,7 @@ mod reach;
 mod reading;
 mod removes;
 mod rules;
+mod sets;
 mod state;
 mod template;
 mod touch;

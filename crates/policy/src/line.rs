@@ -3,17 +3,18 @@
 use lathe_bash::{Command, Floor, FloorRule, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
-use crate::behind::Behind;
+use crate::behind::{Behind, base};
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
 use crate::guard;
 use crate::inside::{self, Writer};
-use crate::patterns::{Wanted, Wishes};
+use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
 use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
 use crate::rules::{Act, Call, Rulebook, Setting, Subject, narrowest};
+use crate::sets::simple;
 use crate::touch::Touch;
 
 /// What is decided about a line.
@@ -72,12 +73,15 @@ impl Rulebook {
         if let Some(denied) = guard::script(&script) {
             take(&denied);
         }
-        if let Some(denied) = crate::state::denied(&script).filter(|_| setting.actor != Actor::Person) {
+        if let Some(denied) = crate::state::denied(&script, self, gate.map(|gate| gate.root.as_path()))
+            .filter(|_| setting.actor != Actor::Person)
+        {
             take(&denied);
         }
         let (limits, nothing) = (self.limits_commands(), Behind::default());
         let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
+        let said = std::cell::OnceCell::new();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
@@ -90,9 +94,21 @@ impl Rulebook {
             let denied = guard::command(gate, command, &values, from.of(index), dots);
             let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
             let denied = denied.or_else(|| {
-                let from = from.of(index);
-                let writer = Writer { script: &script, index, command, effects: &done, touches, from };
-                inside::denied(&writer).filter(|_| reaching.is_some() && !self.is_own(command))
+                let (from, everywhere) = (from.of(index), from.all.as_slice());
+                let (effects, values, said) = (&done, &values, &said);
+                let gate = reaching.filter(|_| !self.is_own(command))?;
+                inside::denied(&Writer {
+                    script: &script,
+                    index,
+                    command,
+                    effects,
+                    touches,
+                    from,
+                    everywhere,
+                    said,
+                    gate,
+                    values,
+                })
             });
             let behind = behind.get(index).unwrap_or(&nothing);
             let own = self.own(command);
@@ -202,9 +218,27 @@ impl Rulebook {
             let (said, _) = self.say(Subject::Command(act), setting);
             said.filter(|said| said.verdict == Verdict::Deny)
         };
-        let ways: Vec<Vec<Vec<String>>> = command.words.iter().map(|word| values.ways(word)).collect();
+        let mut ways: Vec<Vec<Vec<String>>> = command.words.iter().map(|word| values.ways(word)).collect();
+        // `/usr/bin/g?t` may be any program whose name fits.
+        if let Some(first) = ways.first_mut() {
+            let meant: Vec<Vec<String>> = first.iter().flat_map(|way| self.meant_programs(way)).collect();
+            first.extend(meant);
+        }
         let all = ways.iter().flatten().flatten().cloned().collect();
         said(all).or_else(|| self.combined(&ways).into_iter().find_map(said))
+    }
+
+    /// A program that is a pattern, by each name of a denied program that fits it, with the words that come with it.
+    fn meant_programs(&self, way: &[String]) -> Vec<Vec<String>> {
+        let Some((program, rest)) =
+            way.split_first().filter(|(program, _)| program.contains(['*', '?', '[']))
+        else {
+            return Vec::new();
+        };
+        let pattern = simple(base(program));
+        let fits = |name: &&str| glob(&pattern, name);
+        let denied = self.denied_programs();
+        denied.into_iter().filter(fits).map(|name| [&[name.to_owned()], rest].concat()).collect()
     }
 
     /// The commands that a denial may mean among all that the values of their words make. Of the values that no denial names,

@@ -10,6 +10,7 @@ use crate::gate::{Gate, decision};
 use crate::guard::{self, Spelled, operands, recursive};
 use crate::patterns::glob;
 use crate::places::{HERE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
+use crate::sets::simple;
 
 /// What a line would take away, as far as that can be seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,7 +74,7 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return pattern == name;
     }
-    (pattern.starts_with('.') || !name.starts_with('.')) && glob(&guard::simple(pattern), name)
+    (pattern.starts_with('.') || !name.starts_with('.')) && glob(&simple(pattern), name)
 }
 
 impl Gate {

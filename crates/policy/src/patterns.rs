@@ -193,7 +193,7 @@ pub(crate) fn in_any_case(pattern: &str) -> String {
             (lower, upper) if lower != upper => format!("[{lower}{upper}]"),
             _ => c.to_string(),
         };
-        crate::guard::simple(part).chars().map(each).collect::<String>()
+        crate::sets::simple(part).chars().map(each).collect::<String>()
     };
     pattern.split('/').map(part).collect::<Vec<_>>().join("/")
 }

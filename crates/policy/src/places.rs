@@ -7,6 +7,7 @@ use lathe_bash::{Piece, Word};
 
 use crate::operators::applied;
 use crate::patterns::glob;
+use crate::sets::simple;
 
 /// Stands for what cannot be known. No file is called so.
 pub(crate) const UNKNOWN: char = '\u{1}';
@@ -183,6 +184,8 @@ impl Values<'_> {
             Piece::Variable { name, quoted } => (self.variable(name, within), !quoted),
             Piece::Operator { name, how } => {
                 let mut texts = match name.strip_prefix('!') {
+                    // `${!#}`: the last of the positional words.
+                    Some("#" | "@" | "*") => self.variable("@", within),
                     // The variables that it may name.
                     Some(named) if !named.is_empty() => {
                         let names = self.variable(named, within).into_iter();
@@ -220,6 +223,10 @@ impl Values<'_> {
         let how = indexed.map_or(how, |(_, behind)| behind);
         // `${#x}` is a number; `${x:?}` the value or nothing.
         if how.is_empty() || name == "#" || how.trim_start_matches(':').starts_with('?') {
+            return texts;
+        }
+        // So is a part of the positional words.
+        if matches!(name, "@" | "*" | "!#") && how.starts_with(':') {
             return texts;
         }
         // A part of an array is some of its values.
@@ -358,11 +365,8 @@ pub(crate) fn parts(path: &str) -> Vec<&str> {
 
 /// A pattern for everything in a folder.
 pub(crate) fn is_all(part: &str) -> bool {
-    let outside: String = part.split('[').enumerate().fold(String::new(), |mut text, (index, piece)| {
-        text.push_str(if index == 0 { piece } else { piece.split_once(']').map_or("", |(_, rest)| rest) });
-        text
-    });
-    part.contains(['*', '?']) && outside.chars().all(|c| "*?.".contains(c))
+    let plain = simple(part);
+    (part.contains(['*', '?']) || plain.contains('*')) && plain.chars().all(|c| "*?.".contains(c))
 }
 
 /// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs in.
@@ -410,12 +414,7 @@ fn absolute(path: &str) -> Option<Place> {
 
 /// Whether a part, which may be a pattern, means the folder.
 fn folder(part: &str, name: &str) -> bool {
-    if let Some((begin, rest)) = part.split_once('[') {
-        // A set of characters: any one of them may be meant.
-        let after = rest.split_once(']').map_or("", |(_, after)| after);
-        return glob(&format!("{begin}?{after}"), name);
-    }
-    glob(part, name)
+    glob(&simple(part), name)
 }
 
 /// A disk or a part of one.

@@ -410,6 +410,24 @@ impl Rulebook {
             .collect()
     }
 
+    /// The programs that a denial of a command names.
+    pub(crate) fn denied_programs(&self) -> BTreeSet<&str> {
+        self.programs_of(Verdict::Deny).collect()
+    }
+
+    /// The names whose meaning rules depend on: of programs that they allow, and of commands of the agent.
+    pub(crate) fn known_programs(&self) -> BTreeSet<&str> {
+        self.programs_of(Verdict::Allow).chain(self.own.keys().map(String::as_str)).collect()
+    }
+
+    fn programs_of(&self, decision: Verdict) -> impl Iterator<Item = &str> {
+        let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);
+        let commands = rules
+            .filter(move |rule| rule.decision == decision)
+            .flat_map(|rule| rule.command.iter().chain(&rule.words));
+        commands.filter_map(|words| words.first().map(String::as_str))
+    }
+
     /// No rules at all: everything is asked about.
     pub fn empty() -> Self {
         Self { tiers: Vec::new(), own: BTreeMap::new(), fields: BTreeSet::new() }

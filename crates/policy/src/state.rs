@@ -1,10 +1,15 @@
-//! Variables by which the shell finds folders. What they are in the session's shell no later line tells, so a line may give
-//! them to one command but not change them for the shell.
+//! What later lines mean: variables by which the shell finds folders and programs, functions and aliases. No later line tells
+//! what they are in the session's shell, so a line may give a variable to one command but not change it for the shell, and
+//! may not give another meaning to a name that rules allow or deny.
+
+use std::path::Path;
 
 use lathe_bash::{Command, Piece, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::decision;
+use crate::places::UNKNOWN;
+use crate::rules::Rulebook;
 
 /// `~`, `~-` and `cd -`, and where `cd` looks.
 const KEPT: [&str; 3] = ["HOME", "OLDPWD", "CDPATH"];
@@ -15,8 +20,103 @@ const NAMING: [&str; 5] = ["unset", "read", "mapfile", "readarray", "getopts"];
 /// Commands that set the variables behind them for another command.
 const LENDING: [&str; 3] = ["env", "sudo", "doas"];
 
-/// Why a line that changes one of these variables for the shell is not run for a model.
-pub(crate) fn denied(script: &Script) -> Option<Decision> {
+/// What bash runs for a name.
+const MEANINGS: [&str; 2] = ["BASH_ALIASES", "BASH_CMDS"];
+
+/// Why a line that changes what later lines mean is not run for a model.
+pub(crate) fn denied(script: &Script, rules: &Rulebook, root: Option<&Path>) -> Option<Decision> {
+    folders(script).or_else(|| programs(script, root)).or_else(|| meanings(script, rules))
+}
+
+fn meaning(why: &str) -> Option<Decision> {
+    Some(decision(Verdict::Deny, "guard.meaning", why))
+}
+
+/// Functions, aliases and entries of bash's own tables for names that rules speak about.
+fn meanings(script: &Script, rules: &Rulebook) -> Option<Decision> {
+    if let Some(name) = MEANINGS.iter().find(|name| changes(script, name)) {
+        return meaning(&format!("{name} decides which program later lines run, so it stays as it is"));
+    }
+    let known = rules.known_programs();
+    let renames = |command: &&Command| matches!(command.program_name(), Some("alias" | "hash" | "enable"));
+    let words = script.commands.iter().filter(renames).flat_map(|command| command.words.iter().skip(1));
+    let aliases = words.map(|word| word.show().split('=').next().unwrap_or_default().to_owned());
+    let hashes = |command: &Command| {
+        let has = |word: &Word| {
+            word.literal().is_some_and(|word| word.starts_with('-') && word.contains(['p', 'f']))
+        };
+        command.program_name() == Some("alias") || command.words.iter().any(has)
+    };
+    let aliases = aliases.filter(|_| script.commands.iter().any(hashes));
+    if let Some(name) =
+        script.functions.iter().cloned().chain(aliases).find(|name| known.contains(name.as_str()))
+    {
+        return meaning(&format!(
+            "later lines mean the program by `{name}`, so it gets no other meaning; give the function or alias another name"
+        ));
+    }
+    // `x() { git "$@"; }`: which command it is shows only where the function is called.
+    let denied = rules.denied_programs();
+    let open = |command: &&Command| {
+        let given = |piece: &Piece| {
+            let name = match piece {
+                Piece::Variable { name, .. } | Piece::Operator { name, .. } => name,
+                _ => return false,
+            };
+            matches!(&**name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        command.program_name().is_some_and(|name| denied.contains(name))
+            && command.words.iter().flat_map(|word| word.pieces.iter()).any(given)
+    };
+    let open = script.commands.iter().filter(|_| !script.functions.is_empty()).find(open)?;
+    let name = open.program_name().unwrap_or_default();
+    meaning(&format!(
+        "a function that runs {name} with the words it is given could run what rules deny; write the command out"
+    ))
+}
+
+/// The folders in which the shell looks for programs: more of the system's or the user's own may be added.
+fn programs(script: &Script, root: Option<&Path>) -> Option<Decision> {
+    if !changes(script, "PATH") {
+        return None;
+    }
+    let unsafe_folder = |folder: &str| {
+        let passing =
+            ["/tmp", "/var/tmp", "/dev/shm"].iter().any(|passing| Path::new(folder).starts_with(passing));
+        let inside = root.is_some_and(|root| Path::new(folder).starts_with(root));
+        !folder.starts_with(['/', '~'])
+            || folder.contains(UNKNOWN)
+            || folder.contains("..")
+            || passing
+            || inside
+    };
+    let values = script.values.get("PATH").into_iter().flatten().map(folders_of);
+    let mut all: Vec<String> =
+        values.flat_map(|value| value.split(':').map(str::to_owned).collect::<Vec<_>>()).collect();
+    all.retain(|folder| folder != KEEPS);
+    if !all.is_empty() && !all.iter().any(|folder| unsafe_folder(folder)) {
+        return None;
+    }
+    let why = "PATH decides which program later lines run, so no folder of the workspace comes into it; `PATH=… command` sets it for one command";
+    meaning(why)
+}
+
+/// Stands for what PATH was before.
+const KEEPS: &str = "$PATH";
+
+/// A value of PATH, with the home folder as `~`.
+fn folders_of(value: &Word) -> String {
+    let piece = |piece: &Piece| match piece {
+        Piece::Text(text) => text.to_string(),
+        Piece::Variable { name, .. } if &**name == "PATH" => KEEPS.to_owned(),
+        Piece::Variable { name, .. } if &**name == "HOME" => "~".to_owned(),
+        Piece::Tilde(user) if user.is_empty() => "~".to_owned(),
+        _ => UNKNOWN.to_string(),
+    };
+    value.pieces.iter().map(piece).collect()
+}
+
+fn folders(script: &Script) -> Option<Decision> {
     let name = KEPT.iter().find(|name| changes(script, name))?;
     let why = format!(
         "{name} decides which folder later lines mean, so it stays as it is; `{name}=… command` sets it for one command"

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::gate::{Gate, normal};
 use crate::git::Extent;
-use crate::guard::simple;
 use crate::patterns::{Wanted, in_any_case};
 use crate::reading::{Depth, Region};
+use crate::sets::simple;
 
 /// Something that a command may read or write.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -334,7 +334,7 @@ fn commands_of_the_agent_are_left_to_the_moment_they_run() {
         ("view \"$(make)\"", Mode::Default, Verdict::Ask),
         ("./view a", Mode::Default, Verdict::Ask),
         ("xargs write f", Mode::Default, Verdict::Ask),
-        ("view() { make; }; view a", Mode::Default, Verdict::Ask),
+        ("view() { make; }; view a", Mode::Default, Verdict::Deny),
         // Bash has one of its own.
         ("read x", Mode::Default, Verdict::Ask),
     ] {
