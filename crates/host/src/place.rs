@@ -1,13 +1,14 @@
 //! Where a session works: its folder, the environment of its shell, and its name.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened};
 use lathe_redact::{is_secret_name, secrets_in};
-use lathe_workspace::absolute_path;
+use lathe_workspace::{absolute_path, open_exact};
 
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -86,9 +87,9 @@ pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
     Ok(root)
 }
 
-/// The identity of a folder.
+/// The identity of a folder that is reached without a link.
 pub(crate) fn identity(folder: &Path) -> Option<FolderIdentity> {
-    let found = folder.metadata().ok()?;
+    let found = File::from(open_exact(folder).ok()?).metadata().ok()?;
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
 }
 

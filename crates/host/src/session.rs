@@ -19,6 +19,7 @@ use lathe_protocol::{
     ToolSpec, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
+use lathe_shell::StartFolder;
 use lathe_tools::{Keeper, LocalDisk, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
@@ -74,6 +75,8 @@ pub struct SessionPlan {
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
+    /// See [`SessionOptions::own_model`].
+    pub own_model: bool,
 }
 
 /// Who is there while a session works.
@@ -224,6 +227,7 @@ impl Host {
             review: plan.extras.review.rule.clone(),
             persona: plan.extras.persona.clone(),
             online: plan.extras.online.enabled,
+            own_model: plan.own_model,
         };
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         self.home.make()?;
@@ -379,9 +383,16 @@ impl Host {
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
+        // The root has no links in it. One that has by now is not the folder that was chosen.
+        let folder = identity(root).ok_or_else(|| HostError::Folder {
+            path: root.to_owned(),
+            reason: "it is not there any more, or a link on the way leads elsewhere: put the folder back in its place"
+                .to_owned(),
+        })?;
         let plan = ShellPlan {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
+            start: StartFolder::Is(folder),
             env: shell_env(),
             memory: Some(self.home.memory()),
         };

@@ -288,11 +288,13 @@ async fn fork(
 
 async fn rewind(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(asked): Input<RewindTo>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
     let what = if asked.files { What::Both } else { What::Conversation };
+    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
     let really = really(&app, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really))?;
     Ok(Json(went_back(done)))
@@ -300,10 +302,12 @@ async fn rewind(
 
 async fn undo(
     State(app): State<App>,
+    Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(asked): Input<UndoHow>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
+    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
     let really = really(&app, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.undo(&id, really))?;
     Ok(Json(went_back(done)))
@@ -330,8 +334,13 @@ fn went_back(undone: Undone) -> WentBack {
     }
 }
 
-async fn remove(State(app): State<App>, Named(id): Named<String>) -> Answer<Removed> {
+async fn remove(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+) -> Answer<Removed> {
     let id = app.session(&id)?;
+    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
     let_go(&app, &id).await?;
     Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
 }
