@@ -93,6 +93,15 @@ pub(crate) fn identity(folder: &Path) -> Option<FolderIdentity> {
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
 }
 
+/// The identity of a root, which has no links in it. One that has by now is not the folder that was chosen.
+pub(crate) fn exact_identity(root: &Path) -> Result<FolderIdentity, HostError> {
+    identity(root).ok_or_else(|| HostError::Folder {
+        path: root.to_owned(),
+        reason: "it is gone, or a link on the way leads elsewhere now: put the folder back in its place"
+            .to_owned(),
+    })
+}
+
 /// The folder that a session worked in before, which was recorded without links. One that is behind a link by now is another
 /// one, and so is one that was put in its place. The number of a device alone says nothing: after a restart it may differ.
 pub(crate) fn same_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> {

@@ -34,7 +34,9 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
-use crate::place::{fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder};
+use crate::place::{
+    exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
+};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -383,16 +385,10 @@ impl Host {
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
-        // The root has no links in it. One that has by now is not the folder that was chosen.
-        let folder = identity(root).ok_or_else(|| HostError::Folder {
-            path: root.to_owned(),
-            reason: "it is not there any more, or a link on the way leads elsewhere: put the folder back in its place"
-                .to_owned(),
-        })?;
         let plan = ShellPlan {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
-            start: StartFolder::Is(folder),
+            start: StartFolder::Is(exact_identity(root)?),
             env: shell_env(),
             memory: Some(self.home.memory()),
         };

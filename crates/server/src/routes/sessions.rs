@@ -294,8 +294,7 @@ async fn rewind(
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
     let what = if asked.files { What::Both } else { What::Conversation };
-    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
-    let really = really(&app, &id, asked.preview).await?;
+    let really = really(&app, &identity, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really))?;
     Ok(Json(went_back(done)))
 }
@@ -307,16 +306,17 @@ async fn undo(
     Input(asked): Input<UndoHow>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
-    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
-    let really = really(&app, &id, asked.preview).await?;
+    let really = really(&app, &identity, &id, asked.preview).await?;
     let done = tokio::task::block_in_place(|| app.host.undo(&id, really))?;
     Ok(Json(went_back(done)))
 }
 
-async fn really(app: &App, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
+/// Whether it is done or only shown. What a session did is taken back by whoever may have it done.
+async fn really(app: &App, identity: &Identity, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
     if preview {
         return Ok(Really::Preview);
     }
+    tokio::task::block_in_place(|| app.may(identity, id, SessionWork::Drive))?;
     let_go(app, id).await?;
     Ok(Really::Do)
 }
