@@ -13,6 +13,7 @@
 mod bash;
 #[cfg(target_os = "linux")]
 mod client;
+mod expected;
 #[cfg(target_os = "linux")]
 mod folder;
 #[cfg(target_os = "linux")]

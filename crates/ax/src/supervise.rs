@@ -39,6 +39,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::bash::{self, Bash, LineScript};
+use crate::expected::Expected;
 use crate::folder::Folder;
 use crate::jobs::Jobs;
 use crate::line::{Line, Outputs};
@@ -69,6 +70,7 @@ struct Supervisor {
     answer_text: Vec<u8>,
     shell: OsString,
     start_cwd: PathBuf,
+    expected: Expected,
     session: Option<Session>,
     cwd: PathBuf,
     bash: Option<Bash>,
@@ -108,6 +110,7 @@ pub fn run() -> io::Result<()> {
         answer_text: Vec::new(),
         shell: OsString::new(),
         start_cwd: PathBuf::new(),
+        expected: Expected::Any,
         session: None,
         cwd: PathBuf::new(),
         bash: None,
@@ -200,11 +203,12 @@ impl Supervisor {
         self.input.extend_from_slice(&self.scratch[..count]);
         while let Some(request) = wire::take_request(&mut self.input) {
             match request {
-                Request::Start { shell, cwd, session } => {
+                Request::Start { shell, cwd, session, expected } => {
                     // The folder we were started in must stay free to be removed.
                     let _ = std::env::set_current_dir("/");
                     self.shell = OsString::from_vec(shell);
                     self.start_cwd = PathBuf::from(OsString::from_vec(cwd));
+                    self.expected = Expected::parse(&expected);
                     self.session = (!session.is_empty()).then(|| Session::new(session));
                     self.start_afresh();
                 }
@@ -326,6 +330,17 @@ impl Supervisor {
             if let Some(line) = self.line.as_mut().filter(|line| line.token == token) {
                 line.answer = line.answer.or(code.parse().ok());
             } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
+                // The folder of that name may have been swapped for a link since it was looked at.
+                let at_start = self.is_awaited || self.cwd == self.start_cwd;
+                if !self.expected.is_met(bash.pid, &self.cwd, at_start) {
+                    send(bash.pid, SIGKILL);
+                    self.bash = None;
+                    let folder = self.cwd.display().to_string();
+                    self.fail(&format!(
+                        "{folder} is not the folder that it was: put the folder back in its place"
+                    ));
+                    continue;
+                }
                 bash.has_started();
                 if std::mem::take(&mut self.is_awaited) {
                     wire::put_ready(&mut self.out, self.folder.path());

@@ -7,11 +7,13 @@ use std::path::Path;
 use crate::jobs::Job;
 
 pub enum Request {
-    /// `session` is the folder of the agent commands, empty if there are none.
+    /// `session` is the folder of the agent commands, empty if there are none. `expected` says which folder bash must be in:
+    /// `device:inode`, `path` for exactly the folder of that path, empty for any.
     Start {
         shell: Vec<u8>,
         cwd: Vec<u8>,
         session: Vec<u8>,
+        expected: Vec<u8>,
     },
     Run {
         id: u64,
@@ -57,7 +59,12 @@ fn parse(kind: u8, payload: &[u8]) -> Option<Request> {
     match kind {
         b'S' => {
             let mut parts = payload.split(|byte| *byte == 0).map(<[u8]>::to_vec);
-            Some(Request::Start { shell: parts.next()?, cwd: parts.next()?, session: parts.next()? })
+            Some(Request::Start {
+                shell: parts.next()?,
+                cwd: parts.next()?,
+                session: parts.next()?,
+                expected: parts.next()?,
+            })
         }
         b'R' => with_id().map(|(id, text)| Request::Run { id, text: text.to_vec() }),
         b'K' => {

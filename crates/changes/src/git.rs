@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
-use lathe_git::{Boundary, Content, GitCall, Place, Repository};
+use lathe_git::{Boundary, Content, GitCall, Index, Place, Repository};
 
 use crate::Why;
 
@@ -158,9 +158,17 @@ impl Git {
         Some(measured.filter(|((path, _), size)| is_other(path, size)).map(|((path, _), _)| *path).collect())
     }
 
-    /// A call in the folder that was asked for.
-    fn call(&self, content: Content) -> Option<GitCall> {
-        let mut call = self.repository.as_ref()?.call(content, Place::Folder);
+    /// A call in the folder that was asked for, for a command that uses the index or for another one.
+    fn call(&self, content: Content, command: &str) -> Option<GitCall> {
+        let repository = self.repository.as_ref()?;
+        let mut call = match command {
+            // An index with a path out of the work tree is not used, as if git could not read it.
+            "ls-files" | "diff-files" | "check-attr" => {
+                repository.indexed(Index::Read, content, Place::Folder).ok()?
+            }
+            "read-tree" => repository.indexed(Index::Replace, content, Place::Folder).ok()?,
+            _ => repository.call(content, Place::Folder),
+        };
         for (key, value) in SETTINGS {
             call.set(key, value);
         }
@@ -174,7 +182,7 @@ impl Git {
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
-        let mut command = self.call(content)?.args(arguments).command();
+        let mut command = self.call(content, arguments.first()?)?.args(arguments).command();
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let mut child = command.spawn().ok()?;
@@ -192,7 +200,7 @@ impl Git {
 
     /// What it says on both streams, however it ends.
     pub(crate) fn output(&self, content: Content, arguments: &[&str]) -> Option<Vec<u8>> {
-        let output = self.call(content)?.args(arguments).command().output().ok()?;
+        let output = self.call(content, arguments.first()?)?.args(arguments).command().output().ok()?;
         Some([output.stdout, output.stderr].concat())
     }
 }
@@ -217,7 +225,7 @@ impl Objects {
     /// Of the repository around a folder, or of a copy of it.
     pub fn open(root: &Path, copy: Option<&Path>) -> Option<Self> {
         let git = copy.map_or_else(|| Git::at(root), Git::of);
-        let mut command = git.call(Content::Bytes)?.args(["cat-file", "--batch"]).command();
+        let mut command = git.call(Content::Bytes, "cat-file")?.args(["cat-file", "--batch"]).command();
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
         match (child.stdin.take(), child.stdout.take()) {

@@ -38,6 +38,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         (Attended::Answers, ModeFrom::Settings)
     };
     let plan = SessionPlan {
+        own_model: false,
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode: config.settings.run.mode.unwrap_or(Mode::Default),

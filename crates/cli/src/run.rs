@@ -47,6 +47,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         None => (Mode::Default, ModeFrom::Settings),
     };
     let plan = SessionPlan {
+        own_model: false,
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode,

@@ -413,6 +413,7 @@ impl Plans for Configured {
             self.guard_key(request, config, wish);
         }
         Ok(SessionPlan {
+            own_model: false,
             folder: wish.folder.clone(),
             source,
             mode: config.settings.run.mode.unwrap_or(Mode::Default),

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Problem, Settings, Source, load, trae_show_config,
+    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Problem, ProjectFiles, Settings, Source, load,
+    trae_show_config,
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
@@ -133,11 +134,13 @@ fn load_from(
     trusted: &[Part],
 ) -> Result<Config, ConfigErrors> {
     let known_providers = provider_names();
+    let project = ProjectFiles::new(place.folder, host.home().path());
     load(Inputs {
         user_file: Some(host.home().path().join("config.toml")),
         project_file: Some(place.folder.join(PROJECT_FILE)),
         config_file: place.file.map(Path::to_owned),
         trae_file: Some(place.folder.join("trae_config.yaml")),
+        project: &project,
         trusted,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         known_providers: &known_providers,

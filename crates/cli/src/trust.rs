@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_config::{Part, project_parts};
+use lathe_config::{Part, ProjectFiles, project_parts};
 use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, Said, visible};
 use serde_json::json;
 
@@ -108,7 +108,8 @@ pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
 
 /// Looks at a folder for `trust` itself, whatever else may be wrong with its configuration.
 fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
-    let parts = project_parts(&folder.join(PROJECT_FILE)).map_err(|problem| {
+    let files = ProjectFiles::new(folder, host.home().path());
+    let parts = project_parts(&folder.join(PROJECT_FILE), &files).map_err(|problem| {
         term::err(&format!("Error: {}\n", visible(&problem.to_string())));
         Exit::Usage
     })?;

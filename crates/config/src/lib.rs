@@ -31,6 +31,7 @@ mod trae;
 mod tree;
 
 pub use document::documentation;
+pub use format::ProjectFiles;
 pub use load::{Config, Flag, Inputs, load};
 pub use part::{Part, project_parts};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};

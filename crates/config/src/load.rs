@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::check::{Checked, Leaves, Reading, Speaker, check};
-use crate::format::{Misread, parse_json, parse_toml, parse_yaml, read};
+use crate::format::{Misread, ProjectFiles, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, Variables, merge, object, origins};
 use crate::part::Part;
 use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
@@ -31,6 +31,8 @@ pub struct Inputs<'a> {
     pub config_file: Option<PathBuf>,
     /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder. It counts as the project's.
     pub trae_file: Option<PathBuf>,
+    /// The folder that the project's files are read in.
+    pub project: &'a ProjectFiles,
     /// Entries of the project's file that the user trusts.
     pub trusted: &'a [Part],
     pub env: &'a dyn Fn(&str) -> Option<String>,
@@ -71,7 +73,7 @@ pub struct Config {
 pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     let mut loader = Loader::default();
     if let Some(path) = &inputs.user_file {
-        loader.own_file(path, Source::User(path.clone()), Speaker::User);
+        loader.own_file(path, &read, Source::User(path.clone()), Speaker::User);
     }
     loader.trae_or_named(&inputs);
     if let Some(path) = &inputs.project_file
@@ -79,7 +81,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     {
         let free = loader.not_the_users(path, inputs.trusted);
         let speaker = Speaker::Project { instead: FOR_A_PROJECT, trusted: &free };
-        loader.own_file(path, Source::Project(path.clone()), speaker);
+        loader.own_file(path, &|path| inputs.project.read(path), Source::Project(path.clone()), speaker);
     }
     loader.variables(inputs.env);
     loader.flags(&inputs.flags);
@@ -120,6 +122,9 @@ fn once(problems: Vec<Problem>) -> Vec<Problem> {
     }
     once
 }
+
+/// A way to read a file; none, if there is no such file.
+type Read<'a> = dyn Fn(&Path) -> Result<Option<String>, Fault> + 'a;
 
 #[derive(Default)]
 struct Loader {
@@ -189,7 +194,7 @@ impl Loader {
     }
 
     /// A file in our format. Returns whether it is there.
-    fn own_file(&mut self, path: &Path, source: Source, speaker: Speaker<'_>) -> bool {
+    fn own_file(&mut self, path: &Path, read: &Read<'_>, source: Source, speaker: Speaker<'_>) -> bool {
         let text = match read(path) {
             Ok(Some(text)) => text,
             Ok(None) => return false,
@@ -236,39 +241,40 @@ impl Loader {
             (Some((path, named_by)), _) => {
                 let own = path.extension().is_some_and(|end| end == "toml");
                 let found = if own {
-                    self.own_file(&path, Source::User(path.clone()), Speaker::User)
+                    self.own_file(&path, &read, Source::User(path.clone()), Speaker::User)
                 } else {
-                    self.trae_file(&path, Speaker::User)
+                    self.trae_file(&path, &read, Speaker::User)
                 };
                 if !found {
                     self.error(&Source::Trae(path), None, Fault::ConfigFileNotFound { named_by });
                 }
             }
             (None, Some(path)) => {
-                self.trae_file(path, Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] });
+                let speaker = Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
+                self.trae_file(path, &|path| inputs.project.read(path), speaker);
             }
             (None, None) => {}
         }
     }
 
     /// Returns whether there is such a file, or its older form.
-    fn trae_file(&mut self, path: &Path, speaker: Speaker<'_>) -> bool {
-        let path = match trae::find(path) {
-            trae::Found::Itself => path.to_owned(),
-            trae::Found::Json(json) => {
+    fn trae_file(&mut self, path: &Path, read: &Read<'_>, speaker: Speaker<'_>) -> bool {
+        let (path, text) = match (read(path).transpose(), trae::older_form(path)) {
+            (Some(text), _) => (path.to_owned(), text),
+            (None, None) => return false,
+            (None, Some(json)) => {
+                let Some(text) = read(&json).transpose() else { return false };
                 self.warnings.push(Problem {
                     source: Source::Trae(path.to_owned()),
                     line: None,
                     fault: Fault::JsonInstead(json.clone()),
                 });
-                json
+                (json, text)
             }
-            trae::Found::Nothing => return false,
         };
         let source = Source::Trae(path.clone());
-        let mapped = match read_trae(&path, &source) {
-            Ok(Some(mapped)) => mapped,
-            Ok(None) => return false,
+        let mapped = match read_trae(&path, text, &source) {
+            Ok(mapped) => mapped,
             Err(Misread { line, fault }) => trae::Mapped {
                 tree: Node::table(Vec::new()),
                 errors: vec![Problem { source: source.clone(), line, fault }],
@@ -364,15 +370,11 @@ impl Loader {
     }
 }
 
-fn read_trae(path: &Path, source: &Source) -> Result<Option<trae::Mapped>, Misread> {
-    let text = match read(path) {
-        Ok(Some(text)) => text,
-        Ok(None) => return Ok(None),
-        Err(fault) => return Err(Misread { line: None, fault }),
-    };
-    Ok(Some(if path.extension().is_some_and(|end| end == "json") {
+fn read_trae(path: &Path, text: Result<String, Fault>, source: &Source) -> Result<trae::Mapped, Misread> {
+    let text = text.map_err(|fault| Misread { line: None, fault })?;
+    Ok(if path.extension().is_some_and(|end| end == "json") {
         trae::map_legacy(&parse_json(&text)?, source)
     } else {
         trae::map_yaml(&parse_yaml(&text)?, source)
-    }))
+    })
 }

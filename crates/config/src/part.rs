@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use crate::check::{Reading, Speaker, check};
-use crate::format::{parse_toml, read};
+use crate::format::{ProjectFiles, parse_toml};
 use crate::problem::{Fault, Problem, Source};
 
 /// One entry of `[check]` or one `[field.NAME]`.
@@ -32,10 +32,10 @@ impl Part {
 }
 
 /// The parts of a project's file; none if there is no file. What is wrong elsewhere in it does not matter here.
-pub fn project_parts(path: &Path) -> Result<Vec<Part>, Box<Problem>> {
+pub fn project_parts(path: &Path, files: &ProjectFiles) -> Result<Vec<Part>, Box<Problem>> {
     let source = Source::Project(path.to_owned());
     let problem = |line: Option<u32>, fault: Fault| Box::new(Problem { source: source.clone(), line, fault });
-    let Some(text) = read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
+    let Some(text) = files.read(path).map_err(|fault| problem(None, fault))? else { return Ok(Vec::new()) };
     let tree = parse_toml(&text).map_err(|misreads| {
         let first = misreads.into_iter().next();
         let (line, fault) = first.map_or((None, Fault::Ignored), |misread| (misread.line, misread.fault));

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use lathe_workspace::read_regular;
 
@@ -30,14 +30,15 @@ impl Boundary {
     pub(crate) fn holds(&self, real: &Path) -> bool {
         match self {
             Self::Anywhere => true,
-            Self::Roots(roots) => roots.iter().any(|root| real.starts_with(root)),
+            Self::Roots(_) => self.root_of(real).is_some(),
         }
     }
 
-    /// The outermost root that holds a folder.
+    /// The outermost root that holds a folder. A path with `..` in it is below none.
     pub(crate) fn root_of(&self, real: &Path) -> Option<&Path> {
         match self {
             Self::Anywhere => None,
+            Self::Roots(_) if real.components().any(|part| part == Component::ParentDir) => None,
             Self::Roots(roots) => {
                 let around = roots.iter().filter(|root| real.starts_with(root));
                 around.min_by_key(|root| root.as_os_str().len()).map(PathBuf::as_path)

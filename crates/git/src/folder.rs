@@ -9,10 +9,10 @@ use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_workspace::{content_of, read_regular};
+use lathe_workspace::{content_of, open_regular};
 use nix::dir::{Dir, Type};
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, fstatat};
@@ -60,6 +60,9 @@ impl Folder {
         let top = File::options().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(root);
         let mut handle = OwnedFd::from(top.map_err(wrong)?);
         for part in name.strip_prefix(root).into_iter().flat_map(Path::components) {
+            if !matches!(part, Component::Normal(_)) {
+                return Err(GitError::refused(name, "is not a plain path"));
+            }
             let next = openat(&handle, part.as_os_str(), FOLDER, Mode::empty());
             handle = next.map_err(|error| match error {
                 nix::Error::ELOOP | nix::Error::ENOTDIR => GitError::refused(name, "is a symbolic link"),
@@ -110,10 +113,18 @@ impl Folder {
 
     /// The content of a regular file of at most `most` bytes. None: there is no file of this name.
     pub(crate) fn read(&self, name: &str, most: u64) -> io::Result<Option<Vec<u8>>> {
-        let Some(handle) = &self.handle else { return read_regular(&self.name.join(name), most) };
-        match walk(handle.as_fd(), Path::new(name), FILE)? {
-            Some(file) => content_of(File::from(file), most).map(Some),
-            None => Ok(None),
+        self.file(name)?.map(|file| content_of(file, most)).transpose()
+    }
+
+    /// A file, opened without waiting. None: there is no file of this name.
+    pub(crate) fn file(&self, name: &str) -> io::Result<Option<File>> {
+        match &self.handle {
+            Some(handle) => Ok(walk(handle.as_fd(), Path::new(name), FILE)?.map(File::from)),
+            None => match open_regular(&self.name.join(name)) {
+                Ok(file) => Ok(Some(file)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -165,6 +176,9 @@ fn walk(from: BorrowedFd<'_>, path: &Path, last: OFlag) -> io::Result<Option<Own
     let mut at = from.try_clone_to_owned()?;
     let mut parts = path.components().peekable();
     while let Some(part) = parts.next() {
+        if !matches!(part, Component::Normal(_)) {
+            return Err(io::Error::other("its name leads elsewhere"));
+        }
         let flags = if parts.peek().is_some() { FOLDER } else { last };
         at = match openat(&at, part.as_os_str(), flags, Mode::empty()) {
             Ok(next) => next,

@@ -15,6 +15,7 @@ use crate::call::Program;
 use crate::config::{self, Setting};
 use crate::discover::{self, Boundary, Found, dot_git};
 use crate::folder::Folder;
+use crate::index::{CheckedIndex, Index};
 use crate::layout::Look;
 use crate::pipes::git_would_wait;
 use crate::settings::{ObjectFormat, allowed};
@@ -22,6 +23,9 @@ use crate::{Content, GitCall, GitError, Place, alternates, wall};
 
 /// Bytes of a file that is copied.
 const LONGEST: u64 = 16 << 20;
+
+/// A file that is never there.
+const NO_INDEX: &str = "no-index";
 
 /// A repository and its work tree.
 #[derive(Debug)]
@@ -221,7 +225,41 @@ impl Repository {
         self.settings.iter().rfind(|setting| setting.is(section, key))?.value.as_deref()
     }
 
-    /// The beginning of a call; the command and its arguments follow.
+    /// The beginning of a call that uses the index; the command and its arguments follow. An index with a path out of the work
+    /// tree is refused.
+    pub fn indexed(&self, index: Index, content: Content, place: Place) -> Result<GitCall, GitError> {
+        let mut call = self.call(content, place);
+        let wrong = |error| GitError::refused(self.index(), format!("cannot be copied: {error}"));
+        match index {
+            Index::Read => {
+                if let Some(index) = self.checked_index()? {
+                    // Calls run side by side, so each has its own.
+                    let copy = tempfile::Builder::new().prefix("index-").tempfile_in(self.common.path());
+                    let (_, copy) = copy.map_err(wrong)?.keep().map_err(|kept| wrong(kept.error))?;
+                    index.write(&copy).map_err(wrong)?;
+                    call.variable("GIT_INDEX_FILE", copy);
+                }
+            }
+            Index::Write => {
+                self.check_index()?;
+                call.variable("GIT_INDEX_FILE", self.parts.git_dir.path().join("index"));
+            }
+            Index::Replace => call.variable("GIT_INDEX_FILE", self.parts.git_dir.path().join("index")),
+        }
+        Ok(call)
+    }
+
+    /// The index, if its paths may be used. None: there is none.
+    pub(crate) fn checked_index(&self) -> Result<Option<CheckedIndex>, GitError> {
+        CheckedIndex::read(&self.parts.git_dir, self.format.length())
+    }
+
+    /// Refuses an index with a path out of the work tree.
+    pub fn check_index(&self) -> Result<(), GitError> {
+        self.checked_index().map(drop)
+    }
+
+    /// The beginning of a call that uses no index: for git there is none. The command and its arguments follow.
     pub fn call(&self, content: Content, place: Place) -> GitCall {
         let held = self.parts.top.handle_path().filter(|_| place == Place::Top);
         let cwd = match (place, &held) {
@@ -239,6 +277,7 @@ impl Repository {
         call.variable("GIT_DIR", git_dir);
         call.variable("GIT_COMMON_DIR", self.common.path());
         call.variable("GIT_OBJECT_DIRECTORY", objects);
+        call.variable("GIT_INDEX_FILE", self.common.path().join(NO_INDEX));
         call.variable("GIT_WORK_TREE", if held.is_some() { Path::new(".") } else { &self.found.top });
         match content {
             Content::Bytes => {

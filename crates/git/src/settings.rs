@@ -23,6 +23,14 @@ impl ObjectFormat {
             Self::Sha256 => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
         }
     }
+
+    /// Bytes of an object's name.
+    pub(crate) fn length(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
 }
 
 /// What a value may be.
@@ -78,7 +86,7 @@ const LEFT_OUT: [&str; 6] =
     ["noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"];
 
 /// What every call is told besides, whatever a later version of git would do without it.
-pub(crate) const FIXED: [(&str, &str); 28] = [
+pub(crate) const FIXED: [(&str, &str); 29] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
@@ -88,6 +96,8 @@ pub(crate) const FIXED: [(&str, &str); 28] = [
     ("core.gitProxy", "false"),
     ("core.untrackedCache", "false"),
     ("core.quotePath", "false"),
+    // Several threads would begin at places that a list in the file names, past the paths that were checked.
+    ("index.threads", "1"),
     ("sequence.editor", "false"),
     ("credential.helper", ""),
     ("diff.submodule", "short"),

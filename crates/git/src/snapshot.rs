@@ -77,10 +77,10 @@ impl Snapshots {
         let objects = self.scratch.join("objects");
         std::fs::create_dir_all(&objects).map_err(|error| WorkspaceError::io(&objects, error))?;
         // Beginning from the user's index spares hashing what did not change.
-        let (index, real) = (self.scratch.join("index"), self.repository.index());
+        let index = self.scratch.join("index");
         let _ = std::fs::remove_file(&index);
-        if real.exists() {
-            copy_with_time(&real, &index).map_err(|error| WorkspaceError::io(&index, error))?;
+        if let Some(real) = self.repository.checked_index()? {
+            real.write(&index).map_err(|error| WorkspaceError::io(&index, error))?;
         }
         // A repository inside this one that has no commit cannot be added; all the rest can.
         // Submodules are looked at apart: for those `add` would run git inside of them, with their own configuration.
@@ -173,12 +173,4 @@ pub fn gitlinks(listed: &[u8]) -> Vec<OsString> {
     let entries = listed.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
     let paths = entries.filter_map(|entry| entry.get(entry.iter().position(|byte| *byte == b'\t')? + 1..));
     paths.map(|path| OsStr::from_bytes(path).to_owned()).collect()
-}
-
-/// A copy as old as the original. Git takes files that are as new as its index for changed and looks at them again; a copy
-/// that is newer would hide a change made in the same moment as the commit before it.
-fn copy_with_time(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::copy(from, to)?;
-    let modified = std::fs::metadata(from)?.modified()?;
-    std::fs::File::options().write(true).open(to)?.set_modified(modified)
 }

@@ -130,6 +130,7 @@ async fn run(url: String, key: String) -> Vec<Cost> {
         ..ModelRequest::default()
     };
     let plan = SessionPlan {
+        own_model: false,
         folder: folder.path().to_owned(),
         source: ModelSource::Ask(model),
         mode: Mode::FullAuto,

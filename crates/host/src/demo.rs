@@ -49,6 +49,7 @@ impl Demo {
 
     pub fn plan(&self, toolset: Toolset, pace: Pace) -> SessionPlan {
         SessionPlan {
+            own_model: false,
             folder: self.folder.clone(),
             source: ModelSource::BuiltIn { cassette: cassette(toolset), pace },
             mode: Mode::FullAuto,

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use lathe_edit::unified_diff;
 use lathe_git::{
-    Boundary, Content, GitCall, GitError, Init, Place, Repository, check_inner, check_pipes, gitlinks, init,
-    user_setting,
+    Boundary, Content, GitCall, GitError, Index, Init, Place, Repository, check_inner, check_pipes, gitlinks,
+    init, user_setting,
 };
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture, is_protected,
@@ -329,7 +329,7 @@ impl GitPlace {
         self.check_pipes().await?;
         let message = format!("--message={}", wish.message);
         let arguments = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--no-edit", &message];
-        let mut call = self.repository.call(Content::Tree, Place::Top);
+        let mut call = self.call("commit").await?;
         for (variable, value) in [
             ("GIT_AUTHOR_NAME", &name),
             ("GIT_AUTHOR_EMAIL", &email),
@@ -496,23 +496,50 @@ impl GitPlace {
     /// What a call prints that stands at the top of the work tree.
     async fn run<S: AsRef<OsStr>>(&self, arguments: &[S], paths: &[OsString]) -> Result<Vec<u8>, HostError> {
         let what = arguments.first().map(|what| what.as_ref().to_string_lossy().into_owned());
-        let mut call = self.repository.call(Content::Tree, Place::Top).args(arguments);
+        let what = what.unwrap_or_default();
+        let mut call = self.call(&what).await?.args(arguments);
         if !paths.is_empty() {
             call = call.args(["--"]).args(paths);
         }
-        self.captured(&call, &what.unwrap_or_default()).await
+        self.captured(&call, &what).await
+    }
+
+    /// The beginning of a call of a command, with an index if the command uses one.
+    async fn call(&self, what: &str) -> Result<GitCall, HostError> {
+        let Some(index) = index_of(what) else {
+            return Ok(self.repository.call(Content::Tree, Place::Top));
+        };
+        let repository = Arc::clone(&self.repository);
+        let call = move || repository.indexed(index, Content::Tree, Place::Top);
+        let call = tokio::task::spawn_blocking(call).await;
+        call.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
     }
 
     /// What a call prints, if the repository is still the one that was opened.
     async fn captured(&self, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
         let said = captured(call, what).await;
         let repository = Arc::clone(&self.repository);
-        let again = tokio::task::spawn_blocking(move || repository.check_again()).await;
+        let writes = index_of(what) == Some(Index::Write);
+        let check = move || {
+            repository.check_again()?;
+            // It may have been swapped since it was checked.
+            if writes { repository.check_index() } else { Ok(()) }
+        };
+        let again = tokio::task::spawn_blocking(check).await;
         again.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
         said.map_err(|error| match error {
             HostError::Git(words) => HostError::Git(self.repository.readable(&words)),
             error => error,
         })
+    }
+}
+
+/// How a command uses the index. None: it gets none.
+fn index_of(command: &str) -> Option<Index> {
+    match command {
+        "status" | "diff" | "ls-files" | "check-attr" => Some(Index::Read),
+        "add" | "update-index" | "reset" | "checkout" | "commit" => Some(Index::Write),
+        _ => None,
     }
 }
 

@@ -166,7 +166,8 @@ fn git_diff(folder: &Path) -> Option<String> {
         "HEAD",
         "--",
     ];
-    let call = repository.call(lathe_git::Content::Bytes, lathe_git::Place::Folder);
+    let index = lathe_git::Index::Read;
+    let call = repository.indexed(index, lathe_git::Content::Bytes, lathe_git::Place::Folder).ok()?;
     let diff = call.args(arguments).output()?;
     Some(String::from_utf8_lossy(&diff).into_owned())
 }

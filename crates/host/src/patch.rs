@@ -55,7 +55,11 @@ impl Patcher for GitPatcher {
                 Err(error) => Err(error),
                 Ok(git) => match base {
                     Some(name) => git.commit(&name).await,
-                    None => git.snapshot().await,
+                    None => match git.snapshot().await {
+                        // The same for an index with a path out of the work tree.
+                        Err(GitError::Refused { .. }) => return Ok(None),
+                        made => made,
+                    },
                 },
             };
             found.map(Some).map_err(|error| error.to_string())

@@ -1,13 +1,14 @@
 //! Where a session works: its folder, the environment of its shell, and its name.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened};
 use lathe_redact::{is_secret_name, secrets_in};
-use lathe_workspace::absolute_path;
+use lathe_workspace::{absolute_path, open_exact};
 
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -86,10 +87,19 @@ pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
     Ok(root)
 }
 
-/// The identity of a folder.
+/// The identity of a folder that is reached without a link.
 pub(crate) fn identity(folder: &Path) -> Option<FolderIdentity> {
-    let found = folder.metadata().ok()?;
+    let found = File::from(open_exact(folder).ok()?).metadata().ok()?;
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })
+}
+
+/// The identity of a root, which has no links in it. One that has by now is not the folder that was chosen.
+pub(crate) fn exact_identity(root: &Path) -> Result<FolderIdentity, HostError> {
+    identity(root).ok_or_else(|| HostError::Folder {
+        path: root.to_owned(),
+        reason: "it is gone, or a link on the way leads elsewhere now: put the folder back in its place"
+            .to_owned(),
+    })
 }
 
 /// The folder that a session worked in before, which was recorded without links. One that is behind a link by now is another

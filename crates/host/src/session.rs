@@ -19,6 +19,7 @@ use lathe_protocol::{
     ToolSpec, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
+use lathe_shell::StartFolder;
 use lathe_tools::{Keeper, LocalDisk, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
@@ -33,7 +34,9 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
-use crate::place::{fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder};
+use crate::place::{
+    exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
+};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -74,6 +77,8 @@ pub struct SessionPlan {
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
+    /// See [`SessionOptions::own_model`].
+    pub own_model: bool,
 }
 
 /// Who is there while a session works.
@@ -224,6 +229,7 @@ impl Host {
             review: plan.extras.review.rule.clone(),
             persona: plan.extras.persona.clone(),
             online: plan.extras.online.enabled,
+            own_model: plan.own_model,
         };
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         self.home.make()?;
@@ -383,6 +389,7 @@ impl Host {
         let plan = ShellPlan {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
+            start: StartFolder::Is(exact_identity(root)?),
             env: shell_env(),
             memory: Some(self.home.memory()),
         };

@@ -1,5 +1,6 @@
 //! One tool without a model: for people and scripts who want to see what the model would get.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -184,13 +185,17 @@ impl Host {
             (None, _) => Toolset::ALL.to_vec(),
         };
         let mut outside = None;
-        for name in names {
+        let own =
+            sets.iter().flat_map(|set| Toolbox::specs(*set).into_iter().chain(Toolbox::special_specs(*set)));
+        let own: HashSet<String> = own.map(|spec| spec.name).collect();
+        let mut seen = HashSet::new();
+        for name in names.iter().filter(|name| seen.insert(*name)) {
+            if own.contains(name) {
+                continue;
+            }
             let chosen = || ToolChoice { core: vec![name.clone()], exclude: Vec::new() };
             let has = |outside: &[OutsideTool]| {
-                sets.iter().any(|set| {
-                    !Toolbox::listed(*set, chosen(), outside.to_vec()).is_empty()
-                        || Toolbox::special_specs(*set).iter().any(|spec| spec.name == *name)
-                })
+                sets.iter().any(|set| !Toolbox::listed(*set, chosen(), outside.to_vec()).is_empty())
             };
             if has(&[]) {
                 continue;

@@ -110,6 +110,7 @@ impl Host {
         self.copy_as_it_was(&same_folder(&opened)?, &folder, &events)?;
         let replaying = Host::new(Home::at(scratch.path().join("home")));
         let plan = SessionPlan {
+            own_model: false,
             folder: folder.clone(),
             source: ModelSource::Given { cassette: cassette_of(&events), strictness: Strictness::Lenient },
             mode: opened.options.mode,

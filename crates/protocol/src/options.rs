@@ -28,6 +28,9 @@ pub struct SessionOptions {
     /// Whether there are documents beside the workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub online: bool,
+    /// Whether an admin of a server gave the session a model's address, key or configuration file of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_model: bool,
 }
 
 /// An agent mode: words of the user's that stand in for, or beside, Lathe's own.

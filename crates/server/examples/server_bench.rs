@@ -38,6 +38,7 @@ impl Paced {
 impl Plans for Paced {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         Ok(SessionPlan {
+            own_model: false,
             folder: wish.folder.clone(),
             source: self.source(wish),
             mode: Mode::FullAuto,

@@ -302,12 +302,15 @@ impl<T: DeserializeOwned> FromRequest<App> for Input<T> {
         if !is_json {
             return Err(ApiError::bad("The body must be JSON: send `Content-Type: application/json`."));
         }
+        let identity = request.extensions().get::<Identity>().cloned();
         let read = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, app)).await;
         let bytes = read
             .map_err(|_| {
                 ApiError::too_slow(format!("A body of JSON may take {} seconds.", BODY_TIME.as_secs()))
             })?
             .map_err(|_| ApiError::too_large(format!("A body of JSON may have {BODY_MAX} bytes.")))?;
+        // The token may have been removed while the body came.
+        identity.iter().try_for_each(|identity| app.access.check(identity))?;
         parse(&bytes).map(Input)
     }
 }

@@ -211,7 +211,7 @@ impl App {
                 || self.host.usual_address(&choice.provider).is_some_and(|usual| same_address(&usual, url))
                 || crate::routes::models::is_kept(self, choice)
         };
-        let own_model = choice.base_url.as_deref().is_some_and(|url| !named(url));
+        let own_model = options.own_model || choice.base_url.as_deref().is_some_and(|url| !named(url));
         Ok(Needs { mode: options.mode, own_model })
     }
 

@@ -77,6 +77,7 @@ async fn bench() {
     let home = tempfile::tempdir().unwrap();
     let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp"), ("LC_ALL", "C.UTF-8")];
     let options = ShellOptions {
+        start: lathe_shell::StartFolder::Any,
         cwd: Path::new("/").to_owned(),
         env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
         ax: place_ax(home.path()).unwrap(),

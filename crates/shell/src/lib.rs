@@ -37,5 +37,5 @@ pub use error::ShellError;
 pub use jobs::{Job, Jobs};
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};
 pub use place::place_ax;
-pub use shell::{Shell, ShellOptions};
+pub use shell::{Shell, ShellOptions, StartFolder};
 pub use spool::{HeadTail, Spool};

@@ -67,7 +67,7 @@ impl Link {
         let child = Some(ManuallyDrop::new(child));
         let mut link = Self { frames: Some(frames), events, wanted, child, mark };
         let folder = session.map_or(Path::new(""), Session::path);
-        link.send(wire::start(&options.shell, &options.cwd, folder)).await;
+        link.send(wire::start(&options.shell, &options.cwd, folder, &options.start.to_string())).await;
         let supervisor = link.ready().await?;
         if let Some(session) = session {
             session.supervised_by(supervisor);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use lathe_protocol::FolderIdentity;
 use lathe_workspace::Processes;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -29,10 +30,33 @@ const STUCK_LIMIT: Duration = Duration::from_secs(10);
 const CANCELLED: i32 = 130;
 const LINE_MAX: usize = 64 * 1024 * 1024;
 
+/// The folder that bash must be in before it gets a line: its name may lead elsewhere by then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StartFolder {
+    /// Any folder that has the name.
+    #[default]
+    Any,
+    /// The folder of exactly this path, without links on the way.
+    Exact,
+    /// This very folder.
+    Is(FolderIdentity),
+}
+
+impl fmt::Display for StartFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => Ok(()),
+            Self::Exact => f.write_str("path"),
+            Self::Is(FolderIdentity { device, inode }) => write!(f, "{device}:{inode}"),
+        }
+    }
+}
+
 /// Where and how a shell runs.
 #[derive(Clone)]
 pub struct ShellOptions {
     pub cwd: PathBuf,
+    pub start: StartFolder,
     /// The whole environment of bash.
     pub env: Vec<(OsString, OsString)>,
     /// The supervisor, see [`place_ax`](crate::place_ax).
@@ -44,9 +68,10 @@ pub struct ShellOptions {
 
 impl fmt::Debug for ShellOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cwd, env, ax, shell, commands } = self;
+        let Self { cwd, start, env, ax, shell, commands } = self;
         f.debug_struct("ShellOptions")
             .field("cwd", cwd)
+            .field("start", start)
             .field("env", env)
             .field("ax", ax)
             .field("shell", shell)
@@ -210,7 +235,12 @@ impl Shell {
         let link = match &mut self.link {
             Some(link) => link,
             none => {
-                let options = ShellOptions { cwd: nearest(&self.cwd), ..self.options.clone() };
+                let cwd = nearest(&self.cwd);
+                let start = match self.options.start {
+                    StartFolder::Is(_) if cwd != self.options.cwd => StartFolder::Exact,
+                    start => start,
+                };
+                let options = ShellOptions { cwd, start, ..self.options.clone() };
                 none.insert(Link::start(&*self.processes, &options, self.session.as_ref(), &self.jobs).await?)
             }
         };

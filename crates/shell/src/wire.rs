@@ -51,10 +51,10 @@ pub(crate) enum How {
     ShellSignal(i32),
 }
 
-/// `session` is the folder of the agent commands; none if it is empty.
-pub(crate) fn start(shell: &Path, cwd: &Path, session: &Path) -> Vec<u8> {
+/// `session` is the folder of the agent commands; none if it is empty. `expected` says which folder bash must be in.
+pub(crate) fn start(shell: &Path, cwd: &Path, session: &Path, expected: &str) -> Vec<u8> {
     let [shell, cwd, session] = [shell, cwd, session].map(|path| path.as_os_str().as_bytes());
-    frame(b'S', &[shell, b"\0", cwd, b"\0", session])
+    frame(b'S', &[shell, b"\0", cwd, b"\0", session, b"\0", expected.as_bytes()])
 }
 
 pub(crate) fn run(id: u64, line: &[u8]) -> Vec<u8> {

@@ -35,6 +35,7 @@ async fn main() -> Result<(), Failure> {
         Blobs::open(folder.path().join("blobs"))?,
         Arc::new(Redactor::new([])),
         ShellPlan {
+            start: lathe_shell::StartFolder::Any,
             home: folder.path().join("home"),
             shell: "/bin/bash".into(),
             env: Vec::new(),

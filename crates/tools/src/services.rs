@@ -9,7 +9,7 @@ use lathe_blobs::Blobs;
 use lathe_edit::syntax::SyntaxCache;
 use lathe_protocol::{OutputStream, Toolset};
 use lathe_redact::Redactor;
-use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, place_ax};
+use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
 use lathe_workspace::{Files, Processes};
 
 use crate::check::Checks;
@@ -31,6 +31,8 @@ pub struct ShellPlan {
     /// Lathe's folder, where the supervisor program is placed.
     pub home: PathBuf,
     pub shell: PathBuf,
+    /// The folder that the shell must begin in.
+    pub start: StartFolder,
     pub env: Vec<(OsString, OsString)>,
     /// The file of the user's remembered facts.
     pub memory: Option<PathBuf>,
@@ -195,6 +197,7 @@ impl Services {
         let ax = place_ax(&self.plan.home)?;
         let options = ShellOptions {
             cwd: self.root.clone(),
+            start: self.plan.start,
             env: self.plan.env.clone(),
             ax,
             shell: self.plan.shell.clone(),

@@ -27,6 +27,7 @@ pub(crate) fn options() -> SessionOptions {
         review: None,
         persona: None,
         online: false,
+        own_model: false,
     }
 }
 

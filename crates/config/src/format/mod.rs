@@ -5,8 +5,10 @@ mod toml;
 mod yaml;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use lathe_workspace::{Files as _, LocalFiles, WorkspaceError, content_of, open_regular};
 
 pub(crate) use self::json::parse as parse_json;
 pub(crate) use self::toml::parse as parse_toml;
@@ -29,30 +31,69 @@ impl Misread {
     }
 }
 
-/// The text of a file, or nothing if there is no such file.
-///
-/// A project may put anything in this place, so a pipe is not waited for and a huge file not read.
+/// The text of a file of the user's own, or nothing if there is no such file. A pipe is not waited for and a huge file not read.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, Fault> {
-    let unreadable = |error: std::io::Error| Fault::Unreadable(error.to_string());
-    match std::fs::metadata(path) {
-        Ok(found) if found.is_file() => {}
-        Ok(_) => return Err(Fault::Unreadable("it is not a file".to_owned())),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Ok(None);
+    match open_regular(path) {
+        Ok(file) => text_of(file).map(Some),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(None),
+            ErrorKind::InvalidInput => Err(not_a_file()),
+            _ => Err(Fault::Unreadable(error.to_string())),
+        },
+    }
+}
+
+/// The files of a project's folder. A project may put anything in their place: a link that leads out of the folder, or into
+/// Lathe's own, is not followed.
+pub struct ProjectFiles {
+    folder: PathBuf,
+    /// None: there is no such folder.
+    files: Option<LocalFiles>,
+}
+
+impl ProjectFiles {
+    /// Those of `folder`; `home` is Lathe's own.
+    pub fn new(folder: &Path, home: &Path) -> Self {
+        let real = folder.canonicalize().ok();
+        Self { folder: folder.to_owned(), files: real.map(|real| LocalFiles::confined(real, home)) }
+    }
+
+    /// The text of a file below the folder, which is named as the folder is. Nothing, if there is no such file.
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<String>, Fault> {
+        let Some(files) = &self.files else { return Ok(None) };
+        let below = path.strip_prefix(&self.folder).map_err(|_| leads_out())?;
+        match files.open_local(below) {
+            Ok(file) => text_of(file).map(Some),
+            Err(WorkspaceError::NotFound(_)) => Ok(None),
+            Err(WorkspaceError::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => Ok(None),
+            Err(WorkspaceError::IsDirectory(_) | WorkspaceError::Special(_)) => Err(not_a_file()),
+            Err(WorkspaceError::Outside(_) | WorkspaceError::Stale(_)) => Err(leads_out()),
+            Err(error) => Err(Fault::Unreadable(error.to_string())),
         }
-        Err(error) => return Err(unreadable(error)),
     }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(Fault::TooLarge(LARGEST / 1024));
-    }
+}
+
+fn not_a_file() -> Fault {
+    Fault::Unreadable("it is not a file".to_owned())
+}
+
+fn leads_out() -> Fault {
+    Fault::Unreadable(
+        "it is a link that leads out of the project's folder, which is not followed: put the file itself there"
+            .to_owned(),
+    )
+}
+
+fn text_of(file: File) -> Result<String, Fault> {
+    let bytes = content_of(file, LARGEST).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => Fault::TooLarge(LARGEST / 1024),
+        _ => Fault::Unreadable(error.to_string()),
+    })?;
     let text = String::from_utf8(bytes).map_err(|_| Fault::Unreadable("it is not UTF-8 text".to_owned()))?;
-    Ok(Some(match text.strip_prefix('\u{feff}') {
+    Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
-    }))
+    })
 }
 
 /// The line of a byte offset, counted from 1.

@@ -24,23 +24,10 @@ pub(crate) struct Mapped {
     pub(crate) made_for: Option<String>,
 }
 
-/// The file that is there: a missing YAML file may have an older JSON beside it.
-pub(crate) enum Found {
-    Itself,
-    Json(PathBuf),
-    Nothing,
-}
-
-pub(crate) fn find(path: &Path) -> Found {
-    if path.exists() {
-        return Found::Itself;
-    }
+/// The older JSON file that may be in the place of a missing YAML file.
+pub(crate) fn older_form(path: &Path) -> Option<PathBuf> {
     let yaml = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-    let json = path.with_extension("json");
-    if yaml && json.exists() {
-        return Found::Json(json);
-    }
-    Found::Nothing
+    yaml.then(|| path.with_extension("json"))
 }
 
 /// Their key and ours.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod legacy;
+mod links;
 mod narrow;
 mod ours;
 mod precedence;

@@ -1,8 +1,8 @@
 //! A folder with files in it, variables and flags: everything `load` looks at.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use lathe_config::{Config, ConfigErrors, Flag, Inputs, Part, load};
+use lathe_config::{Config, ConfigErrors, Flag, Inputs, Part, ProjectFiles, load};
 
 pub struct Setup {
     folder: tempfile::TempDir,
@@ -74,7 +74,9 @@ impl Setup {
             let found = self.variables.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
         };
+        let project = ProjectFiles::new(self.folder.path(), Path::new("/nonexistent/lathe"));
         load(Inputs {
+            project: &project,
             user_file: Some(self.path("user.toml")),
             project_file: Some(self.path("project.toml")),
             config_file: self.named.clone(),

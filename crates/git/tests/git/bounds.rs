@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lathe_git::{Boundary, Content, GitError, Place, Repository};
+use lathe_git::{Boundary, Content, GitError, Index, Place, Repository};
 use lathe_testkit::TempRepo;
 
 pub(crate) struct World {
@@ -256,7 +256,12 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
         &["diff", "4b825dc642cb6eb9a060e54bf8d69288fbee4904"],
         &["show", "HEAD"],
     ] {
-        let said = repository.call(Content::Tree, Place::Top).args(words).output().unwrap();
+        let said = repository
+            .indexed(Index::Write, Content::Tree, Place::Top)
+            .unwrap()
+            .args(words)
+            .output()
+            .unwrap();
         let said = String::from_utf8(said).unwrap();
         assert!(said.contains("one") && !said.contains("SECRET"), "{words:?}: {said}");
     }
@@ -272,7 +277,11 @@ fn a_person_may_have_linked_work_trees_and_borrowed_objects_anywhere() {
     world.world.git(&["-C", "outside/private", "worktree", "add", "-q", tree.to_str().unwrap()]);
     for folder in ["root/repo", "root/work"] {
         let repository = Repository::find(&world.join(folder), &Boundary::Anywhere).unwrap();
-        let said = repository.call(Content::Tree, Place::Top).args(["status", "--porcelain"]).output();
+        let said = repository
+            .indexed(Index::Write, Content::Tree, Place::Top)
+            .unwrap()
+            .args(["status", "--porcelain"])
+            .output();
         assert_eq!(said.as_deref(), Some(&b""[..]), "{folder}");
     }
 }

@@ -3,12 +3,12 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use lathe_git::{Boundary, Content, GitError, Init, Place, Repository, Snapshots, init};
+use lathe_git::{Boundary, Content, GitError, Index, Init, Place, Repository, Snapshots, init};
 use lathe_testkit::TempRepo;
 use lathe_workspace::LocalProcesses;
 
 fn said(repository: &Repository, words: &[&str]) -> String {
-    let mut call = repository.call(Content::Tree, Place::Top);
+    let mut call = repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap();
     for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
         call.variable(name, "x");
     }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod bounds;
+mod index;
 mod kinds;
 mod programs;
 mod swaps;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lathe_git::{Boundary, Content, Place, Repository};
+use lathe_git::{Boundary, Content, Index, Place, Repository};
 use lathe_testkit::{PROGRAM_SETTINGS, TempRepo, plant};
 
 /// Commands of every caller, readers and writers.
@@ -60,7 +60,13 @@ fn no_call_runs_what_one_of_sixty_settings_names() {
                 if content == Content::User && words[0] != "check-attr" {
                     continue;
                 }
-                let _ = repository.call(content, place).args(words).command().output().unwrap();
+                let _ = repository
+                    .indexed(Index::Write, content, place)
+                    .unwrap()
+                    .args(words)
+                    .command()
+                    .output()
+                    .unwrap();
                 assert_eq!(marks(folder.path()), Vec::<String>::new(), "{} by git {words:?}", setting.0);
             }
         }
@@ -114,7 +120,7 @@ fn what_git_sees_is_our_configuration_and_nothing_else() {
     for setting in PROGRAM_SETTINGS {
         let repo = hostile(setting, folder.path());
         let repository = Repository::find(repo.path(), &Boundary::Anywhere).unwrap();
-        let call = repository.call(Content::Tree, Place::Top).args([
+        let call = repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap().args([
             "config",
             "--list",
             "--show-scope",
@@ -153,7 +159,13 @@ fn git_never_opens_the_configuration_of_the_repository() {
     for (content, place) in [(Content::Tree, Place::Top), (Content::Bytes, Place::Folder)] {
         for words in CALLS {
             repo.write("a.txt", format!("{content:?}\n"));
-            let done = repository.call(content, place).args(words).command().output().unwrap();
+            let done = repository
+                .indexed(Index::Write, content, place)
+                .unwrap()
+                .args(words)
+                .command()
+                .output()
+                .unwrap();
             let said = String::from_utf8_lossy(&done.stderr);
             assert!(done.status.success(), "git {words:?}: {said}");
         }
@@ -198,7 +210,13 @@ fn git_is_not_started_in_repositories_inside() {
         &["reset", "--quiet", "--", "sub"],
         &["checkout", "--quiet", "--no-recurse-submodules", "--", "a.txt"],
     ] {
-        repository.call(Content::Tree, Place::Top).args(words).command().output().unwrap();
+        repository
+            .indexed(Index::Write, Content::Tree, Place::Top)
+            .unwrap()
+            .args(words)
+            .command()
+            .output()
+            .unwrap();
         assert_eq!(marks(folder.path()), Vec::<String>::new(), "git {words:?}");
     }
     // The trick works where nobody is careful.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use lathe_git::{Boundary, Content, Init, Place, Repository, init};
+use lathe_git::{Boundary, Content, Index, Init, Place, Repository, init};
 
 use crate::bounds::World;
 
@@ -55,7 +55,10 @@ fn swap(world: &World, part: &str) {
 }
 
 fn said(repository: &Repository, words: &[&str]) -> String {
-    let mut call = repository.call(Content::Tree, Place::Top);
+    let mut call = match repository.indexed(Index::Write, Content::Tree, Place::Top) {
+        Ok(call) => call,
+        Err(error) => return error.to_string(),
+    };
     for name in ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"] {
         call.variable(name, "x");
     }
@@ -66,7 +69,8 @@ fn said(repository: &Repository, words: &[&str]) -> String {
 /// Whether the kernel can keep a process in a folder, as it does here if it does at all.
 fn has_fence(world: &World) -> bool {
     let repository = world.find("root/repo").unwrap();
-    let is_closed = repository.call(Content::Tree, Place::Top).spawn().fence.is_closed();
+    let is_closed =
+        repository.indexed(Index::Write, Content::Tree, Place::Top).unwrap().spawn().fence.is_closed();
     assert!(!repository.without_fence().call(Content::Tree, Place::Top).spawn().fence.is_closed());
     is_closed
 }

@@ -18,6 +18,7 @@ async fn started(home: &Path, folder: &Path, model: &FakeModel) -> Session {
         ..ModelRequest::default()
     };
     let plan = SessionPlan {
+        own_model: false,
         folder: folder.to_owned(),
         source: ModelSource::Ask(request),
         mode: Mode::Default,

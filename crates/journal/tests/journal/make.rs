@@ -93,6 +93,7 @@ pub fn opened(id: &str) -> SessionOpened {
             review: None,
             persona: None,
             online: false,
+            own_model: false,
         },
         parent: None,
         forked: None,

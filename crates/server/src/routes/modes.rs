@@ -113,7 +113,7 @@ impl AgentMode {
                 return Err(ApiError::unprocessable(format!("`{name}` may have {most} characters.")));
             }
         }
-        Ok(())
+        few_tools("tool_whitelist", self.tool_whitelist.as_deref())
     }
 
     /// Who the agent is told to be; none if that is Lathe's own.
@@ -137,6 +137,17 @@ impl AgentMode {
             tools.push("task_done".to_owned());
         }
         Some(tools)
+    }
+}
+
+/// Names of tools in one list.
+const TOOLS_MAX: usize = 256;
+
+/// Refuses a list of more tools than any session has.
+pub(crate) fn few_tools(name: &str, tools: Option<&[String]>) -> Result<(), ApiError> {
+    match tools.is_some_and(|tools| tools.len() > TOOLS_MAX) {
+        true => Err(ApiError::unprocessable(format!("`{name}` may have {TOOLS_MAX} names."))),
+        false => Ok(()),
     }
 }
 

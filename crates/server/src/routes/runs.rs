@@ -382,6 +382,7 @@ async fn open_session(
     if request.mode == Some(Mode::FullAuto) {
         admin(identity, "mode: full-auto")?;
     }
+    modes::few_tools("tools", request.tools.as_deref())?;
     let folder = app.folder(&PathBuf::from(request.working_dir.clone().unwrap_or_default()))?;
     let mode = modes::chosen(
         app,
@@ -424,6 +425,7 @@ async fn open_session(
     app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.
+    plan.own_model = own_model;
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
     app.sessions.make_room(identity).await?;
     let opener = Opener { key: identity.key, own_model };

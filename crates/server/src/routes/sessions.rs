@@ -314,7 +314,7 @@ async fn undo(
     Ok(Json(went_back(done)))
 }
 
-/// Going back changes what a session did, so it needs the role that letting it work needs.
+/// Whether it is done or only shown. What a session did is taken back by whoever may have it done.
 async fn really(app: &App, identity: &Identity, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
     if preview {
         return Ok(Really::Preview);
@@ -337,8 +337,13 @@ fn went_back(undone: Undone) -> WentBack {
     }
 }
 
-async fn remove(State(app): State<App>, Named(id): Named<String>) -> Answer<Removed> {
+async fn remove(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+) -> Answer<Removed> {
     let id = app.session(&id)?;
+    tokio::task::block_in_place(|| app.may(&identity, &id, SessionWork::Drive))?;
     let_go(&app, &id).await?;
     Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
 }

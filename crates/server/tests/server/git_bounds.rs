@@ -387,3 +387,52 @@ fn assert_forbidden<T>(what: &str, done: Result<T, HostError>) {
         Ok(_) => panic!("{what} was done"),
     }
 }
+
+/// Issue 15, the second attack on the server: git does not check the paths of an index that it reads.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_with_paths_out_of_the_folder_is_refused_by_every_route_that_uses_it() {
+    let server = server().await;
+    let outside = server.root.parent().unwrap().join("outside");
+    std::fs::create_dir_all(&outside).unwrap();
+    std::fs::write(outside.join("secret.txt"), "OUTSIDE SECRET\n").unwrap();
+    let folder = server.root.join("repo");
+    repository(&folder, "one\n");
+    let whole = outside.join("secret.txt").display().to_string();
+    for path in [
+        "../../outside/secret.txt",
+        "../../outside/nothing.txt",
+        &whole,
+        ".git/config",
+        "x/../../../outside/y",
+    ] {
+        let mut entry = [&[0; 24][..], &0o100_644_u32.to_be_bytes(), &[0; 12], &[0xaa; 20]].concat();
+        entry.extend((path.len() as u16).to_be_bytes());
+        entry.extend(path.as_bytes());
+        entry.extend(vec![0; 8 - entry.len() % 8]);
+        let index = [&b"DIRC\0\0\0\x02\0\0\0\x01"[..], &entry, &[0; 20]].concat();
+        std::fs::write(folder.join(".git/index"), &index).unwrap();
+        for (what, more) in [
+            ("status", json!({})),
+            ("diff", json!({})),
+            ("diff", json!({ "staged": true })),
+            ("diff", json!({ "path": "a.txt" })),
+            ("add", json!({ "files": ["a.txt"] })),
+            ("reset", json!({ "files": ["a.txt"] })),
+            ("checkout", json!({ "files": ["a.txt"] })),
+            ("commit", json!({ "message": "m", "author_name": "x", "author_email": "y" })),
+        ] {
+            let mut body = more.clone();
+            body["workspace"] = json!("repo");
+            let (code, said) = server.post(&format!("/api/git/{what}"), body).await;
+            assert_eq!(code, 409, "{path} {what}: {said}");
+            let said = said.to_string();
+            assert!(
+                said.contains("not a path of the work tree") && !said.contains("SECRET"),
+                "{path} {what}: {said}"
+            );
+            assert_eq!(std::fs::read(folder.join(".git/index")).unwrap(), index, "{path} {what}");
+        }
+        let (code, log) = look(&server, "log", "repo").await;
+        assert_eq!((code, log.to_string().contains("one")), (200, true), "{log}");
+    }
+}

@@ -45,6 +45,7 @@ impl Recorded {
 impl Plans for Recorded {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         Ok(SessionPlan {
+            own_model: false,
             folder: wish.folder.clone(),
             source: self.source(),
             mode: wish.mode.unwrap_or(self.mode),

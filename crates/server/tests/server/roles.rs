@@ -3,6 +3,7 @@
 use lathe_protocol::Mode;
 use lathe_server::{Role, Tokens};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::kit::{Server, call, cassette, done, say};
 
@@ -431,4 +432,116 @@ async fn many_unknown_fields_make_no_long_answer() {
     assert_eq!(warnings.len(), 21);
     assert_eq!(warnings[20], "99980 more like these are not listed.");
     server.stop().await;
+}
+
+/// Issue 15, the second attack on the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_neither_takes_back_nor_removes_what_a_full_auto_session_did() {
+    let server = Server::start(busy(), Mode::Default).await;
+    let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let session = started(&server, &server.token, json!({ "mode": "full-auto" })).await;
+    let task = json!({ "session_id": session, "task": "x" });
+    assert_eq!(server.post("/agent/interactive/task", task).await.0, 200);
+    for is_open in [true, false] {
+        if !is_open {
+            let close = format!("/agent/interactive/close?session_id={session}");
+            assert_eq!(server.post(&close, json!({})).await.0, 200);
+        }
+        for (method, path, body) in [
+            ("POST", "/undo", Some(json!({ "preview": false }))),
+            ("POST", "/rewind", Some(json!({ "to": 0, "files": true }))),
+            ("DELETE", "", None),
+        ] {
+            let path = format!("/api/sessions/{session}{path}");
+            let (status, said) = server.ask_as(&operator, method, &path, body.as_ref()).await;
+            assert_eq!(status, 403, "{method} {path}, open: {is_open}: {said}");
+        }
+        assert!(server.root.join("made").exists());
+    }
+}
+
+/// Issue 15, the second attack on the server: the key is not in the journal, but that an admin gave it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_with_an_admins_key_stays_the_admins_when_it_is_closed_and_forked() {
+    let server = Server::start(busy(), Mode::Default).await;
+    let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let session = started(&server, &server.token, json!({ "api_key": "sk-of-the-admin-000111222" })).await;
+    let close = format!("/agent/interactive/close?session_id={session}");
+    assert_eq!(server.post(&close, json!({})).await.0, 200);
+    let (status, fork) = server.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
+    assert_eq!(status, 200, "{fork}");
+    for id in [session.as_str(), fork["id"].as_str().unwrap()] {
+        let task = json!({ "session_id": id, "task": "x" });
+        let (status, said) = server.ask_as(&operator, "POST", "/agent/interactive/task", Some(&task)).await;
+        assert_eq!(status, 403, "{id}: {said}");
+    }
+}
+
+/// Issue 15, the second attack on the server: an id that one client had used swallowed the `cancel` of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_of_a_command_belongs_to_the_client_and_the_command_that_used_it_first() {
+    let server = Server::start(busy(), Mode::Default).await;
+    let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let session = started(&server, &server.token, json!({})).await;
+    let query = format!("?session_id={session}");
+    let mut first = server.socket_as(&operator, &query).await;
+    let mut second = server.socket(&query).await;
+    first.until("status").await;
+    second.until("status").await;
+    let cancel = json!({ "type": "cancel", "id": "k1" });
+    first.say(&cancel).await;
+    let before = first.until("receipt").await.pop().unwrap()["data"].clone();
+    first.say(&cancel).await;
+    assert_eq!(first.until("receipt").await.pop().unwrap()["data"], before);
+    for socket in [&mut second, &mut first] {
+        let message = json!({ "type": "input", "text": "other", "id": "k1" });
+        socket.say(&message).await;
+        let receipt = socket.until("receipt").await.pop().unwrap()["data"].clone();
+        assert_eq!(receipt["accepted"], false, "{receipt}");
+        assert!(receipt["reason"].as_str().unwrap().contains("used for another command"), "{receipt}");
+    }
+    second.say(&cancel).await;
+    let receipt = second.until("receipt").await.pop().unwrap()["data"].clone();
+    assert!(receipt["reason"].as_str().unwrap_or_default().contains("used for another command"), "{receipt}");
+}
+
+/// Issue 15, the second attack on the server: each name had a toolbox made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_tools_has_at_most_256_names() {
+    let server = Server::start(busy(), Mode::Default).await;
+    let many = |count: usize| vec!["bash"; count];
+    for (count, wanted) in [(256, 200), (257, 422)] {
+        let request = json!({ "tools": many(count) });
+        let (status, said) = server.post("/agent/interactive/start", request).await;
+        assert_eq!(status, wanted, "{said}");
+        let mode = json!({ "name": "m", "tool_whitelist": many(count) });
+        let (status, said) =
+            server.post("/agent/interactive/start", json!({ "agent_mode_config": mode })).await;
+        assert_eq!(status, wanted, "{said}");
+    }
+}
+
+/// Issue 15, the second attack on the server: a body that ended after the token was removed was still acted on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_ends_after_its_token_was_removed_is_not_acted_on() {
+    let server = Server::start(busy(), Mode::Default).await;
+    let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let body = json!({ "path": "late.txt", "content": "late" }).to_string();
+    let head = format!(
+        "PUT /api/file HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {operator}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+        server.address,
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body once the token was accepted.
+    let mut piece = [0; 25];
+    stream.read_exact(&mut piece).await.unwrap();
+    assert!(piece.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&piece));
+    Tokens::remove(&server.home, "hands").unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(!server.root.join("late.txt").exists());
 }

@@ -16,6 +16,7 @@ pub fn options(cwd: &Path) -> ShellOptions {
     let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/tmp"), ("LC_ALL", "C.UTF-8")];
     ShellOptions {
         cwd: cwd.to_owned(),
+        start: lathe_shell::StartFolder::Any,
         env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
         ax: place_ax(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap(),
         shell: "/bin/bash".into(),

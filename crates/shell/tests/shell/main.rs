@@ -15,3 +15,4 @@ mod rest;
 mod session;
 mod state;
 mod stopping;
+mod swapped;

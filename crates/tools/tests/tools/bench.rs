@@ -125,6 +125,7 @@ impl Bench {
             Blobs::open(blobs).unwrap(),
             Arc::new(Redactor::new(secrets)),
             ShellPlan {
+                start: lathe_shell::StartFolder::Any,
                 home: home.clone(),
                 shell: "/bin/bash".into(),
                 env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),

@@ -1,0 +1,292 @@
+//! The index of a repository: every path in it is checked before git reads it.
+//!
+//! Git checks a path when it adds it to an index, not when it reads one. An entry `../../outside/x` or `/outside/x` makes
+//! `status` tell whether that file exists, and `add` and `diff` read it. So a call gets no index at all unless it asks for
+//! one, and then one whose paths all lie in the work tree. A call that only reads gets a copy that was checked: the file can
+//! be swapped as often as an attacker likes.
+//!
+//! Rejected: `git ls-files` as the reader. It costs a process for each call, and the file it reads may be another one than
+//! the file that the next call reads.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+use lathe_workspace::content_of;
+
+use crate::GitError;
+use crate::folder::Folder;
+
+/// Bytes of an index. One of a million files has about a hundred million.
+const LONGEST: u64 = 512 << 20;
+
+/// The mode of a folder, which stands for its files in a sparse index.
+const FOLDER_MODE: u32 = 0o040_000;
+
+/// How a call uses the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// From a copy that was checked.
+    Read,
+    /// The file itself, which was checked just before.
+    Write,
+    /// The file itself, for `read-tree`, which does not read the old one.
+    Replace,
+}
+
+/// The bytes of an index whose paths were checked.
+pub(crate) struct CheckedIndex {
+    bytes: Vec<u8>,
+    modified: SystemTime,
+}
+
+impl CheckedIndex {
+    /// Reads and checks the index of a repository's folder. None: there is none.
+    pub(crate) fn read(git_dir: &Folder, hash: usize) -> Result<Option<Self>, GitError> {
+        let Some((bytes, modified)) = content(git_dir, "index")? else { return Ok(None) };
+        let wrong = |name: &str, why: String| GitError::refused(git_dir.name.join(name), why);
+        for base in check(&bytes, hash).map_err(|why| wrong("index", why))? {
+            let name = format!("sharedindex.{base}");
+            let Some((shared, _)) = content(git_dir, &name)? else {
+                return Err(wrong("index", format!("needs {name}, which does not exist")));
+            };
+            if !check(&shared, hash).map_err(|why| wrong(&name, why))?.is_empty() {
+                return Err(wrong(&name, "is a split index itself".to_owned()));
+            }
+        }
+        Ok(Some(Self { bytes, modified }))
+    }
+
+    /// Writes a copy as old as the original. Git takes files that are as new as its index for changed and looks at them
+    /// again; a copy that is newer would hide a change made in the same moment as the commit before it.
+    pub(crate) fn write(&self, to: &Path) -> io::Result<()> {
+        std::fs::write(to, &self.bytes)?;
+        File::options().write(true).open(to)?.set_modified(self.modified)
+    }
+}
+
+fn content(git_dir: &Folder, name: &str) -> Result<Option<(Vec<u8>, SystemTime)>, GitError> {
+    let read = || {
+        let Some(file) = git_dir.file(name)? else { return Ok(None) };
+        let modified = file.metadata()?.modified()?;
+        Ok(Some((content_of(file, LONGEST)?, modified)))
+    };
+    read().map_err(|error: io::Error| {
+        GitError::refused(git_dir.name.join(name), format!("cannot be read: {error}"))
+    })
+}
+
+/// Checks the paths of an index, and gives the names of the shared ones that it builds on. Whatever git could take otherwise
+/// than it is taken here is refused.
+fn check(bytes: &[u8], hash: usize) -> Result<Vec<String>, String> {
+    let damaged = || "is damaged".to_owned();
+    let body = bytes.len().checked_sub(hash).and_then(|end| bytes.get(..end)).ok_or_else(damaged)?;
+    let mut at = Reader { bytes: body, at: 0 };
+    if at.take(4) != Some(b"DIRC") {
+        return Err(damaged());
+    }
+    let (version, count) = (at.number().ok_or_else(damaged)?, at.number().ok_or_else(damaged)?);
+    if !(2..=4).contains(&version) {
+        return Err(format!("has the version {version}, which is not known"));
+    }
+    let (mut name, mut has_nameless) = (Vec::new(), false);
+    for _ in 0..count {
+        let mode = at.entry(version, hash, &mut name).ok_or_else(damaged)?;
+        let path = if mode == FOLDER_MODE { name.strip_suffix(b"/").unwrap_or(&name) } else { &name };
+        match path.is_empty() {
+            // In a split index such an entry takes the name of one in the shared index.
+            true => has_nameless = true,
+            false if is_plain(path) => {}
+            false => {
+                let shown = String::from_utf8_lossy(&name).escape_debug().to_string();
+                return Err(format!("names `{shown}`, which is not a path of the work tree"));
+            }
+        }
+    }
+    let mut bases = Vec::new();
+    while body.len() - at.at >= 8 {
+        let (kind, size) = (at.take(4).ok_or_else(damaged)?, at.number().ok_or_else(damaged)?);
+        let content = usize::try_from(size).ok().and_then(|size| at.take(size)).ok_or_else(damaged)?;
+        if kind == b"link" {
+            let base = content.get(..hash).ok_or_else(damaged)?;
+            bases.push(base.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        }
+    }
+    // All zeros: there is none.
+    bases.retain(|base| base.bytes().any(|digit| digit != b'0'));
+    if has_nameless && bases.is_empty() {
+        return Err("has an entry without a name".to_owned());
+    }
+    Ok(bases)
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    /// Reads an entry: its path replaces the one before, and the mode is given.
+    fn entry(&mut self, version: u32, hash: usize, name: &mut Vec<u8>) -> Option<u32> {
+        let begin = self.at;
+        self.take(24)?;
+        let mode = self.number()?;
+        self.take(12 + hash)?;
+        let flags = u16::from_be_bytes(self.take(2)?.try_into().ok()?);
+        if flags & 0x4000 != 0 {
+            self.take(2)?;
+        }
+        // In version 4 a path is told by what it has in common with the one before.
+        let kept = if version == 4 { name.len().checked_sub(self.offset()?)? } else { 0 };
+        name.truncate(kept);
+        let rest = self.bytes.get(self.at..)?;
+        let rest = self.take(rest.iter().position(|byte| *byte == 0)?)?;
+        name.extend_from_slice(rest);
+        // Git believes the length, and a name that goes on after it would be another one.
+        let length = usize::from(flags & 0xfff);
+        if length != name.len().min(0xfff) {
+            return None;
+        }
+        let padding = if version == 4 { 1 } else { 8 - (self.at - begin) % 8 };
+        self.take(padding)?;
+        Some(mode)
+    }
+
+    /// A number in groups of seven bits, as git writes it.
+    fn offset(&mut self) -> Option<usize> {
+        let mut value = 0_usize;
+        loop {
+            let byte = *self.take(1)?.first()?;
+            value = value.checked_mul(128)?.checked_add(usize::from(byte & 127))?;
+            if byte & 128 == 0 {
+                return Some(value);
+            }
+            value = value.checked_add(1)?;
+        }
+    }
+}
+
+/// Whether a path of an index lies in the work tree and not in a repository's own folder, by the rules that git has for paths
+/// that it adds.
+fn is_plain(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').all(|part| {
+        !matches!(part, b"" | b"." | b"..") && part.split(|byte| *byte == b'\\').all(|part| !is_dot_git(part))
+    })
+}
+
+/// Whether some file system takes a name for `.git`: without regard to case, with dots, spaces or a stream at its end, by its
+/// short name, or with characters in it that do not count.
+fn is_dot_git(part: &[u8]) -> bool {
+    let name = String::from_utf8_lossy(part);
+    let counts = |c: &char| !matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(counts).collect();
+    let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    [".git", "git~1"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &[u8], length: u16) -> Vec<u8> {
+        let mut entry = [&[0; 24][..], &0o100_644_u32.to_be_bytes(), &[0; 32]].concat();
+        entry.extend(length.to_be_bytes());
+        entry.extend(name);
+        entry.extend(vec![0; 8 - entry.len() % 8]);
+        entry
+    }
+
+    fn index(names: &[&[u8]], extension: &[u8]) -> Vec<u8> {
+        let mut bytes = [&b"DIRC\0\0\0\x02"[..], &(names.len() as u32).to_be_bytes()].concat();
+        for name in names {
+            bytes.extend(entry(name, name.len().min(0xfff) as u16));
+        }
+        [&bytes, extension, &[0; 20]].concat()
+    }
+
+    #[test]
+    fn a_path_out_of_the_work_tree_or_in_a_repositorys_folder_is_refused() {
+        for name in [
+            "a",
+            "a/b",
+            "..a",
+            "a..",
+            "...",
+            ".gitignore",
+            ".github/x",
+            "git",
+            "a\\b",
+            "a:b",
+            "ü/é",
+            ".git2",
+            "x.git",
+        ] {
+            assert_eq!(check(&index(&[name.as_bytes()], b""), 20), Ok(vec![]), "{name}");
+        }
+        for name in [
+            "../a",
+            "a/../../b",
+            "/etc/passwd",
+            "/",
+            "a//b",
+            "a/",
+            "./a",
+            "a/./b",
+            "a/.",
+            "..",
+            ".git/config",
+            ".GIT/config",
+            "a/.git/x",
+            ".git",
+            ".git./x",
+            ".git /x",
+            ".git. ./x",
+            "git~1/x",
+            "GIT~1",
+            ".git::$INDEX_ALLOCATION/x",
+            ".g\u{200c}it/x",
+            "\u{feff}.git/x",
+            "a\\.git\\x",
+            "a\\git~1",
+        ] {
+            assert!(check(&index(&[b"a", name.as_bytes()], b""), 20).is_err(), "{name}");
+        }
+        let long = [b"a".repeat(5000), b"/../x".to_vec()].concat();
+        assert!(check(&index(&[&long], b""), 20).is_err());
+        assert_eq!(check(&index(&[&b"a".repeat(5000)], b""), 20), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_git_could_read_otherwise_is_refused() {
+        let whole = index(&[b"a.txt", b"b.txt"], b"");
+        for cut in 0..whole.len() {
+            assert!(check(&whole[..cut], 20).is_err(), "{cut}");
+        }
+        for length in [0, 1, 4, 6, 0xfff] {
+            let entry = entry(b"a.txt", length);
+            let bytes = [&b"DIRC\0\0\0\x02\0\0\0\x01"[..], &entry, &[0; 20]].concat();
+            assert!(check(&bytes, 20).is_err(), "{length}");
+        }
+        assert!(check(&index(&[b""], b""), 20).is_err());
+        assert!(check(&index(&[b"a"], b"TREE\0\0\0\x09x"), 20).is_err());
+    }
+
+    #[test]
+    fn a_split_index_names_its_base() {
+        let link = [&b"link\0\0\0\x14"[..], &[0xab; 20]].concat();
+        assert_eq!(check(&index(&[b""], &link), 20), Ok(vec!["ab".repeat(20)]));
+        let none = [&b"link\0\0\0\x14"[..], &[0; 20]].concat();
+        assert!(check(&index(&[b""], &none), 20).is_err());
+    }
+}
