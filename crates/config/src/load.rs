@@ -21,6 +21,9 @@ const FOR_A_TRAE_FILE: &str = "name this file with --config-file";
 /// The keys that hold lists of tools.
 const TOOL_LISTS: [[&str; 2]; 2] = [["tools", "exclude"], ["run", "tools"]];
 
+/// Says what is wrong with an entry of a list of tools; the names are those of field domains.
+pub type CheckTool = dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>;
+
 /// What there is to read. A file that is named here need not exist, except `config_file`.
 pub struct Inputs<'a> {
     /// `$LATHE_HOME/config.toml`.
@@ -39,7 +42,7 @@ pub struct Inputs<'a> {
     /// Names of the providers whose `<NAME>_API_KEY` is their key.
     pub known_providers: &'a [&'a str],
     /// Says why an entry of a list of tools means nothing, given the names of the fields.
-    pub check_tool: &'a dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>,
+    pub check_tool: &'a CheckTool,
     pub flags: Vec<Flag>,
 }
 
@@ -158,7 +161,7 @@ impl Loader {
     }
 
     /// Holds every list of tools against the tools that there are: an entry that means nothing would deny nothing.
-    fn check_tools(&mut self, check: &dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>) {
+    fn check_tools(&mut self, check: &CheckTool) {
         let said = self.layers.iter().flat_map(|layer| layer.leaves.keys());
         let own = said.filter(|path| path.first().is_some_and(|table| table == "field"));
         let own = own.filter_map(|path| path.get(1).cloned());
