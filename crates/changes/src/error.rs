@@ -34,6 +34,7 @@ impl ChangesError {
 
 /// Why something cannot be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum Why {
     /// Larger than one file may be.
     TooLarge,
@@ -57,6 +58,26 @@ pub enum Why {
     ObjectDiffers,
     /// Our copy cannot be read any more.
     CopyGone,
+}
+
+impl Why {
+    const ALL: [Self; 11] = [
+        Self::TooLarge,
+        Self::OverTotal,
+        Self::TooMany,
+        Self::Unreadable,
+        Self::Special,
+        Self::Cache,
+        Self::Git,
+        Self::Excluded,
+        Self::ObjectGone,
+        Self::ObjectDiffers,
+        Self::CopyGone,
+    ];
+
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| *why as u8 == byte)
+    }
 }
 
 impl fmt::Display for Why {
