@@ -13,6 +13,7 @@ use lathe_protocol::Digest;
 
 use crate::Why;
 use crate::beneath::Rel;
+use crate::frame::{self, Cursor};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
 use crate::pack::Place;
 use crate::stat::Stat;
@@ -22,9 +23,6 @@ const HEAD: &[u8] = b"lathe baseline 1\n";
 
 /// Entries in one frame: what a torn end costs, and what is held in memory to write one.
 const PER_FRAME: usize = 4096;
-
-/// Bytes of the digest that a frame is checked by.
-const CHECK: usize = 8;
 
 /// A book that grew to this many times what a fresh one would take is written anew.
 const GROWTH: u64 = 4;
@@ -67,24 +65,28 @@ impl Book {
         entries: impl Iterator<Item = (&'a Rel, Option<&'a Entry>)>,
         oids: &Oids,
     ) -> io::Result<()> {
-        let (mut frame, mut count) = (Vec::new(), 0);
+        let (mut payload, mut count) = (Vec::new(), 0);
         for (rel, entry) in entries {
-            encode(&mut frame, rel, entry, oids);
+            encode(&mut payload, rel, entry, oids);
             count += 1;
             if count == PER_FRAME {
-                self.frame(&frame)?;
-                frame.clear();
+                self.frame(&payload)?;
+                payload.clear();
                 count = 0;
             }
         }
-        if frame.is_empty() { Ok(()) } else { self.frame(&frame) }
+        if payload.is_empty() { Ok(()) } else { self.frame(&payload) }
     }
 
     /// Says that a line begins, and makes all of it durable.
     pub fn begin(&mut self, line: &str) -> io::Result<()> {
-        let mut frame = vec![Tag::Line as u8];
-        bytes(&mut frame, line.as_bytes());
-        self.frame(&frame)?;
+        let mut payload = vec![Tag::Line as u8];
+        frame::bytes(&mut payload, line.as_bytes());
+        self.frame(&payload)?;
+        self.sync()
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
@@ -101,8 +103,8 @@ impl Book {
         };
         let Some(mut rest) = bytes.strip_prefix(HEAD) else { return Ok(None) };
         let mut read = Read::default();
-        while let Some((frame, after)) = next_frame(rest) {
-            let mut cursor = Cursor(frame);
+        while let Some((payload, after)) = frame::next(rest) {
+            let mut cursor = Cursor(payload);
             while !cursor.0.is_empty() {
                 // A frame whose checksum holds and that cannot be read is of another program than this.
                 let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a frame of another format");
@@ -122,11 +124,9 @@ impl Book {
     }
 
     fn frame(&mut self, payload: &[u8]) -> io::Result<()> {
-        let len = u32::try_from(payload.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut head = len.to_le_bytes().to_vec();
-        head.extend_from_slice(&check(payload));
-        self.put(&head)?;
-        self.put(payload)
+        let mut framed = Vec::with_capacity(payload.len() + 16);
+        frame::push(&mut framed, payload)?;
+        self.put(&framed)
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -134,22 +134,6 @@ impl Book {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
-}
-
-fn check(payload: &[u8]) -> [u8; CHECK] {
-    use sha2::Digest as _;
-    let mut check = [0; CHECK];
-    let hash = sha2::Sha256::digest(payload);
-    check.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
-    check
-}
-
-/// The payload of the first frame, and what follows it; none where it is not whole.
-fn next_frame(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (len, rest) = bytes.split_first_chunk::<4>()?;
-    let (wanted, rest) = rest.split_first_chunk::<CHECK>()?;
-    let (payload, rest) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*len)).ok()?)?;
-    (check(payload) == *wanted).then_some((payload, rest))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -174,15 +158,10 @@ impl Tag {
     }
 }
 
-fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
-
 fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
     let Some(entry) = entry else {
         out.push(Tag::Gone as u8);
-        return bytes(out, rel);
+        return frame::bytes(out, rel);
     };
     let (tag, content): (Tag, Vec<u8>) = match &entry.pre {
         Preimage::Folder => (Tag::Folder, Vec::new()),
@@ -197,35 +176,14 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
         Preimage::Skipped(why) => (Tag::Skipped, vec![*why as u8]),
     };
     out.push(tag as u8);
-    bytes(out, rel);
+    frame::bytes(out, rel);
     let stat = &entry.stat;
     out.extend_from_slice(&stat.mode.to_le_bytes());
     out.push(u8::from(stat.linked) | u8::from(entry.racy) << 1);
     for number in [stat.inode, stat.size, stat.modified.cast_unsigned(), stat.changed.cast_unsigned()] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    bytes(out, &content);
-}
-
-struct Cursor<'a>(&'a [u8]);
-
-impl<'a> Cursor<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (taken, rest) = self.0.split_first_chunk::<N>()?;
-        self.0 = rest;
-        Some(*taken)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let len = usize::try_from(u32::from_le_bytes(self.take()?)).ok()?;
-        let (taken, rest) = self.0.split_at_checked(len)?;
-        self.0 = rest;
-        Some(taken)
-    }
+    frame::bytes(out, &content);
 }
 
 fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {

@@ -14,6 +14,7 @@ use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
 use crate::git::{self, Reference};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
 use crate::pack::{Packs, Place};
+use crate::pledge::Pledges;
 use crate::stat::{Kind, Since};
 use crate::walk::{Seen, Walk};
 use crate::watch::{Depth, Touched, Watcher};
@@ -143,6 +144,12 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
     Ok(Some(Recovered { line, compared }))
 }
 
+/// Takes away what a killed process left in `scratch` and that was recovered, or is of no use.
+pub fn discard(scratch: &Path) {
+    let _ = Book::discard(&tree_folder(scratch));
+    Pledges::of(scratch).discard();
+}
+
 /// Where packs and book are: others keep things of a session beside them.
 fn tree_folder(scratch: &Path) -> PathBuf {
     scratch.join("tree")
@@ -200,11 +207,21 @@ impl Tracker {
         Ok(paths)
     }
 
+    /// Writes down how the tree is now, which for a large one takes a while: ahead of the first line, so that it does not
+    /// have to wait for it.
+    pub fn keep(&mut self) -> Result<(), ChangesError> {
+        self.write_down(None)
+    }
+
     /// Makes durable how the tree is now, as the state before a line. To be called after [`refresh`](Self::refresh) or
     /// [`secure`](Self::secure), before the line runs; `line` is its name for [`recover`].
     pub fn begin(&mut self, line: &str) -> Result<(), ChangesError> {
+        self.write_down(Some(line))
+    }
+
+    fn write_down(&mut self, line: Option<&str>) -> Result<(), ChangesError> {
         let folder = tree_folder(&self.options.scratch);
-        let mut begun = || -> std::io::Result<()> {
+        let mut written = || -> std::io::Result<()> {
             // The book names places in the packs, so these are durable first.
             self.packs.sync()?;
             let book = match self.book.take().filter(|book| !book.has_outgrown()) {
@@ -215,10 +232,14 @@ impl Tracker {
                 None => Book::write(&folder, &self.manifest, &self.oids)?,
             };
             self.pending.clear();
-            self.book.insert(book).begin(line)
+            let book = self.book.insert(book);
+            match line {
+                Some(line) => book.begin(line),
+                None => book.sync(),
+            }
         };
         let failed = |source| ChangesError::Scratch { scratch: self.options.scratch.clone(), source };
-        begun().map_err(failed)?;
+        written().map_err(failed)?;
         for place in self.released.drain(..) {
             self.packs.release(place);
         }

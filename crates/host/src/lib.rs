@@ -22,6 +22,7 @@ mod lakeview;
 mod local;
 mod lookup;
 mod manage;
+mod mend;
 mod models;
 mod outfile;
 mod own;

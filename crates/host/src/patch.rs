@@ -55,10 +55,7 @@ impl Patcher for GitPatcher {
 
 impl Host {
     pub(crate) fn patcher(&self, id: &SessionId, folder: &Path) -> GitPatcher {
-        GitPatcher {
-            folder: folder.to_owned(),
-            scratch: self.home().path().join("baselines").join(id.as_str()),
-        }
+        GitPatcher { folder: folder.to_owned(), scratch: self.scratch(id) }
     }
 
     /// Whether a commit of this name is in the repository around `folder`.

@@ -93,6 +93,10 @@ impl Host {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
             Really::Preview => None,
         };
+        match &mut held {
+            Some(journal) => self.mend(journal)?,
+            None => self.mend_left(id)?,
+        }
         let story = self.story(id)?;
         let branch = live(story.all.clone());
         let last = last_step(&branch);
@@ -134,6 +138,10 @@ impl Host {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
             Really::Preview => None,
         };
+        match &mut held {
+            Some(journal) => self.mend(journal)?,
+            None => self.mend_left(id)?,
+        }
         let story = self.story(id)?;
         let kept: Vec<String> =
             self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
@@ -258,7 +266,9 @@ fn end_of(story: &Story, to: StepNo) -> Seq {
         fact: Rewound { to }.into(),
     };
     let left = live(story.all.iter().cloned().chain([rewind]));
-    left.iter().rev().nth(1).map_or(Seq(0), |event| event.seq)
+    // What was put back after the step is no part of it: going to the step brings it back.
+    let is_own = |event: &&Event| !matches!(event.fact, Fact::FilesRestored(_) | Fact::RewindUndone(_));
+    left.iter().rev().skip(1).find(is_own).map_or(Seq(0), |event| event.seq)
 }
 
 /// Every change after an event, on whatever branch.

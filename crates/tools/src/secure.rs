@@ -74,7 +74,7 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     };
     let (root, actor) = (gate.root.clone(), judge.actor);
     if tracking.is_sparing() && (losses.work || !losses.trees.is_empty()) {
-        tracking.before().await;
+        tracking.before(context.call.as_str()).await;
     }
     // What the tracker says it cannot bring back.
     let beyond = tracking.beyond().await;

@@ -99,14 +99,15 @@ impl Tracking {
         self.securing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Before a line: what others changed meanwhile is not the line's doing.
-    pub(crate) async fn before(&self) {
+    /// Before a line: what others changed meanwhile is not the line's doing, and how the tree is now is durable, so that
+    /// even a killed process leaves the way back. `line` is its name for that.
+    pub(crate) async fn before(&self, line: &str) {
         let mut state = self.state.lock().await;
         if let Some(task) = self.begun() {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
         }
         let held = std::mem::replace(&mut *state, State::Off);
-        let (copies, root) = (self.repositories.clone(), self.root.clone());
+        let (copies, root, line) = (self.repositories.clone(), self.root.clone(), line.to_owned());
         *state = on_thread(held, move |state| {
             let state = match state {
                 State::Waiting(options) => secure(options),
@@ -115,6 +116,13 @@ impl Tracking {
                     Err(error) => State::Broken(error.to_string()),
                 },
                 other @ (State::Off | State::Broken(_)) => other,
+            };
+            let state = match state {
+                State::Ready(mut tracker) => match tracker.begin(&line) {
+                    Ok(()) => State::Ready(tracker),
+                    Err(error) => State::Broken(error.to_string()),
+                },
+                other @ (State::Off | State::Waiting(_) | State::Broken(_)) => other,
             };
             copy_repositories(&state, copies.as_ref(), &root);
             (state, ())
@@ -171,7 +179,8 @@ fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::P
 }
 
 fn secure(options: TrackerOptions) -> State {
-    match Tracker::secure(options) {
+    let secured = Tracker::secure(options).and_then(|mut tracker| tracker.keep().map(|()| tracker));
+    match secured {
         Ok(tracker) => State::Ready(Box::new(tracker)),
         Err(error) => State::Broken(error.to_string()),
     }

@@ -167,7 +167,7 @@ impl Line {
         let cwd = context.services.cwd();
         let cwd = self.folder.as_ref().map_or_else(|| cwd.clone(), |folder| cwd.join(folder));
         if !tracking.is_sparing() {
-            tracking.before().await;
+            tracking.before(context.call.as_str()).await;
         }
         let secured = match secure::before(context, &self.command, &cwd).await {
             Ok(secured) => secured,
