@@ -278,8 +278,9 @@ impl Actor {
                 self.append(self.at_call(call), *result)
             }
             Inbox::Question { call, questions, reply } => {
-                self.running.asked(call.clone(), reply);
-                self.append(self.at_call(call), QuestionAsked { questions })
+                self.append(self.at_call(call.clone()), QuestionAsked { questions })?;
+                self.running.asked(call, self.state.seq, reply);
+                Ok(())
             }
             Inbox::Previewed { call, preview } => self.previewed(call, preview),
             Inbox::Approval { call, wanted, reply } => self.approval_wanted(call, &wanted, reply),
@@ -297,7 +298,7 @@ impl Actor {
                     let _ = reply.send(Err(reason));
                 } else if self.state.must_patch() {
                     let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
-                    self.tasks.spawn(effects::may_end(patcher, look, reply));
+                    self.tasks.spawn(effects::may_end(patcher, look, self.cancel.clone(), reply));
                 } else {
                     let _ = reply.send(Ok(()));
                 }
@@ -306,6 +307,10 @@ impl Actor {
             Inbox::Baseline(tree) => {
                 self.looking = false;
                 self.append(self.in_run(), BaselineTaken { tree })
+            }
+            Inbox::LookStopped => {
+                self.looking = false;
+                Ok(())
             }
             Inbox::Judged(ending, result) => {
                 self.looking = false;
@@ -391,8 +396,8 @@ impl Actor {
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::CancelCall { .. } => refused("no such call is running"),
-            CommandBody::Answer { call, answers } => {
-                if self.running.answer(call, answers.clone()) {
+            CommandBody::Answer { call, question, answers } => {
+                if self.running.answer(call, *question, answers.clone()) {
                     Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
                 } else {
                     refused("the question was answered already, or is no longer asked")
@@ -431,13 +436,15 @@ impl Actor {
                 let base = self.state.options.patch.as_ref().and_then(|rule| rule.base.clone());
                 self.looking = true;
                 let patcher = Arc::clone(&self.setup.patcher);
-                self.tasks.spawn(effects::baseline(patcher, base, self.answers.clone()));
+                let cancel = self.cancel.clone();
+                self.tasks.spawn(effects::baseline(patcher, base, cancel, self.answers.clone()));
                 Ok(())
             }
             Action::Judge { result } => {
                 self.looking = true;
                 let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
-                self.tasks.spawn(effects::judge(patcher, look, result, self.answers.clone()));
+                let cancel = self.cancel.clone();
+                self.tasks.spawn(effects::judge(patcher, look, result, cancel, self.answers.clone()));
                 Ok(())
             }
             Action::Finish { ending, result } => self.append(self.in_run(), TaskFinished { ending, result }),

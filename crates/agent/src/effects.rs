@@ -65,6 +65,8 @@ pub(crate) enum Inbox {
     Baseline(Option<String>),
     /// How a run that ended in text has ended, after a look at its patch.
     Judged(Ending, String),
+    /// A look at the work tree ended without a result, because the run was cancelled.
+    LookStopped,
     Synced(Result<(), JournalError>),
     Close,
 }
@@ -174,6 +176,9 @@ pub(crate) async fn preview(prepared: Arc<Prepared>, context: RunContext, inbox:
     let _ = inbox.send(Inbox::Previewed { call: context.call, preview }).await;
 }
 
+/// The result of a call that waited for a look at the changes.
+const STOPPED: &str = "The run was stopped before its changes were looked at.";
+
 /// What is known of a run's changes.
 pub(crate) struct Look {
     pub(crate) baseline: Option<Baseline>,
@@ -181,8 +186,16 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Whether something outside of tests has changed. If that cannot be found out, it counts as not.
-    async fn has_patch(self, patcher: &dyn Patcher) -> Result<(), String> {
+    /// Whether something outside of tests has changed. If that cannot be found out, it counts as not. None: it was cancelled.
+    async fn has_patch(
+        self,
+        patcher: &dyn Patcher,
+        cancel: &CancellationToken,
+    ) -> Option<Result<(), String>> {
+        cancel.run_until_cancelled(self.compare(patcher)).await
+    }
+
+    async fn compare(self, patcher: &dyn Patcher) -> Result<(), String> {
         let without_git = !matches!(self.baseline, Some(Baseline::Tree(_)));
         let changed = match self.baseline {
             Some(Baseline::Tree(tree)) => patcher.changed(tree).await?,
@@ -196,17 +209,32 @@ impl Look {
 }
 
 /// Notes the work tree down.
-pub(crate) async fn baseline(patcher: Arc<dyn Patcher>, base: Option<String>, inbox: mpsc::Sender<Inbox>) {
-    // Without a tree the recorded changes count: poorer, never wrong.
-    let tree = patcher.baseline(base).await.unwrap_or_default();
-    let _ = inbox.send(Inbox::Baseline(tree)).await;
+pub(crate) async fn baseline(
+    patcher: Arc<dyn Patcher>,
+    base: Option<String>,
+    cancel: CancellationToken,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    let taken = match cancel.run_until_cancelled(patcher.baseline(base)).await {
+        // Without a tree the recorded changes count: poorer, never wrong.
+        Some(tree) => Inbox::Baseline(tree.unwrap_or_default()),
+        None => Inbox::LookStopped,
+    };
+    let _ = inbox.send(taken).await;
 }
 
 /// Judges a run that ended in text.
-pub(crate) async fn judge(patcher: Arc<dyn Patcher>, look: Look, result: String, inbox: mpsc::Sender<Inbox>) {
-    let judged = match look.has_patch(&*patcher).await {
-        Ok(()) => Inbox::Judged(Ending::Answered, result),
-        Err(reason) => Inbox::Judged(Ending::Failed, format!("{result}\n\n{reason}")),
+pub(crate) async fn judge(
+    patcher: Arc<dyn Patcher>,
+    look: Look,
+    result: String,
+    cancel: CancellationToken,
+    inbox: mpsc::Sender<Inbox>,
+) {
+    let judged = match look.has_patch(&*patcher, &cancel).await {
+        Some(Ok(())) => Inbox::Judged(Ending::Answered, result),
+        Some(Err(reason)) => Inbox::Judged(Ending::Failed, format!("{result}\n\n{reason}")),
+        None => Inbox::LookStopped,
     };
     let _ = inbox.send(judged).await;
 }
@@ -221,23 +249,24 @@ pub(crate) async fn judged_call(
     look: Look,
     inbox: mpsc::Sender<Inbox>,
 ) {
-    match look.has_patch(&*patcher).await {
-        Ok(()) => call(toolbox, prepared, permit, context, None, inbox).await,
-        Err(reason) => {
-            let call = context.call.clone();
-            let result = CallFinished::failed(prepared.name(), ToolErrorKind::ExecutionFailed, reason);
-            let _ = inbox.send(Inbox::Finished { call, result: Box::new(result) }).await;
-        }
-    }
+    let (kind, reason) = match look.has_patch(&*patcher, &context.cancel).await {
+        Some(Ok(())) => return call(toolbox, prepared, permit, context, None, inbox).await,
+        Some(Err(reason)) => (ToolErrorKind::ExecutionFailed, reason),
+        None => (ToolErrorKind::Cancelled, STOPPED.to_owned()),
+    };
+    let result = Box::new(CallFinished::failed(prepared.name(), kind, reason));
+    let _ = inbox.send(Inbox::Finished { call: context.call, result }).await;
 }
 
 /// Whether a command may say that the task is done.
 pub(crate) async fn may_end(
     patcher: Arc<dyn Patcher>,
     look: Look,
+    cancel: CancellationToken,
     reply: oneshot::Sender<Result<(), String>>,
 ) {
-    let _ = reply.send(look.has_patch(&*patcher).await);
+    let judged = look.has_patch(&*patcher, &cancel).await;
+    let _ = reply.send(judged.unwrap_or_else(|| Err(STOPPED.to_owned())));
 }
 
 /// Makes what was appended durable against loss of power, while the model thinks.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lathe_protocol::{Boxed, CallId, CommandRan, Decision, Question, Verdict};
+use lathe_protocol::{Boxed, CallId, CommandRan, Decision, Question, Seq, Verdict};
 use lathe_tools::{Asker, Ledger, Recalled, Wanted};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,8 @@ pub(crate) type Reply = oneshot::Sender<Option<Vec<String>>>;
 #[derive(Default)]
 pub(crate) struct Running {
     stops: HashMap<CallId, CancellationToken>,
-    questions: HashMap<CallId, Reply>,
+    /// Open questions of calls, by the number of the event that asked.
+    questions: HashMap<CallId, (Seq, Reply)>,
 }
 
 impl Running {
@@ -38,13 +39,16 @@ impl Running {
         self.stops.get(call).inspect(|stop| stop.cancel()).is_some()
     }
 
-    pub(crate) fn asked(&mut self, call: CallId, reply: Reply) {
-        self.questions.insert(call, reply);
+    pub(crate) fn asked(&mut self, call: CallId, question: Seq, reply: Reply) {
+        self.questions.insert(call, (question, reply));
     }
 
-    /// Whether the call was waiting for answers.
-    pub(crate) fn answer(&mut self, call: &CallId, answers: Option<Vec<String>>) -> bool {
-        self.questions.remove(call).is_some_and(|reply| reply.send(answers).is_ok())
+    /// Whether the call was waiting for answers to this very question.
+    pub(crate) fn answer(&mut self, call: &CallId, question: Seq, answers: Option<Vec<String>>) -> bool {
+        if self.questions.get(call).is_none_or(|(asked, _)| *asked != question) {
+            return false;
+        }
+        self.questions.remove(call).is_some_and(|(_, reply)| reply.send(answers).is_ok())
     }
 }
 

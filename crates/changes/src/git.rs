@@ -94,6 +94,9 @@ impl Git {
             paths.extend_from_slice(path);
             paths.push(0);
         }
+        if self.would_wait(files) {
+            return None;
+        }
         // All attributes: then git writes nothing for the many files that have none, which is what takes its time.
         let found = self.run(Content::User, &["check-attr", "-z", "--stdin", "--all"], Some(paths))?;
         let (mut excluded, mut measured) = (HashSet::new(), HashSet::new());
@@ -113,6 +116,20 @@ impl Git {
         let mut converted = self.of_other_size(&to_measure)?;
         converted.extend(listed_files(files).map(|(path, _)| path).filter(|path| excluded.contains(*path)));
         Some(converted)
+    }
+
+    /// Whether a pipe or a device is in the place of attributes of these files: git would wait for it.
+    fn would_wait(&self, files: &[u8]) -> bool {
+        let Some(repository) = &self.repository else { return false };
+        let folders: HashSet<&Path> = listed_files(files)
+            .filter_map(|(path, _)| Path::new(OsStr::from_bytes(path)).parent())
+            .flat_map(Path::ancestors)
+            .collect();
+        let is_odd = |folder: &&Path| {
+            let attributes = repository.folder().join(folder).join(".gitattributes");
+            attributes.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+        };
+        folders.iter().any(is_odd)
     }
 
     /// Whether line ends are converted in files without attributes.

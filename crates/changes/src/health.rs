@@ -11,7 +11,7 @@ use std::path::Path;
 use lathe_git::Content;
 
 use crate::git::Git;
-use crate::repository::{is_same, led_to, same_time, small};
+use crate::repository::{is_same, led_to, packed_refs, same_time, small};
 
 /// Parts that a repository does not lose in its life.
 const PARTS: [&str; 5] = ["HEAD", "objects", "refs", "config", "reftable"];
@@ -116,7 +116,7 @@ pub(crate) fn all_names(folder: &Path) -> Vec<(String, String)> {
             }
         }
     }
-    let packed = fs::read(folder.join("packed-refs")).unwrap_or_default();
+    let packed = packed_refs(folder).unwrap_or_default();
     for line in String::from_utf8_lossy(&packed).lines() {
         match line.split_once(' ').filter(|(oid, _)| is_oid(oid)) {
             Some((oid, name)) => found.push((name.to_owned(), oid.to_owned())),
@@ -181,7 +181,7 @@ fn leads(folder: &Path, name: &str) -> bool {
     if small(&folder.join(name)).is_some_and(|text| text.trim().len() >= 40 || text.starts_with("ref:")) {
         return true;
     }
-    let packed = fs::read(folder.join("packed-refs")).unwrap_or_default();
+    let packed = packed_refs(folder).unwrap_or_default();
     let mut lines = packed.split(|byte| *byte == b'\n');
     lines.any(|line| line.ends_with(name.as_bytes()) && line.get(line.len() - name.len() - 1) == Some(&b' '))
 }

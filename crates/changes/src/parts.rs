@@ -14,7 +14,7 @@ use lathe_git::Content;
 
 use crate::git::Git;
 use crate::health::{all_names as names, is_head, is_oid, lacks};
-use crate::repository::small;
+use crate::repository::{packed_refs, small};
 
 /// The file of names that git packed.
 const PACKED: &str = "packed-refs";
@@ -116,9 +116,9 @@ fn entries(folder: &Path) -> Vec<String> {
 /// Git never takes it away, also without a name in it, and begins it with a line about it.
 fn lost_packed(path: &Path, copy: &Path) -> bool {
     let begins = |text: &[u8]| text.starts_with(b"#");
-    let Ok(was) = fs::read(copy.join(PACKED)) else { return false };
+    let Ok(was) = packed_refs(copy) else { return false };
     let had_names = was.split(|byte| *byte == b'\n').any(|line| !line.is_empty() && !begins(line));
-    let is_spoiled = match fs::read(path.join(PACKED)) {
+    let is_spoiled = match packed_refs(path) {
         Ok(now) => begins(&was) && !begins(&now),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     };

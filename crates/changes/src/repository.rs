@@ -17,6 +17,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use lathe_git::read_regular;
 use lathe_protocol::Digest;
 
 use crate::health;
@@ -312,12 +313,18 @@ pub(crate) fn led_to(dot: &Path) -> Option<PathBuf> {
 
 /// The text of a file that is short if it is what it should be.
 pub(crate) fn small(path: &Path) -> Option<String> {
-    let found = path.symlink_metadata().ok()?;
-    if !found.is_file() || found.len() > 64 * 1024 {
-        return None;
-    }
-    fs::read_to_string(path).ok()
+    path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
+    String::from_utf8(read_regular(path, 64 << 10).ok()??).ok()
 }
+
+/// The packed names of a repository. A pipe in their place is not waited for.
+pub(crate) fn packed_refs(repository: &Path) -> io::Result<Vec<u8>> {
+    let content = read_regular(&repository.join("packed-refs"), LONGEST_NAMES)?;
+    content.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// Bytes of packed names.
+const LONGEST_NAMES: u64 = 1 << 30;
 
 fn modules(repository: &Path) -> Vec<PathBuf> {
     let mut open = vec![repository.join("modules")];

@@ -95,7 +95,11 @@ pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Outpu
 }
 
 async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exit> {
-    let written = host.write_patch(id, path).await.map_err(|error| Exit::host(&error))?;
+    let mut stops = Stops::listen();
+    let written = tokio::select! {
+        written = host.write_patch(id, path) => written.map_err(|error| Exit::host(&error))?,
+        _ = stops.next() => return Err(Exit::Cancelled),
+    };
     written
         .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
 }
@@ -122,12 +126,12 @@ pub(crate) async fn perform(
             update = updates.next() => {
                 let Some(update) = update else { return Performed::Lost };
                 output.update(&update, session).await;
-                if let (Some((call, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
+                if let (Some((call, seq, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
                     let answers = tokio::select! {
                         answers = ask(questions, lines) => answers,
                         _ = stops.next() => None,
                     };
-                    let body = CommandBody::Answer { call: call.clone(), answers };
+                    let body = CommandBody::Answer { call: call.clone(), question: seq, answers };
                     session.handle().submit(command(body)).await;
                 }
                 note_calls(&update, &mut proposed);
@@ -143,7 +147,7 @@ pub(crate) async fn perform(
                         let body = match said {
                             Some(said) => CommandBody::Approve {
                                 call: call.clone(),
-                                question: Some(seq),
+                                question: seq,
                                 answer: said.answer,
                                 reason: said.reason,
                                 edited: said.edited,
@@ -224,10 +228,10 @@ fn leave(update: &Update) -> Option<(&CallId, Seq, &ApprovalAsked)> {
 }
 
 /// The questions of a call that waits for a person.
-fn question(update: &Update) -> Option<(&CallId, &[Question])> {
+fn question(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
     match update {
         Update::Event(event) => match (&event.fact, &event.place.call) {
-            (Fact::QuestionAsked(asked), Some(call)) => Some((call, &asked.questions)),
+            (Fact::QuestionAsked(asked), Some(call)) => Some((call, event.seq, &asked.questions)),
             _ => None,
         },
         Update::Frame(_) => None,

@@ -10,7 +10,7 @@ use lathe_host::{
     AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
     SessionPlan, Strictness, same_address,
 };
-use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text};
+use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text, listed};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -152,7 +152,7 @@ pub(crate) async fn serve(home: Home, args: ServeArgs) -> Exit {
     let stop = stopped();
     announce(&bound, &folder, args.json, args.open);
     let served = bound.serve(stop).await;
-    // The token is worth nothing now.
+    // The code is worth nothing now.
     let _ = std::fs::remove_file(folder.join("server/open.html"));
     match served {
         Ok(()) => Exit::Done,
@@ -179,7 +179,7 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     }
     if open {
         let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-        let page = match opening_page(home, &url) {
+        let page = match bound.opening_url().and_then(|url| opening_page(home, &url)) {
             Ok(page) => page,
             Err(error) => {
                 term::err(&format!(
@@ -217,8 +217,8 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
     Ok(())
 }
 
-/// A page that only this user can read and that leads to the address with the token: a command line, the browser's too, can
-/// be read by every user of the machine.
+/// A page that only this user can read and that leads to the address with a code: a command line, the browser's too, can be
+/// read by every user of the machine, and files are copied and kept.
 fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
     use std::io::Write as _;
     use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -291,10 +291,8 @@ struct Configured {
 
 impl Configured {
     fn settled(&self, folder: &Path, file: Option<&Path>, flags: Vec<Flag>) -> Result<Settled, String> {
-        settle_quietly(&self.host, Place { folder, file }, flags).map_err(|errors| {
-            let words: Vec<String> = errors.errors.iter().map(ToString::to_string).collect();
-            words.join("; ")
-        })
+        settle_quietly(&self.host, Place { folder, file }, flags)
+            .map_err(|errors| listed(errors.errors.iter().map(ToString::to_string)).join("; "))
     }
 
     /// What a client wishes, and where it says nothing, the flags of `serve`.

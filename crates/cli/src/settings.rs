@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Settings, Source, load, trae_show_config,
+    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Problem, Settings, Source, load, trae_show_config,
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
     ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, provider_names,
+    shown_setting,
 };
-use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset};
+use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;
 
 use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
@@ -147,20 +148,20 @@ fn load_from(
 fn said(loaded: Result<Config, ConfigErrors>) -> Result<Config, Exit> {
     match loaded {
         Ok(config) => {
-            for warning in &config.warnings {
-                term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
-            }
+            tell("warning", &config.warnings);
             Ok(config)
         }
         Err(errors) => {
-            for warning in &errors.warnings {
-                term::err(&format!("warning: {}\n", term::clean(&warning.to_string())));
-            }
-            for error in &errors.errors {
-                term::err(&format!("Error: {}\n", term::clean(&error.to_string())));
-            }
+            tell("warning", &errors.warnings);
+            tell("Error", &errors.errors);
             Err(Exit::Usage)
         }
+    }
+}
+
+fn tell(word: &str, problems: &[Problem]) {
+    for problem in listed(problems.iter().map(ToString::to_string)) {
+        term::err(&format!("{word}: {}\n", term::clean(&problem)));
     }
 }
 
@@ -347,14 +348,14 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
     if args.json {
         let rows: Vec<_> = rows
             .iter()
-            .map(|row| json!({ "key": row.key, "value": row.value, "source": row.source.to_string() }))
+            .map(|row| json!({ "key": row.key, "value": shown_setting(&row.value), "source": row.source.to_string() }))
             .collect();
         print_json(&json!(rows));
         return Exit::Done;
     }
     let width = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
     for row in rows {
-        let (key, value) = (term::clean(&row.key), term::clean(&row.value));
+        let (key, value) = (term::clean(&row.key), term::clean(&shown_setting(&row.value)));
         term::out(&format!("{key:<width$}  {value}  ({})\n", term::clean(&row.source.to_string())));
     }
     Exit::Done

@@ -76,22 +76,43 @@ impl Program {
                 let input = arguments.get().as_bytes();
                 capture(&*self.processes, what, input, limits, cancel.cancelled()).await
             }
-            Err(error) => return Err(failure(&Captured::nothing(), Some(error.to_string()))),
+            Err(error) => return Err(self.failure(&Captured::nothing(), Some(error.to_string()))),
         };
         match ran {
-            Err(error) => Err(failure(&Captured::nothing(), Some(error.to_string()))),
+            Err(error) => Err(self.failure(&Captured::nothing(), Some(error.to_string()))),
             Ok(ran) => match ran.end {
                 CaptureEnd::Ended(Ended::Code(0)) if ran.stderr.is_empty() => Ok(text(&ran.stdout)),
-                CaptureEnd::Ended(_) => Err(failure(&ran, None)),
+                CaptureEnd::Ended(_) => Err(self.failure(&ran, None)),
                 CaptureEnd::TimedOut => {
                     let seconds = self.call_time.as_secs();
                     let error =
                         format!("timed out after {seconds} seconds; it and all it started was killed");
-                    Err(failure(&ran, Some(error)))
+                    Err(self.failure(&ran, Some(error)))
                 }
-                CaptureEnd::Stopped => Err(failure(&ran, Some("cancelled by the user".to_owned()))),
+                CaptureEnd::Stopped => Err(self.failure(&ran, Some("cancelled by the user".to_owned()))),
             },
         }
+    }
+
+    /// The five lines, whatever there is to tell.
+    fn failure(&self, ran: &Captured, error: Option<String>) -> String {
+        let printed = |bytes: &[u8]| {
+            if bytes.is_empty() { "(empty)".to_owned() } else { short(&(self.clean)(&text(bytes))) }
+        };
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "(none)".to_owned());
+        let (code, signal) = match ran.end {
+            CaptureEnd::Ended(Ended::Code(code)) => (Some(code), None),
+            CaptureEnd::Ended(Ended::Signal(signal)) => (None, Some(signal)),
+            CaptureEnd::TimedOut | CaptureEnd::Stopped => (None, None),
+        };
+        [
+            format!("Stdout: {}", printed(&ran.stdout)),
+            format!("Stderr: {}", printed(&ran.stderr)),
+            format!("Error: {}", or_none(error)),
+            format!("Exit Code: {}", or_none(code.map(|code| code.to_string()))),
+            format!("Signal: {}", or_none(signal.map(|signal| signal.to_string()))),
+        ]
+        .join("\n")
     }
 }
 
@@ -100,31 +121,11 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// The beginning of what a program printed: a failure is told whole or not at all, so it must be short.
-fn short(bytes: &[u8]) -> String {
-    let whole = text(bytes);
+fn short(whole: &str) -> String {
     match whole.get(..whole.floor_char_boundary(SHOWN)) {
         Some(shown) if shown.len() < whole.len() => {
             format!("{shown}\n... ({} more bytes)", whole.len() - shown.len())
         }
-        Some(_) | None => whole,
+        Some(_) | None => whole.to_owned(),
     }
-}
-
-/// The five lines, whatever there is to tell.
-fn failure(ran: &Captured, error: Option<String>) -> String {
-    let printed = |bytes: &[u8]| if bytes.is_empty() { "(empty)".to_owned() } else { short(bytes) };
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "(none)".to_owned());
-    let (code, signal) = match ran.end {
-        CaptureEnd::Ended(Ended::Code(code)) => (Some(code), None),
-        CaptureEnd::Ended(Ended::Signal(signal)) => (None, Some(signal)),
-        CaptureEnd::TimedOut | CaptureEnd::Stopped => (None, None),
-    };
-    [
-        format!("Stdout: {}", printed(&ran.stdout)),
-        format!("Stderr: {}", printed(&ran.stderr)),
-        format!("Error: {}", or_none(error)),
-        format!("Exit Code: {}", or_none(code.map(|code| code.to_string()))),
-        format!("Signal: {}", or_none(signal.map(|signal| signal.to_string()))),
-    ]
-    .join("\n")
 }

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Pin, Processes, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
@@ -30,6 +30,9 @@ const DISCOVERY: Duration = Duration::from_secs(60);
 
 /// Bytes the discovery may print.
 const PRINTED: usize = 10 << 20;
+
+/// Takes secrets out of a text.
+pub type Clean = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// The two commands, and where they run.
 #[derive(Clone)]
@@ -44,6 +47,8 @@ pub struct Program {
     pub env: Vec<(OsString, OsString)>,
     /// Files it runs, as they were when a person trusted it.
     pub pins: Vec<Pin>,
+    /// Applied to what a program printed before it is cut: half a secret is not known.
+    pub clean: Clean,
 }
 
 impl Program {
@@ -55,7 +60,7 @@ impl Program {
         let limits = CaptureLimits { time: DISCOVERY, keep: PRINTED };
         let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
         let failed = |reason: String| {
-            let stderr = String::from_utf8_lossy(&ran.stderr);
+            let stderr = (self.clean)(&String::from_utf8_lossy(&ran.stderr));
             let said: String = stderr.trim().chars().take(500).collect();
             let said = if said.is_empty() { said } else { format!(": {said}") };
             ExtendError::Discovery { command: self.discovery_command.clone(), reason: reason + &said }
@@ -87,7 +92,8 @@ impl Program {
         let words = words::split(command)?;
         let argv = words.iter().enumerate().map(|(at, word)| self.placed(at, word));
         let argv = argv.chain(more.iter().map(OsString::from));
-        Ok(Spawn { argv: argv.collect(), cwd: self.folder.clone(), env: self.env.clone() })
+        let (cwd, env) = (self.folder.clone(), self.env.clone());
+        Ok(Spawn { argv: argv.collect(), cwd, env, fence: Fence::default() })
     }
 
     /// A word that names a file of the folder, by its real path: in another folder the same word is another file.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lathe_workspace::{Spawn, find_program, safe_path};
+use lathe_workspace::{Fence, Spawn, find_program, safe_path};
 
 use crate::GitError;
 use crate::settings::FIXED;
@@ -38,6 +38,7 @@ pub struct GitCall {
     variables: Vec<(OsString, OsString)>,
     settings: Vec<(OsString, OsString)>,
     cwd: PathBuf,
+    fence: Fence,
 }
 
 /// The program and the PATH it gets.
@@ -64,6 +65,7 @@ impl GitCall {
             variables: vec![("PATH".into(), program.path.clone())],
             settings: FIXED.iter().map(|(key, value)| (key.into(), value.into())).collect(),
             cwd,
+            fence: Fence::default(),
         };
         for name in ["HOME", "XDG_CONFIG_HOME"] {
             call.variables.extend(std::env::var_os(name).map(|value| (name.into(), value)));
@@ -94,6 +96,10 @@ impl GitCall {
         {
             self.variable(name, value);
         }
+    }
+
+    pub(crate) fn fence(&mut self, fence: Fence) {
+        self.fence = fence;
     }
 
     /// One more setting, which wins over those before. A key may hold any character.
@@ -131,6 +137,7 @@ impl GitCall {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).current_dir(&self.cwd).env_clear().envs(self.env());
         command.stdin(Stdio::null());
+        self.fence.apply(&mut command);
         command
     }
 
@@ -138,7 +145,7 @@ impl GitCall {
     pub fn spawn(&self) -> Spawn {
         let mut argv = vec![self.program.clone().into_os_string()];
         argv.extend(self.arguments.iter().cloned());
-        Spawn { argv, cwd: self.cwd.clone(), env: self.env() }
+        Spawn { argv, cwd: self.cwd.clone(), env: self.env(), fence: self.fence.clone() }
     }
 
     /// What the call prints, if it ends well.

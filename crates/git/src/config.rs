@@ -4,10 +4,10 @@
 //! Includes are not followed.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::GitError;
-use crate::small;
+use crate::folder::Folder;
 
 /// Bytes of a configuration file.
 const LONGEST: u64 = 1 << 20;
@@ -31,10 +31,10 @@ impl Setting {
     }
 }
 
-/// The settings of a file, in order. A file that does not exist has none.
-pub(crate) fn read(file: &Path) -> Result<Vec<Setting>, GitError> {
-    let wrong = |line, why: String| GitError::Config { file: file.to_owned(), line, why };
-    let content = small::read(file, LONGEST).map_err(|error| wrong(0, error.to_string()))?;
+/// The settings of a file of a folder, in order. A file that does not exist has none.
+pub(crate) fn read(folder: &Folder, name: &str) -> Result<Vec<Setting>, GitError> {
+    let wrong = |line, why: String| GitError::Config { file: folder.name.join(name), line, why };
+    let content = folder.read(name, LONGEST).map_err(|error| wrong(0, error.to_string()))?;
     let text = String::from_utf8_lossy(content.as_deref().unwrap_or_default()).into_owned();
     parse_settings(&text).map_err(|(line, why)| wrong(line, why.to_owned()))
 }
@@ -42,11 +42,19 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Setting>, GitError> {
 /// A setting of the user's own configuration, such as `user.name`. It is only read, never obeyed.
 pub fn user_setting(section: &str, key: &str) -> Option<String> {
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-    let xdg = std::env::var_os("XDG_CONFIG_HOME").filter(|folder: &OsString| !folder.is_empty());
-    let xdg = xdg.map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".config")));
-    let files = [xdg.map(|folder| folder.join("git/config")), home.map(|home| home.join(".gitconfig"))];
-    let settings = files.into_iter().flatten().flat_map(|file| read(&file).unwrap_or_default());
+    let files = [user_folder().map(|folder| (folder, "config")), home.map(|home| (home, ".gitconfig"))];
+    let settings = files.into_iter().flatten();
+    let settings =
+        settings.flat_map(|(folder, name)| read(&Folder::named(&folder), name).unwrap_or_default());
     settings.filter(|setting| setting.is(section, key)).filter_map(|setting| setting.value).next_back()
+}
+
+/// The folder with the user's own ignore and attributes files.
+pub(crate) fn user_folder() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let xdg = std::env::var_os("XDG_CONFIG_HOME").filter(|folder: &OsString| !folder.is_empty());
+    let xdg = xdg.map(PathBuf::from).or_else(|| Some(home?.join(".config")));
+    Some(xdg?.join("git"))
 }
 
 /// The settings of a text, or the line of an error with the reason. Whatever git takes is taken; what is not is an error.

@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use lathe_workspace::read_regular;
+
 use crate::GitError;
-use crate::small;
 
 /// Bytes of a file that holds one path.
 const LONGEST_PATH: u64 = 64 << 10;
@@ -149,7 +150,7 @@ fn inside(path: &Path, named_by: &Path, boundary: &Boundary) -> Result<(), GitEr
 /// The path that a file of one line names after `begin`. None: there is no such file. Only the end of the line is not a part
 /// of the path, as for git.
 fn one_path(file: &Path, begin: &[u8]) -> Result<Option<PathBuf>, GitError> {
-    let content = match small::read(file, LONGEST_PATH) {
+    let content = match read_regular(file, LONGEST_PATH) {
         Ok(Some(content)) => content,
         Ok(None) => return Ok(None),
         // A part of the path is a file, not a folder: then there is none of this name.
@@ -162,24 +163,17 @@ fn one_path(file: &Path, begin: &[u8]) -> Result<Option<PathBuf>, GitError> {
     if !begin.is_empty() {
         path = path.strip_prefix(b" ").unwrap_or(path);
     }
-    let path = small::without_newline(path);
+    let path = without_newline(path);
     if path.is_empty() || path.contains(&0) {
         return Err(GitError::refused(file, "names no folder"));
     }
     Ok(Some(PathBuf::from(OsStr::from_bytes(path))))
 }
 
-/// Whether git would wait for a writer before it answers: a file that it reads here is a pipe or a device.
-pub fn git_would_wait(folder: &Path) -> bool {
-    let names = [
-        ".gitignore",
-        ".gitattributes",
-        ".gitmodules",
-        ".git/info/exclude",
-        ".git/info/attributes",
-        ".git/index",
-    ];
-    let is_odd =
-        |path: PathBuf| std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir());
-    folder.ancestors().any(|folder| names.iter().any(|name| is_odd(folder.join(name))))
+/// The content without the ends of lines at its end.
+fn without_newline(mut text: &[u8]) -> &[u8] {
+    while let Some(shorter) = text.strip_suffix(b"\n").or_else(|| text.strip_suffix(b"\r")) {
+        text = shorter;
+    }
+    text
 }

@@ -1,72 +1,107 @@
 //! The files of a repository: nothing that git would wait for, and below roots nothing that leads elsewhere.
 //!
 //! A link in the place of `packed-refs` would have git print a foreign file in an error, one in the place of a folder of
-//! objects would have it write there.
+//! objects would have it write there, and one in the place of an object would have it show a foreign repository's.
 
-use std::fs::FileType;
-use std::os::unix::fs::FileTypeExt as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
 
+use nix::sys::stat::SFlag;
+
+use crate::folder::Folder;
 use crate::{Boundary, GitError};
 
-/// Entries of one repository that are looked at.
-const MOST: usize = 200_000;
+/// Entries of one repository that are looked at, with those of the folders it borrows from.
+pub(crate) const MOST: usize = 1_000_000;
 
-/// Folders in which every name is looked at, and below those with true every folder.
-const FOLDERS: [(&str, bool); 8] = [
-    ("", false),
-    ("info", false),
-    ("objects", false),
-    ("objects/info", true),
-    ("objects/pack", false),
-    ("refs", true),
-    ("logs", true),
-    ("reftable", false),
-];
+/// Folders of a repository in which every name is looked at, and below those with true every folder.
+const FOLDERS: [(&str, bool); 5] =
+    [("", false), ("info", false), ("refs", true), ("logs", true), ("reftable", false)];
 
-/// Refuses a repository's folder with parts that are not what they should be. `shown` is its name in errors.
-pub(crate) fn check(folder: &Path, shown: &Path, boundary: &Boundary) -> Result<(), GitError> {
-    let mut left = MOST;
-    for (name, deep) in FOLDERS {
-        // What nobody swaps for a link of their own costs a look at every name, so only those of the first folders.
-        if matches!(boundary, Boundary::Anywhere) && !["", "info", "objects/info"].contains(&name) {
-            continue;
-        }
-        entries(&folder.join(name), &shown.join(name), deep, boundary, &mut left)?;
-    }
-    Ok(())
+/// The same in a folder of objects.
+const OF_OBJECTS: [(&str, bool); 3] = [("", false), ("info", true), ("pack", false)];
+
+/// A look at the names of a repository.
+#[derive(Debug)]
+pub(crate) struct Look<'a> {
+    boundary: &'a Boundary,
+    left: usize,
 }
 
-fn entries(
-    folder: &Path,
-    shown: &Path,
-    deep: bool,
-    boundary: &Boundary,
-    left: &mut usize,
-) -> Result<(), GitError> {
-    let Ok(listed) = std::fs::read_dir(folder) else { return Ok(()) };
-    for entry in listed.flatten() {
-        *left = left.checked_sub(1).ok_or_else(|| GitError::refused(shown, "has too many entries"))?;
-        let name = entry.file_name();
-        let Ok(kind) = entry.file_type() else { continue };
-        let seen = match kind.is_symlink() {
-            true if matches!(boundary, Boundary::Roots(_)) => {
-                return Err(GitError::refused(shown.join(name), "is a symbolic link"));
-            }
-            true => entry.path().metadata().map(|found| found.file_type()).ok(),
-            false => Some(kind),
-        };
-        if seen.is_some_and(would_wait) {
-            return Err(GitError::refused(shown.join(name), "is not a file or a folder"));
-        }
-        if deep && kind.is_dir() {
-            entries(&entry.path(), &shown.join(name), deep, boundary, left)?;
-        }
+impl<'a> Look<'a> {
+    pub(crate) fn new(boundary: &'a Boundary) -> Self {
+        Self { boundary, left: MOST }
     }
-    Ok(())
+
+    pub(crate) fn boundary(&self) -> &'a Boundary {
+        self.boundary
+    }
+
+    /// Refuses a repository's folder with parts that are not what they should be.
+    pub(crate) fn repository(&mut self, folder: &Folder) -> Result<(), GitError> {
+        for (name, deep) in FOLDERS {
+            // What nobody swaps for a link of their own costs a look at every name, so only those of the first folders.
+            if !self.is_below_roots() && !["", "info"].contains(&name) {
+                continue;
+            }
+            self.folder(folder, name, deep)?;
+        }
+        Ok(())
+    }
+
+    /// The same for a folder of objects.
+    pub(crate) fn objects(&mut self, folder: &Folder) -> Result<(), GitError> {
+        if !self.is_below_roots() {
+            return self.folder(folder, "info", true);
+        }
+        for (name, deep) in OF_OBJECTS {
+            self.folder(folder, name, deep)?;
+        }
+        for first in 0..=u8::MAX {
+            self.folder(folder, &format!("{first:02x}"), false)?;
+        }
+        Ok(())
+    }
+
+    fn is_below_roots(&self) -> bool {
+        matches!(self.boundary, Boundary::Roots(_))
+    }
+
+    fn folder(&mut self, folder: &Folder, name: &str, deep: bool) -> Result<(), GitError> {
+        let found = if name.is_empty() { Some(folder.clone()) } else { folder.below(name)? };
+        found.map_or(Ok(()), |found| self.entries(&found, deep))
+    }
+
+    fn entries(&mut self, folder: &Folder, deep: bool) -> Result<(), GitError> {
+        let listed = match folder.list(self.left + 1) {
+            Ok(listed) => listed,
+            // A person may have parts that only other users can list.
+            Err(_) if !self.is_below_roots() => return Ok(()),
+            Err(error) => return Err(GitError::refused(&folder.name, format!("cannot be listed: {error}"))),
+        };
+        let too_many = || GitError::refused(&folder.name, "has too many entries");
+        self.left = self.left.checked_sub(listed.len()).ok_or_else(too_many)?;
+        for entry in listed {
+            let shown = folder.name.join(&entry.name);
+            let seen = match entry.kind == SFlag::S_IFLNK {
+                true if self.is_below_roots() => return Err(GitError::refused(shown, "is a symbolic link")),
+                true => shown.metadata().map(|found| SFlag::from_bits_truncate(found.mode())).ok(),
+                false => Some(entry.kind),
+            };
+            if seen.is_some_and(|kind| would_wait(kind & SFlag::S_IFMT)) {
+                return Err(GitError::refused(shown, "is not a file or a folder"));
+            }
+            if deep
+                && entry.kind == SFlag::S_IFDIR
+                && let Some(inner) = folder.below(&entry.name)?
+            {
+                self.entries(&inner, deep)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A socket of a monitor is never opened.
-fn would_wait(kind: FileType) -> bool {
-    kind.is_fifo() || kind.is_char_device() || kind.is_block_device()
+pub(crate) fn would_wait(kind: SFlag) -> bool {
+    [SFlag::S_IFIFO, SFlag::S_IFCHR, SFlag::S_IFBLK].contains(&kind)
 }

@@ -4,21 +4,21 @@
 //! the allowed settings and copies of what else git reads there. `GIT_DIR` is the real one, so HEAD and index are written
 //! in their place; references are found through it too, and objects by `GIT_OBJECT_DIRECTORY`.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::Mode;
+use lathe_workspace::Fence;
 use tempfile::TempDir;
 
 use crate::call::Program;
 use crate::config::{self, Setting};
-use crate::discover::{self, Boundary, Found, dot_git, git_would_wait};
+use crate::discover::{self, Boundary, Found, dot_git};
+use crate::folder::Folder;
+use crate::layout::Look;
+use crate::pipes::git_would_wait;
 use crate::settings::{ObjectFormat, allowed};
-use crate::{Content, GitCall, GitError, Place, alternates, layout, small};
+use crate::{Content, GitCall, GitError, Place, alternates, wall};
 
 /// Bytes of a file that is copied.
 const LONGEST: u64 = 16 << 20;
@@ -31,10 +31,58 @@ pub struct Repository {
     program: Program,
     /// The common folder that git is given.
     common: TempDir,
-    /// The top of the work tree, where a handle can be the folder of a process.
-    top: Option<File>,
+    parts: Parts,
+    fence: Fence,
+    boundary: Boundary,
     settings: Vec<Setting>,
     format: ObjectFormat,
+}
+
+/// The folders of a repository that git is given.
+#[derive(Debug)]
+struct Parts {
+    top: Folder,
+    git_dir: Folder,
+    common: Folder,
+    objects: Folder,
+}
+
+impl Parts {
+    /// Those of a repository that was found. Below roots all of them are handles.
+    fn open(found: &Found, top: Folder, boundary: &Boundary) -> Result<Self, GitError> {
+        let open = |name: &Path| match boundary {
+            Boundary::Anywhere => Ok(Folder::named(name)),
+            Boundary::Roots(_) => Folder::hold(name, boundary),
+        };
+        // Through the handle, so that all that is looked at is in the folder that git runs in.
+        let git_dir = match boundary {
+            Boundary::Roots(_) if found.is_plain() => top.below(".git")?,
+            Boundary::Roots(_) | Boundary::Anywhere => Some(open(&found.git_dir)?),
+        };
+        let gone = || GitError::refused(&found.git_dir, "is not a repository any more");
+        let git_dir = git_dir.ok_or_else(gone)?;
+        let common = if found.common == found.git_dir { git_dir.clone() } else { open(&found.common)? };
+        let objects = common.below("objects")?.ok_or_else(gone)?;
+        Ok(Self { top, git_dir, common, objects })
+    }
+
+    /// Refuses those that git would wait in, or that lead elsewhere.
+    fn check(&self, boundary: &Boundary) -> Result<(), GitError> {
+        let mut look = Look::new(boundary);
+        look.repository(&self.git_dir)?;
+        if self.common.name != self.git_dir.name {
+            look.repository(&self.common)?;
+        }
+        alternates::check(&self.objects, &mut look)
+    }
+}
+
+/// Refuses a repository inside of another one with parts that lead out of the boundary. A folder that is not a repository is
+/// not refused.
+pub fn check_inner(top: &Path, boundary: &Boundary) -> Result<(), GitError> {
+    let Some(found) = dot_git(top, boundary)? else { return Ok(()) };
+    let top = Folder::hold(&found.top, boundary)?;
+    Parts::open(&found, top, boundary)?.check(boundary)
 }
 
 impl Repository {
@@ -45,14 +93,10 @@ impl Repository {
         if git_would_wait(&folder) {
             return Err(GitError::refused(&found.top, "has a pipe or a device where git reads a file"));
         }
-        let top = hold(&found.top, boundary)?;
-        // Through the handle, so that all that is looked at is in the folder that git runs in.
-        let seen = match &top {
-            Some(top) if found.is_plain() => handle_path(top).join(".git"),
-            _ => found.git_dir.clone(),
-        };
+        let top = Folder::hold(&found.top, boundary)?;
+        let parts = Parts::open(&found, top, boundary)?;
         let program = Program::find(&found.top)?;
-        Self::open(found, folder, &seen, top, program, boundary)
+        Self::open(found, folder, parts, program, boundary)
     }
 
     /// Opens a repository by its own folder, whatever it says about a work tree. That folder stands for the work tree.
@@ -60,41 +104,86 @@ impl Repository {
         let found = discover::in_folder(git_dir)?;
         let tree = if git_dir.ends_with(".git") { git_dir.parent() } else { None };
         let program = Program::find(tree.unwrap_or(git_dir))?;
-        Self::open(found, git_dir.to_owned(), git_dir, None, program, &Boundary::Anywhere)
+        let parts = Parts::open(&found, Folder::named(git_dir), &Boundary::Anywhere)?;
+        Self::open(found, git_dir.to_owned(), parts, program, &Boundary::Anywhere)
     }
 
     fn open(
         found: Found,
         folder: PathBuf,
-        seen: &Path,
-        top: Option<File>,
+        parts: Parts,
         program: Program,
         boundary: &Boundary,
     ) -> Result<Self, GitError> {
-        let seen_common = if found.common == found.git_dir { seen } else { &found.common };
-        layout::check(seen, &found.git_dir, boundary)?;
-        if found.common != found.git_dir {
-            layout::check(seen_common, &found.common, boundary)?;
-        }
-        if let Boundary::Roots(_) = boundary {
-            alternates::check(&alternates::objects(seen_common), boundary)?;
-        }
-        let shown = found.common.join("config");
-        let named = |error| match error {
-            GitError::Config { line, why, .. } => GitError::Config { file: shown.clone(), line, why },
-            error => error,
-        };
-        let mut settings = config::read(&seen_common.join("config")).map_err(named)?;
+        parts.check(boundary)?;
+        let mut settings = config::read(&parts.common, "config")?;
         let has_more = settings.iter().rfind(|setting| setting.is("extensions", "worktreeconfig"));
         if has_more
             .is_some_and(|more| more.value.as_deref().is_none_or(|value| value.eq_ignore_ascii_case("true")))
         {
-            settings.extend(config::read(&seen.join("config.worktree")).map_err(named)?);
+            settings.extend(config::read(&parts.git_dir, "config.worktree")?);
         }
-        let allowed = allowed(&settings, &shown)?;
-        let common = common_folder(&allowed.text, seen_common, &found)
-            .map_err(|error| GitError::refused(&found.common, format!("cannot be opened: {error}")))?;
-        Ok(Self { found, folder, program, common, top, settings, format: allowed.format })
+        let allowed = allowed(&settings, &found.common.join("config"))?;
+        let wrong = |error| GitError::refused(&found.common, format!("cannot be opened: {error}"));
+        let common = common_folder(&allowed.text, &parts.common, &found.top).map_err(wrong)?;
+        let mut fence = match boundary {
+            Boundary::Anywhere => Fence::default(),
+            Boundary::Roots(roots) => {
+                let written = [&parts.top, &parts.git_dir, &parts.common];
+                wall::around(roots, &written, Some(common.path()), &program).map_err(wrong)?
+            }
+        };
+        for part in [&parts.git_dir, &parts.common, &parts.objects] {
+            part.handle().into_iter().for_each(|handle| fence.inherit(handle));
+        }
+        let (boundary, format) = (boundary.clone(), allowed.format);
+        Ok(Self { found, folder, program, common, parts, fence, boundary, settings, format })
+    }
+
+    /// Works as on systems without landlock. For tests of that way.
+    #[must_use]
+    pub fn without_fence(mut self) -> Self {
+        self.fence = self.fence.opened();
+        self
+    }
+
+    /// Refuses an answer of git's that may come from elsewhere: the repository is not any more what it was when it was opened.
+    /// Where the kernel keeps git inside of the roots nothing has to be looked at.
+    pub fn check_again(&self) -> Result<(), GitError> {
+        let Boundary::Roots(_) = self.boundary else { return Ok(()) };
+        if self.fence.is_closed() {
+            return Ok(());
+        }
+        let changed = || GitError::refused(&self.found.top, "was changed while git worked in it: try again");
+        let now = dot_git(&self.found.top, &self.boundary)?.filter(|now| *now == self.found);
+        let now = now.ok_or_else(changed)?;
+        let top = Folder::hold(&now.top, &self.boundary)?;
+        let parts = Parts::open(&now, top, &self.boundary)?;
+        let pairs = [
+            (&parts.top, &self.parts.top),
+            (&parts.git_dir, &self.parts.git_dir),
+            (&parts.common, &self.parts.common),
+            (&parts.objects, &self.parts.objects),
+        ];
+        if !pairs.iter().all(|(now, before)| now.is_same(before)) {
+            return Err(changed());
+        }
+        parts.check(&self.boundary)
+    }
+
+    /// Words of git's with the names of folders in the place of handles.
+    pub fn readable(&self, words: &str) -> String {
+        let mut words = words.to_owned();
+        // The longest first: a number may begin with another one.
+        let mut parts = [&self.parts.git_dir, &self.parts.common, &self.parts.objects, &self.parts.top]
+            .map(|part| (part.handle_path().map(|path| path.display().to_string()), &part.name));
+        parts.sort_by_key(|(path, _)| std::cmp::Reverse(path.as_ref().map(String::len)));
+        for (path, name) in parts {
+            if let Some(path) = path {
+                words = words.replace(&path, &name.display().to_string());
+            }
+        }
+        words
     }
 
     /// The top of the work tree.
@@ -119,7 +208,7 @@ impl Repository {
 
     /// The folder of the real objects.
     pub fn objects(&self) -> PathBuf {
-        alternates::objects(&self.found.common)
+        self.found.common.join("objects")
     }
 
     /// The name of the tree without files.
@@ -134,17 +223,19 @@ impl Repository {
 
     /// The beginning of a call; the command and its arguments follow.
     pub fn call(&self, content: Content, place: Place) -> GitCall {
-        let held = self.top.as_ref().filter(|_| place == Place::Top).map(handle_path);
+        let held = self.parts.top.handle_path().filter(|_| place == Place::Top);
         let cwd = match (place, &held) {
             (Place::Top, Some(held)) => held.clone(),
             (Place::Top, None) => self.found.top.clone(),
             (Place::Folder, _) => self.folder.clone(),
         };
         let mut call = GitCall::new(&self.program, cwd);
-        // Relative to the handle where all is below it.
-        let is_relative = held.is_some() && self.found.is_plain();
-        let git_dir = if is_relative { PathBuf::from(".git") } else { self.found.git_dir.clone() };
-        let objects = if is_relative { PathBuf::from(".git/objects") } else { self.objects() };
+        call.fence(self.fence.clone());
+        // Below the handle of the top where all is below it, and else as it was opened.
+        let is_relative =
+            held.is_some() && self.found.is_plain() && matches!(self.boundary, Boundary::Anywhere);
+        let git_dir = if is_relative { PathBuf::from(".git") } else { self.parts.git_dir.path() };
+        let objects = if is_relative { PathBuf::from(".git/objects") } else { self.parts.objects.path() };
         call.variable("GIT_DIR", git_dir);
         call.variable("GIT_COMMON_DIR", self.common.path());
         call.variable("GIT_OBJECT_DIRECTORY", objects);
@@ -163,55 +254,31 @@ impl Repository {
         call
     }
 
-    /// Makes a call run the hooks of the repository, for a caller that may decide so.
+    /// Makes a call run the hooks of the repository, for a caller that may decide so. Hooks are programs of any kind, so there
+    /// is no fence around them.
     pub fn with_hooks(&self, call: &mut GitCall) {
         let hooks = match self.setting("core", "hookspath") {
             Some(named) => named.into(),
             None => self.found.common.join("hooks").into_os_string(),
         };
         call.set("core.hooksPath", hooks);
+        call.fence(self.fence.opened());
     }
-}
-
-/// The handle of a folder, reached from the root that holds it without following a link.
-fn hold(folder: &Path, boundary: &Boundary) -> Result<Option<File>, GitError> {
-    let wrong = |error: io::Error| GitError::refused(folder, format!("cannot be opened: {error}"));
-    let root = match boundary {
-        Boundary::Anywhere => folder,
-        // A folder that was swapped for a link since it was looked at lies below no root.
-        Boundary::Roots(_) => boundary
-            .root_of(folder)
-            .ok_or_else(|| GitError::refused(folder, "is not below the folders that may be used"))?,
-    };
-    let mut handle = File::open(root).map_err(wrong)?;
-    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    for name in folder.strip_prefix(root).into_iter().flat_map(Path::components) {
-        let next = openat(&handle, name.as_os_str(), flags, Mode::empty());
-        handle = File::from(next.map_err(|error| wrong(error.into()))?);
-    }
-    // Without /proc the path has to do.
-    let is_there = handle_path(&handle).metadata().is_ok();
-    Ok(is_there.then_some(handle))
-}
-
-/// A path that leads to the folder of a handle, in this process and in one that it starts.
-fn handle_path(handle: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
 /// Makes the common folder that git is given.
-fn common_folder(settings: &str, real: &Path, found: &Found) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("lathe-git-").tempdir_in(scratch_place(&found.top))?;
+fn common_folder(settings: &str, real: &Folder, top: &Path) -> io::Result<TempDir> {
+    let folder = tempfile::Builder::new().prefix("lathe-git-").tempdir_in(scratch_place(top))?;
     std::fs::write(folder.path().join("config"), settings)?;
     std::fs::create_dir(folder.path().join("info"))?;
     for name in ["info/exclude", "info/attributes", "shallow"] {
-        if let Some(content) = small::read(&real.join(name), LONGEST)? {
+        if let Some(content) = real.read(name, LONGEST)? {
             std::fs::write(folder.path().join(name), content)?;
         }
     }
     // Git finds references from `GIT_DIR` on; a version that looks for them here must find the same.
     for name in ["refs", "logs", "packed-refs", "reftable"] {
-        symlink(found.common.join(name), folder.path().join(name))?;
+        symlink(real.path().join(name), folder.path().join(name))?;
     }
     Ok(folder)
 }
@@ -243,7 +310,7 @@ pub enum Init {
 #[derive(Debug)]
 pub struct InitCall {
     pub call: GitCall,
-    _folder: Option<File>,
+    _folder: Folder,
 }
 
 /// Prepares to make a folder a repository. A `.git` that is there already is never written to.
@@ -256,9 +323,13 @@ pub fn init(folder: &Path, boundary: &Boundary) -> Result<Init, GitError> {
     if std::fs::read_dir(&dot).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(GitError::refused(dot, "exists and is not a repository"));
     }
-    let held = hold(&folder, boundary)?;
-    let cwd = held.as_ref().map_or(folder.clone(), handle_path);
-    let mut call = GitCall::new(&Program::find(&folder)?, cwd);
+    let held = Folder::hold(&folder, boundary)?;
+    let program = Program::find(&folder)?;
+    let mut call = GitCall::new(&program, held.path());
     call.without_user();
+    if let Boundary::Roots(roots) = boundary {
+        let wrong = |error| GitError::refused(&folder, format!("cannot be opened: {error}"));
+        call.fence(wall::around(roots, &[&held], None, &program).map_err(wrong)?);
+    }
     Ok(Init::Call(InitCall { call: call.args(["init", "--quiet", "--template="]), _folder: held }))
 }

@@ -2,6 +2,8 @@
 //!
 //! The user's index and objects are never written: a temporary index is filled from the work tree, and new objects go to a
 //! folder of our own, with the repository's objects behind it.
+//!
+//! A future of these that is dropped ends its git process, so a cancelled run waits for none.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Processes, WorkspaceError, capture};
 
 use crate::alternates::quoted;
-use crate::{Boundary, Content, GitError, Place, Repository};
+use crate::{Boundary, Content, GitError, Place, Repository, check_pipes};
 
 /// The time of one call. A pipe somewhere in the tree, in the place of a file that git reads, would keep it for ever.
 const LONGEST: Duration = Duration::from_secs(900);
@@ -57,6 +59,11 @@ impl Snapshots {
 
     /// The work tree as it is now, untracked files included, as the name of a tree.
     pub async fn snapshot(&self) -> Result<String, GitError> {
+        let top = self.repository.top().to_owned();
+        let looked = tokio::task::spawn_blocking(move || check_pipes(&top)).await;
+        looked.unwrap_or_else(|error| {
+            Err(GitError::Failed { what: "add".to_owned(), words: error.to_string() })
+        })?;
         let objects = self.scratch.join("objects");
         std::fs::create_dir_all(&objects).map_err(|error| WorkspaceError::io(&objects, error))?;
         // Beginning from the user's index spares hashing what did not change.

@@ -13,7 +13,7 @@ use crate::error::GraphError;
 use crate::facts::{Facts, Gap};
 use crate::hash::{QuickMap, QuickSet};
 use crate::index::Index;
-use crate::layout::Layout;
+use crate::layout::{Layout, read_regular};
 use crate::making::Making;
 use crate::read::{Hash, Text, facts_of, hash_of, text_of};
 use crate::scan::{Limits, Seen, Stamp, Walked, real_root, scan};
@@ -492,9 +492,11 @@ fn read_file(root: &Path, file: &Seen, known: &Known, limits: &Limits) -> (Read,
         return (Read::Out(Gap::TooLarge), file.stamp, true);
     }
     let path = root.join(&file.path);
-    let bytes = match std::fs::read(&path) {
-        Ok(bytes) if bytes.len() as u64 <= limits.file_bytes => bytes,
-        Ok(_) => return (Read::Out(Gap::TooLarge), file.stamp, false),
+    let bytes = match read_regular(&path, limits.file_bytes) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => {
+            return (Read::Out(Gap::TooLarge), file.stamp, false);
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Read::Gone, file.stamp, false),
         Err(_) => return (Read::Out(Gap::Unreadable), file.stamp, false),
     };

@@ -88,9 +88,24 @@ pub fn excludes(folder: &Path) -> Vec<PathBuf> {
 
 /// The text of a file that has no business being long. A pipe or a device in its place would be waited for, so it is not read.
 pub(crate) fn small_text(path: &Path) -> Option<String> {
-    const LONG: u64 = 64 << 10;
-    std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
-    std::fs::read_to_string(path).ok()
+    String::from_utf8(read_regular(path, 64 << 10).ok()?).ok()
+}
+
+/// The content of a regular file of at most `most` bytes. The kind is asked of the open file, so that a file swapped for a
+/// pipe is not waited for.
+pub(crate) fn read_regular(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let file = std::fs::File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    let mut content = Vec::new();
+    file.take(most + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > most {
+        true => Err(std::io::ErrorKind::FileTooLarge.into()),
+        false => Ok(content),
+    }
 }
 
 /// Ignore files that count here though they lie outside of the root.

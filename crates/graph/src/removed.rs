@@ -6,8 +6,10 @@ use crate::extract::{extract, language_of};
 use crate::facts::{Def, Facts, Gap, Import, Kind};
 use crate::hash::QuickSet;
 use crate::impact::path_in;
+use crate::layout::read_regular;
 use crate::query::{Hit, Query};
 use crate::resolve::Confidence;
+use crate::scan::Limits;
 use crate::select::files_ending;
 use crate::snapshot::Symbol;
 
@@ -140,7 +142,8 @@ impl Query<'_> {
             match files_ending(self.snapshot, path).first() {
                 Some(&file) => {
                     let path = self.snapshot.path(file);
-                    let text = std::fs::read(self.snapshot.root.join(path)).unwrap_or_default();
+                    let text = read_regular(&self.snapshot.root.join(path), Limits::default().file_bytes)
+                        .unwrap_or_default();
                     let old = before(&String::from_utf8_lossy(&text), &hunks);
                     let old = old.unwrap_or_default();
                     removed.extend(gone(path, &old, &lines, self.snapshot.facts(file)));

@@ -79,9 +79,9 @@ pub struct Walked {
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".git/info/exclude"];
-    names.iter().any(|name| {
-        std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
-    })
+    // Those that a `.git` file leads to are read by the walk too.
+    let mut files = names.iter().map(|name| folder.join(name)).chain(excludes(folder));
+    files.any(|file| std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()))
 }
 
 /// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lathe_documents::{Document, DocumentError, Found, Service, ServiceOptions, Store, Version};
 use lathe_protocol::Boxed;
+use lathe_redact::Redactor;
 use lathe_tools::{DocumentAnswer, DocumentAsk, Documents};
 use tokio_util::sync::CancellationToken;
 
@@ -19,9 +20,14 @@ pub struct OnlinePlan {
     pub service: Option<ServiceOptions>,
 }
 
+/// Characters of a service's words that are told.
+const TOLD: usize = 300;
+
 /// Something with documents on it.
 pub struct Shelf {
     kind: Kind,
+    /// Takes secrets out of what a service says.
+    screen: Redactor,
 }
 
 enum Kind {
@@ -39,7 +45,10 @@ impl Host {
                 Kind::Own(Arc::new(Store::open(&self.home().path().join("docs.db")).map_err(wrong)?))
             }
         };
-        Ok(Shelf { kind })
+        // A service may repeat the key it was asked with.
+        let own = plan.service.as_ref().and_then(|options| options.key.clone());
+        let own = own.map(|key| ("ONLINE_KEY".to_owned(), key));
+        Ok(Shelf { kind, screen: self.screen_with(own) })
     }
 }
 
@@ -54,6 +63,17 @@ async fn on<T: Send + 'static>(
 }
 
 impl Shelf {
+    /// An error of a service in words: without secrets, and only then cut.
+    fn told(&self, error: &DocumentError) -> String {
+        let words = error.to_string();
+        let clean = self.screen.text(&words);
+        let mut told: String = clean.chars().filter(|c| !c.is_control()).take(TOLD).collect();
+        if clean.chars().count() > TOLD {
+            told.push('…');
+        }
+        told
+    }
+
     pub async fn create(
         &self,
         title: String,
@@ -63,7 +83,7 @@ impl Shelf {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.create(&title, &content, &description)).await,
             Kind::Service(service) => {
-                service.create(&title, &content, &description).await.map_err(|error| error.to_string())
+                service.create(&title, &content, &description).await.map_err(|error| self.told(&error))
             }
         }
     }
@@ -71,7 +91,7 @@ impl Shelf {
     pub async fn detail(&self, id: String) -> Result<Document, String> {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.detail(&id)).await,
-            Kind::Service(service) => service.detail(&id).await.map_err(|error| error.to_string()),
+            Kind::Service(service) => service.detail(&id).await.map_err(|error| self.told(&error)),
         }
     }
 
@@ -84,7 +104,7 @@ impl Shelf {
         match &self.kind {
             Kind::Own(store) => on(store, move |store| store.edit(&id, &content, title.as_deref())).await,
             Kind::Service(service) => {
-                service.edit(&id, &content, title.as_deref()).await.map_err(|error| error.to_string())
+                service.edit(&id, &content, title.as_deref()).await.map_err(|error| self.told(&error))
             }
         }
     }
@@ -97,7 +117,7 @@ impl Shelf {
                 on(store, move |store| store.search(&keyword, skip, size)).await
             }
             Kind::Service(service) => {
-                service.search(&keyword, page, size).await.map_err(|error| error.to_string())
+                service.search(&keyword, page, size).await.map_err(|error| self.told(&error))
             }
         }
     }
@@ -150,5 +170,27 @@ impl Documents for Shelf {
                 done = self.done(ask) => done,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+
+    #[test]
+    fn the_key_of_a_service_leaves_its_words_before_they_are_cut() {
+        let home = tempfile::tempdir().unwrap();
+        let key = "kq-planted-0123456789";
+        let service = ServiceOptions { base_url: "http://127.0.0.1:1".to_owned(), key: Some(key.to_owned()) };
+        let plan = OnlinePlan { enabled: true, service: Some(service) };
+        let shelf = Host::new(Home::at(home.path().to_owned())).shelf(&plan).unwrap();
+        for before in 0..TOLD {
+            let reason = format!("{} {key}", "x".repeat(before));
+            let error = DocumentError::Answered { code: 500, endpoint: "/e".to_owned(), reason };
+            let told = shelf.told(&error);
+            assert!(!told.contains("kq-p"), "{told}");
+            assert!(told.chars().count() <= TOLD + 1);
+        }
     }
 }

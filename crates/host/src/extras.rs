@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_extend::{Program, ToolRan};
+use lathe_extend::{Clean, Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
 use lathe_workspace::{LocalProcesses, Pin};
@@ -117,9 +117,17 @@ impl Extras {
         self.fields.iter().map(|field| field.name.clone()).chain(self.project_fields.iter().cloned())
     }
 
+    /// Takes all secrets that are known in a folder out of what a program prints.
+    fn clean(&self, root: &Path, home: &Path) -> Result<Clean, HostError> {
+        let mut known = self.secrets(home)?;
+        known.extend(crate::secrets::found(root));
+        let redactor = crate::secrets::redactor(None, &known);
+        Ok(Arc::new(move |text| redactor.text(text).into_owned()))
+    }
+
     /// All tools that are not Lathe's own.
     pub(crate) async fn outside(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
-        let mut tools = self.discovered(root).await?;
+        let mut tools = self.discovered(root, home).await?;
         tools.extend(self.declared(root, home)?);
         Ok(tools)
     }
@@ -128,13 +136,13 @@ impl Extras {
     pub(crate) fn declared(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let mut tools = Vec::new();
         for field in &self.fields {
-            tools.extend(field.read(root, home)?);
+            tools.extend(field.read(root, home, self.clean(root, home)?)?);
         }
         Ok(tools)
     }
 
     /// Starts the program, if there is one, and asks it what it offers.
-    async fn discovered(&self, root: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    async fn discovered(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let Some(discovery) = &self.discovery else { return Ok(Vec::new()) };
         let wrong = |reason: String| HostError::Discovery(reason);
         let call_command = discovery.call_command.clone();
@@ -147,6 +155,7 @@ impl Extras {
             folder: root.to_owned(),
             env: shell_env(),
             pins: Vec::new(),
+            clean: self.clean(root, home)?,
         };
         let found = program.discover(&CancellationToken::new()).await;
         let found = found.map_err(|error| wrong(error.to_string()))?;
@@ -166,7 +175,7 @@ impl Extras {
 }
 
 impl FieldDomain {
-    fn read(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
+    fn read(&self, root: &Path, home: &Path, clean: Clean) -> Result<Vec<OutsideTool>, HostError> {
         let name = &self.name;
         let wrong = |reason: String| HostError::Field { domain: name.clone(), reason };
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
@@ -192,6 +201,7 @@ impl FieldDomain {
             folder: root.to_owned(),
             env: shell_env(),
             pins: self.pins.clone(),
+            clean,
         };
         let provider: Arc<dyn Provider> = Arc::new(Discovered(program));
         let tool = |declared: lathe_extend::DiscoveredTool| OutsideTool {

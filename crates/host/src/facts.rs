@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use lathe_agent::{Clock, Facts};
-use lathe_protocol::{Surroundings, Timestamp};
+use lathe_agent::{Clock, Facts, system_prompt};
+use lathe_protocol::{Surroundings, Timestamp, Toolset};
+use lathe_redact::Redactor;
+use lathe_workspace::open_regular;
 use serde_json::Value;
 
 use crate::session::Host;
@@ -22,20 +24,21 @@ impl Clock for SystemClock {
 /// Bytes of remembered facts that go into a prompt.
 const MEMORY: usize = 8 * 1024;
 
-pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path) -> Facts {
+pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path, redactor: &Redactor) -> Facts {
     Facts {
         os: os(),
         shell: shell.display().to_string(),
         folder: root.display().to_string(),
         git: git(root),
         date: today(),
-        memory: remembered(memory),
+        memory: remembered(memory, redactor),
         project: Vec::new(),
     }
 }
 
-fn remembered(path: &Path) -> Option<String> {
+fn remembered(path: &Path, redactor: &Redactor) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
+    let text = redactor.text(&text);
     let cut = text.get(..text.floor_char_boundary(MEMORY)).unwrap_or_default();
     Some(cut.to_owned()).filter(|text| !text.trim().is_empty())
 }
@@ -49,10 +52,15 @@ pub struct RememberedFacts {
 }
 
 impl Host {
+    /// The system text that a session in this folder begins with.
+    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
+        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen()))
+    }
+
     /// Facts that every session is told; `None` if there are none.
     pub fn remembered_facts(&self) -> Option<RememberedFacts> {
         let memory = self.home().memory();
-        let text = remembered(&memory)?;
+        let text = remembered(&memory, &Redactor::new([]))?;
         let count = text.lines().filter(|line| line.starts_with("- ")).count();
         let origins =
             std::fs::read_to_string(memory.with_file_name("memory.origins.jsonl")).unwrap_or_default();
@@ -119,17 +127,26 @@ const LONGEST_BRANCH: usize = 100;
 /// The first line of a small regular file; a pipe is not waited for.
 fn first_line(path: &Path) -> Option<String> {
     use std::io::Read;
-    if !std::fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
     let mut text = String::new();
-    std::fs::File::open(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
+    open_regular(path).ok()?.take(4096).read_to_string(&mut text).ok()?;
     Some(text.lines().next()?.trim().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::git;
+    use super::*;
+
+    #[test]
+    fn remembered_facts_lose_their_secrets_before_they_are_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, secret) = (folder.path().join("memory.md"), "kq-planted-0123456789");
+        let redactor = Redactor::new([("KEY".to_owned(), secret.to_owned())]);
+        for before in MEMORY - 30..MEMORY + 5 {
+            std::fs::write(&file, "x".repeat(before) + secret).unwrap();
+            let told = remembered(&file, &redactor).unwrap();
+            assert!(told.len() <= MEMORY && !told.contains("kq-p"), "{before}");
+        }
+    }
 
     #[test]
     fn only_what_looks_like_a_branch_or_a_commit_is_told() {

@@ -8,11 +8,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_edit::unified_diff;
 use lathe_git::{
-    Boundary, Content, GitCall, GitError, Init, Place, Repository, dot_git, gitlinks, init, user_setting,
+    Boundary, Content, GitCall, GitError, Init, Place, Repository, check_inner, check_pipes, gitlinks, init,
+    user_setting,
 };
 use lathe_workspace::{
     CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture, is_protected,
@@ -33,7 +35,7 @@ const MOST: usize = 16 << 20;
 /// The work tree around a folder.
 pub struct GitPlace {
     browser: Browser,
-    repository: Repository,
+    repository: Arc<Repository>,
     boundary: Boundary,
     own: OwnFolder,
 }
@@ -78,7 +80,7 @@ impl Host {
         // A look at a large repository takes its time.
         let found = tokio::task::spawn_blocking(move || Repository::find(&root, &within)).await;
         let repository = found.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
-        Ok(GitPlace { browser, repository, boundary, own })
+        Ok(GitPlace { browser, repository: Arc::new(repository), boundary, own })
     }
 
     /// Makes a folder a repository.
@@ -114,6 +116,7 @@ fn wrong(error: GitError) -> HostError {
 
 impl GitPlace {
     pub async fn status(&self) -> Result<GitStatus, HostError> {
+        self.check_pipes().await?;
         let arguments = [
             "status",
             "--porcelain=v1",
@@ -143,6 +146,13 @@ impl GitPlace {
         Ok(GitStatus { files: files.collect(), branch: self.branch().await })
     }
 
+    /// Refuses a work tree in which git would wait for a pipe.
+    async fn check_pipes(&self) -> Result<(), HostError> {
+        let repository = Arc::clone(&self.repository);
+        let looked = tokio::task::spawn_blocking(move || check_pipes(repository.top())).await;
+        looked.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)
+    }
+
     async fn branch(&self) -> String {
         let named = self.run(&["symbolic-ref", "--quiet", "--short", "HEAD"], &[]).await;
         match named {
@@ -153,6 +163,7 @@ impl GitPlace {
 
     /// The difference of one path, or of all, to the last commit; of what is staged to it, if that is asked for.
     pub async fn diff(&self, path: Option<&str>, context: u32, staged: bool) -> Result<String, HostError> {
+        self.check_pipes().await?;
         let named = path.map(|path| self.plain(path)).transpose()?;
         let mut specs = match &named {
             Some(plain) => self.specs(std::slice::from_ref(plain)),
@@ -223,6 +234,7 @@ impl GitPlace {
 
     pub async fn add(&self, files: &[String]) -> Result<(), HostError> {
         let named = self.some(files)?;
+        self.check_pipes().await?;
         let mut specs = self.specs(&named);
         self.check_filters(&named).await?;
         // Repositories inside: a look whether their files changed would run git in them, with their own configuration. The
@@ -231,8 +243,12 @@ impl GitPlace {
         let links = gitlinks(&staged);
         let others = self.run(&["ls-files", "--others", "--exclude-standard", "-z"], &specs).await?;
         let others = others.split(|byte| *byte == 0).filter(|name| name.ends_with(b"/"));
-        for inner in links.iter().map(OsString::as_os_str).chain(others.map(OsStr::from_bytes)) {
-            self.check_inner(inner).map_err(wrong)?;
+        let others = others.map(|inner| OsStr::from_bytes(inner).to_owned());
+        // Git does not take one for a repository that leads where it cannot look.
+        let by_name = named.iter().map(|plain| self.repository.prefix().join(plain).into_os_string());
+        let inner = links.iter().cloned().chain(others).chain(by_name);
+        for (_, checked) in self.check_inner(inner.collect()).await? {
+            checked.map_err(wrong)?;
         }
         let is_link =
             |plain: &PathBuf| links.iter().any(|link| *link == self.repository.prefix().join(plain));
@@ -249,6 +265,7 @@ impl GitPlace {
     /// Takes files out of what is staged; the files stay as they are.
     pub async fn reset(&self, files: &[String]) -> Result<(), HostError> {
         let specs = self.specs(&self.some(files)?);
+        self.check_pipes().await?;
         self.run(&["reset", "--quiet"], &specs).await.map(drop)
     }
 
@@ -259,6 +276,7 @@ impl GitPlace {
         if let Some(plain) = named.iter().find(|plain| is_protected(plain)) {
             return Err(WorkspaceError::Protected(plain.clone()).into());
         }
+        self.check_pipes().await?;
         self.run(&["ls-files", "--error-unmatch"], &specs).await?;
         self.check_filters(&named).await?;
         for plain in &named {
@@ -308,6 +326,7 @@ impl GitPlace {
                 ));
             }
         }
+        self.check_pipes().await?;
         let message = format!("--message={}", wish.message);
         let arguments = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--no-edit", &message];
         let mut call = self.repository.call(Content::Tree, Place::Top);
@@ -322,7 +341,7 @@ impl GitPlace {
         if wish.hooks {
             self.repository.with_hooks(&mut call);
         }
-        captured(&call.args(arguments), "commit").await?;
+        self.captured(&call.args(arguments), "commit").await?;
         self.head().await.ok_or_else(|| HostError::Git("the commit cannot be found".to_owned()))
     }
 
@@ -432,22 +451,25 @@ impl GitPlace {
     /// What leaves repositories inside out that lead out of the roots: git would look up the commit they are at.
     async fn foreign(&self, specs: &[OsString]) -> Result<Vec<OsString>, HostError> {
         let listed = self.run(&["ls-files", "--stage", "-z"], specs).await?;
-        let links = gitlinks(&listed);
-        Ok(links.iter().filter(|link| self.check_inner(link).is_err()).map(|link| excluded(link)).collect())
+        let checked = self.check_inner(gitlinks(&listed)).await?;
+        let foreign = checked.iter().filter(|(_, checked)| checked.is_err());
+        Ok(foreign.map(|(link, _)| excluded(link)).collect())
     }
 
-    /// Refuses a repository inside this one that leads out of the roots.
-    fn check_inner(&self, below: &OsStr) -> Result<(), GitError> {
-        let path = self.repository.top().join(below);
-        // One that is not checked out leads nowhere.
-        let Ok(real) = path.canonicalize() else { return Ok(()) };
-        if real != path.components().collect::<PathBuf>() {
-            return Err(GitError::Refused {
-                file: path,
-                why: "is reached through a symbolic link".to_owned(),
-            });
-        }
-        dot_git(&real, &self.boundary).map(drop)
+    /// Repositories inside this one, each with an error if it leads out of the roots.
+    async fn check_inner(
+        &self,
+        below: Vec<OsString>,
+    ) -> Result<Vec<(OsString, Result<(), GitError>)>, HostError> {
+        let (repository, boundary) = (Arc::clone(&self.repository), self.boundary.clone());
+        let check = move || {
+            let check = |below: OsString| {
+                let checked = inner_fits(&repository.top().join(&below), &boundary);
+                (below, checked)
+            };
+            below.into_iter().map(check).collect()
+        };
+        tokio::task::spawn_blocking(check).await.map_err(|error| HostError::Git(error.to_string()))
     }
 
     /// Files that a program of the user's turns into something else cannot be staged or brought back without it.
@@ -478,8 +500,33 @@ impl GitPlace {
         if !paths.is_empty() {
             call = call.args(["--"]).args(paths);
         }
-        captured(&call, &what.unwrap_or_default()).await
+        self.captured(&call, &what.unwrap_or_default()).await
     }
+
+    /// What a call prints, if the repository is still the one that was opened.
+    async fn captured(&self, call: &GitCall, what: &str) -> Result<Vec<u8>, HostError> {
+        let said = captured(call, what).await;
+        let repository = Arc::clone(&self.repository);
+        let again = tokio::task::spawn_blocking(move || repository.check_again()).await;
+        again.map_err(|error| HostError::Git(error.to_string()))?.map_err(wrong)?;
+        said.map_err(|error| match error {
+            HostError::Git(words) => HostError::Git(self.repository.readable(&words)),
+            error => error,
+        })
+    }
+}
+
+/// Refuses a repository inside of another one that is reached through a link or leads out of the roots.
+fn inner_fits(path: &Path, boundary: &Boundary) -> Result<(), GitError> {
+    // One that is not checked out leads nowhere, and neither does a file.
+    let Some(real) = path.canonicalize().ok().filter(|real| real.is_dir()) else { return Ok(()) };
+    if real != path.components().collect::<PathBuf>() {
+        return Err(GitError::Refused {
+            file: path.to_owned(),
+            why: "is reached through a symbolic link".to_owned(),
+        });
+    }
+    check_inner(&real, boundary)
 }
 
 /// A path that is left out, as git is to take it.

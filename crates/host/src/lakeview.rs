@@ -3,7 +3,6 @@
 //! A session that is open is told by a command, like everything else. One that is not gets the event through a writer of its
 //! own, as a rewind does; whoever watches its journal sees the step again. A model that fails changes nothing.
 
-use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError};
 
@@ -18,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
-use crate::place::working_folder;
+use crate::place::same_folder;
 use crate::session::{Asking, Host, ModelSource, Overrides, Ready, beginning, now, ready, variables_of};
 
 /// Tokens the summaries of one session may take, if nothing else is said.
@@ -65,7 +64,7 @@ impl Host {
     pub fn lakeview_for(&self, id: &SessionId, overrides: &Overrides) -> Result<Arc<Lakeview>, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, before) = beginning(&reader)?;
-        let root = working_folder(Path::new(&opened.workspace))?;
+        let root = same_folder(&opened)?;
         let variables = Arc::new(variables_of(&opened, &root));
         let stored = self.stored_keys();
         let mut known = overrides.extras.secrets(self.home().path())?;

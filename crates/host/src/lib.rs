@@ -24,6 +24,7 @@ mod lookup;
 mod manage;
 mod mend;
 mod models;
+mod named;
 mod outfile;
 mod own;
 mod patch;
@@ -78,6 +79,7 @@ pub use reports::Garbage;
 pub use review::{FileReview, HunkReview, ReviewWish, Reviewed};
 pub use rewind::{PathAct, Really, Undone, What};
 pub use seal::seal_process;
+pub use secrets::shown_setting;
 pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
@@ -94,5 +96,6 @@ pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, is_stray_mark, visible};
 pub use lathe_views::{
-    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_file,
+    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_bytes,
+    masked_file, wire_json,
 };

@@ -10,6 +10,7 @@ use lathe_workspace::LocalProcesses;
 
 use crate::error::HostError;
 use crate::outfile::write_output;
+use crate::place::same_folder;
 use crate::report::run_report;
 use crate::session::Host;
 
@@ -80,7 +81,7 @@ impl Host {
             return Err(lathe_agent::AgentError::NoBeginning.into());
         };
         if let Some(tree) = baseline(&events) {
-            let git = self.patcher(id, Path::new(&opened.workspace)).git();
+            let git = self.patcher(id, &same_folder(opened)?).git();
             let patch = match git {
                 Ok(git) => git.patch(&tree).await,
                 Err(error) => Err(error),

@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::SessionId;
+use lathe_protocol::{FolderIdentity, SessionId, SessionOpened};
 use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::absolute_path;
 
@@ -85,17 +86,31 @@ pub(crate) fn working_folder(folder: &Path) -> Result<PathBuf, HostError> {
     Ok(root)
 }
 
-/// The folder that was worked in before, which was recorded without links. One that is behind a link by now is another one.
-pub(crate) fn same_folder(recorded: &Path) -> Result<PathBuf, HostError> {
+/// The identity of a folder.
+pub(crate) fn identity(folder: &Path) -> Option<FolderIdentity> {
+    let found = folder.metadata().ok()?;
+    Some(FolderIdentity { device: found.dev(), inode: found.ino() })
+}
+
+/// The folder that a session worked in before, which was recorded without links. One that is behind a link by now is another
+/// one, and so is one that was put in its place. The number of a device alone says nothing: after a restart it may differ.
+pub(crate) fn same_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> {
+    let recorded = Path::new(&opened.workspace);
     let root = working_folder(recorded)?;
-    if root == recorded {
-        return Ok(root);
+    let wrong = |reason: String| Err(HostError::Folder { path: recorded.to_owned(), reason });
+    if root != recorded {
+        return wrong(format!(
+            "a link on the way leads to {} now, which is not the folder this session worked in; put the folder back in its place",
+            root.display()
+        ));
     }
-    let reason = format!(
-        "a link on the way leads to {} now, which is not the folder this session worked in; put the folder back in its place",
-        root.display()
-    );
-    Err(HostError::Folder { path: recorded.to_owned(), reason })
+    match (opened.folder, identity(&root)) {
+        (Some(before), Some(now)) if before.inode != now.inode => wrong(format!(
+            "this is another folder than the one session {0} worked in: that one was moved, or removed and made anew. Put it back in its place, or work in this one with `lathe fork {0}`",
+            opened.session
+        )),
+        _ => Ok(root),
+    }
 }
 
 /// Sorted by time when sorted by name, short enough to type the beginning of.

@@ -16,12 +16,14 @@ use lathe_edit::{Hunk, hunks, without};
 use lathe_journal::{Journal, Reader};
 use lathe_protocol::{
     CallId, Change, Digest, Draft, EditsReviewed, Event, Fact, FilesRestored, Place, RunNo, SessionId,
+    SessionOpened,
 };
 use lathe_tools::recorded;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::place::same_folder;
 use crate::session::{Host, now};
 
 /// Lines around a hunk.
@@ -82,6 +84,7 @@ struct Edited {
 
 struct Review {
     root: PathBuf,
+    opened: SessionOpened,
     blobs: Blobs,
     files: BTreeMap<PathBuf, Edited>,
     last_run: RunNo,
@@ -106,6 +109,7 @@ impl Host {
     /// written down.
     pub fn reject_edits(&self, id: &SessionId, wish: &ReviewWish) -> Result<Vec<Reviewed>, HostError> {
         let review = self.review(id, wish.run)?;
+        same_folder(&review.opened)?;
         let meant = review.meant(wish)?;
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let mut wanted = Vec::new();
@@ -172,7 +176,7 @@ impl Host {
         };
         let last_run = events.iter().map(|event| event.place.run).max().unwrap_or_default();
         let root = PathBuf::from(&opened.workspace);
-        let mut review = Review { root, blobs, files: BTreeMap::new(), last_run };
+        let mut review = Review { root, opened: opened.clone(), blobs, files: BTreeMap::new(), last_run };
         let counts = |event: &&Event| run.is_none_or(|run| event.place.run == run);
         for event in events.iter().filter(counts) {
             match &event.fact {

@@ -19,6 +19,7 @@ use lathe_tools::recorded;
 use serde::Serialize;
 
 use crate::error::HostError;
+use crate::place::same_folder;
 use crate::session::{Host, now};
 
 /// What goes back.
@@ -177,7 +178,7 @@ impl Host {
         really: Really,
         undone: &mut Undone,
     ) -> Result<Option<Vec<Change>>, HostError> {
-        let (root, blobs) = (Path::new(&story.opened.workspace), self.home().blobs()?);
+        let (root, blobs) = (&*same_folder(&story.opened)?, self.home().blobs()?);
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {

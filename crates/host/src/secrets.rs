@@ -8,12 +8,13 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use lathe_redact::{Redactor, is_secret_name, keys_in_file, secrets_in};
+use lathe_redact::{Redactor, is_secret_name, keys_in_file, mask_command, mask_words, secrets_in};
+use lathe_workspace::read_regular;
 use toml::de::{DeTable, DeValue};
 
 use crate::extras::Extras;
 use crate::session::Host;
-use crate::trust::ProjectText;
+use crate::trust::{ProjectText, told};
 
 /// A name and its value each.
 type Secrets = Vec<(String, String)>;
@@ -60,11 +61,7 @@ pub(crate) fn found(folder: &Path) -> Secrets {
 
 /// The text of an ordinary file that is no larger than a configuration.
 fn small_text(path: &Path) -> Option<String> {
-    let about = std::fs::metadata(path).ok()?;
-    if !about.is_file() || about.len() > LARGEST {
-        return None;
-    }
-    Some(String::from_utf8_lossy(&std::fs::read(path).ok()?).into_owned())
+    read_regular(path, LARGEST).ok()?.map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Bytes of a file that is looked into.
@@ -105,8 +102,9 @@ fn named(home: &Path) -> Extras {
 }
 
 /// What a trusted project tells the model, secrets taken out: it is kept in the journal like all that the model sees.
+/// A text is cut only then: half a secret is not known.
 pub(crate) fn project_texts(texts: &[ProjectText], redactor: &Redactor) -> Vec<(String, String)> {
-    texts.iter().map(|told| (told.name.clone(), redactor.text(&told.text).into_owned())).collect()
+    texts.iter().map(|text| (text.name.clone(), told(&redactor.text(&text.text)))).collect()
 }
 
 impl Host {
@@ -121,12 +119,26 @@ impl Host {
 
     /// For what is shown of a session by whoever did not open it: all that is known here and now.
     pub(crate) fn screen(&self) -> Redactor {
+        self.screen_with([])
+    }
+
+    /// The same with more that is known to be secret.
+    pub(crate) fn screen_with(&self, more: impl IntoIterator<Item = (String, String)>) -> Redactor {
         let home = self.home().path();
         // A file that cannot be read hides nothing, but what the others say still counts.
         let mut known = named(home).secrets(home).unwrap_or_else(|_| configured(home));
         known.extend(self.met.lock().map(|met| met.clone()).unwrap_or_default());
         known.extend(std::env::current_dir().map(|here| found(&here)).unwrap_or_default());
+        known.extend(more);
         redactor(None, &known)
+    }
+}
+
+/// The value of a setting as it is shown: a list is one of words, and an option among them says that the next is a secret.
+pub fn shown_setting(value: &str) -> String {
+    match serde_json::from_str::<Vec<String>>(value) {
+        Ok(words) => serde_json::to_string(&mask_words(words.iter().map(String::as_str))).unwrap_or_default(),
+        Err(_) => mask_command(value),
     }
 }
 
@@ -136,5 +148,23 @@ pub(crate) fn cleaned(redactor: Option<&Redactor>, content: Option<Vec<u8>>) -> 
     match redactor.map(|redactor| redactor.bytes(&content)) {
         Some(Cow::Owned(clean)) => Some(clean),
         Some(Cow::Borrowed(_)) | None => Some(content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trust::TOLD;
+
+    #[test]
+    fn instructions_of_a_project_lose_their_secrets_before_they_are_cut() {
+        let secret = "kq-planted-0123456789";
+        let redactor = Redactor::new([("KEY".to_owned(), secret.to_owned())]);
+        for before in TOLD - 30..TOLD + 5 {
+            let text = "x".repeat(before) + secret + "the end of it";
+            let text = ProjectText { name: "AGENTS.md".to_owned(), text };
+            let told = project_texts(&[text], &redactor);
+            assert!(!told[0].1.contains("kq-p"), "{before}");
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
-use crate::place::{fit_env, new_id, same_folder, shell_env, working_folder};
+use crate::place::{fit_env, identity, new_id, same_folder, shell_env, working_folder};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -232,6 +232,7 @@ impl Host {
         let opened = SessionOpened {
             session: id.clone(),
             workspace: root.display().to_string(),
+            folder: identity(&root),
             options: options.clone(),
             parent: None,
             forked: None,
@@ -263,9 +264,8 @@ impl Host {
         self.mend(&mut journal)?;
         // Only what says how to go on is read here; the actor reads the rest, once.
         let (opened, before) = beginning(&journal.reader()?)?;
-        let root = same_folder(Path::new(&opened.workspace))?;
-        let variables = Arc::new(variables_of(&opened, &root));
-        let toolset = Some(before.toolset);
+        let root = same_folder(&opened)?;
+        let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
         let (stored, marks) = (self.stored_keys(), self.marks());
@@ -332,7 +332,7 @@ impl Host {
             .lakeview(&extras.lakeview, &ready, &variables, (&id, root))
             .map_err(|error| error.to_string());
         let project = project_texts(&extras.instructions, &redactor);
-        let screen = Arc::clone(&redactor);
+        let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
@@ -347,7 +347,10 @@ impl Host {
             clock: Arc::new(SystemClock),
             redactor,
             variables,
-            facts: Box::new(move || Facts { project: project.clone(), ..facts(&place, &shell, &memory) }),
+            facts: Box::new(move || Facts {
+                project: project.clone(),
+                ..facts(&place, &shell, &memory, &known)
+            }),
             attended: attended != Attended::Nobody,
         };
         let (actor, handle) = Actor::open(setup, options)?;
@@ -436,11 +439,6 @@ impl Host {
         Ok(Arc::new(move || Reader::open(&sessions, &id, blobs.clone()).ok()))
     }
 
-    /// The system text that a session in this folder begins with.
-    pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home.memory()))
-    }
-
     /// Every tool a session with this toolset may have, with what the model is told of it.
     pub fn tool_names(&self, toolset: Toolset) -> Vec<(String, String)> {
         let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
@@ -457,9 +455,9 @@ impl Host {
                 "recorded".to_owned()
             }
         };
-        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory());
-        let project =
-            project_texts(&plan.extras.instructions, &secrets(None, &plan.extras.secrets(self.home.path())?));
+        let known = secrets(None, &plan.extras.secrets(self.home.path())?);
+        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory(), &known);
+        let project = project_texts(&plan.extras.instructions, &known);
         let system = system_prompt(toolset, &Facts { project, ..facts });
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);

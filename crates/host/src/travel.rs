@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
-use crate::place::{new_id, same_folder, working_folder};
+use crate::place::{identity, new_id, same_folder, working_folder};
 use crate::session::{Attended, Host, ModelSource, SessionPlan, variables_of};
 
 /// Events read at once.
@@ -64,6 +64,8 @@ impl Host {
         let forked = Some(Forked { from: from.clone(), at });
         let opened = SessionOpened {
             session: id.clone(),
+            // A fork works in the folder that has the name now.
+            folder: identity(Path::new(&opened.workspace)),
             forked,
             lathe: env!("CARGO_PKG_VERSION").to_owned(),
             ..opened
@@ -107,7 +109,7 @@ impl Host {
             .tempdir()
             .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?;
         let folder = working_folder(scratch.path())?.join("workspace");
-        self.copy_as_it_was(&same_folder(Path::new(&opened.workspace))?, &folder, &events)?;
+        self.copy_as_it_was(&same_folder(opened)?, &folder, &events)?;
         let replaying = Host::new(Home::at(scratch.path().join("home")));
         let plan = SessionPlan {
             folder: folder.clone(),

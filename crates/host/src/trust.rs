@@ -116,7 +116,7 @@ impl ProjectLook {
         let used = self.items.iter().filter(|looked| {
             looked.state == ItemState::Trusted && looked.item.kind == ItemKind::Instructions
         });
-        used.map(|looked| ProjectText { name: looked.item.name.clone(), text: told(&looked.text) }).collect()
+        used.map(|looked| ProjectText { name: looked.item.name.clone(), text: looked.text.clone() }).collect()
     }
 
     /// The trusted item of a kind and name.
@@ -127,7 +127,7 @@ impl ProjectLook {
 }
 
 /// As much of a text as the model is told, and that it is cut if it is.
-fn told(text: &str) -> String {
+pub(crate) fn told(text: &str) -> String {
     match text.get(..text.floor_char_boundary(TOLD)) {
         Some(head) if head.len() < text.len() => {
             format!("{head}\n[cut: the file has {} bytes, {} are shown]", text.len(), head.len())

@@ -8,6 +8,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use lathe_protocol::FolderIdentity;
 use lathe_workspace::{Files as _, LocalFiles};
 
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use serde::Serialize;
 
 use crate::browse::Browser;
 use crate::error::HostError;
+use crate::place::identity;
 
 /// Folders that are watched.
 const FOLDERS: usize = 8192;
@@ -42,6 +44,8 @@ impl Browser {
 /// A folder that is watched.
 pub struct Watching {
     root: PathBuf,
+    /// The folder itself. Another one that gets its name is not watched.
+    identity: Option<FolderIdentity>,
     files: LocalFiles,
     system: system::Watcher,
 }
@@ -53,15 +57,22 @@ impl Watching {
             reason: format!("it cannot be watched: {error}"),
         };
         let system = system::Watcher::start().map_err(failed)?;
-        let mut watching = Self { root: root.to_owned(), files, system };
+        let mut watching = Self { root: root.to_owned(), identity: identity(root), files, system };
         watching.add(root);
         Ok(watching)
     }
 
-    /// The next that happened, several at once if they came together; each path once.
+    /// The next that happened, several at once if they came together; each path once. An error ends the watch: also that the
+    /// folder was moved away, because what happens in it then is not for this watch.
     pub async fn next(&mut self) -> std::io::Result<Vec<Happened>> {
         loop {
             let read = self.system.read().await?;
+            if identity(&self.root) != self.identity {
+                return Err(std::io::Error::new(
+                    std::io::ErrorKind::NotFound,
+                    "the folder was moved away: watch it where it is now",
+                ));
+            }
             let mut told: Vec<Happened> = Vec::new();
             for event in read {
                 let Some((path, is_there, is_folder)) = event else {
@@ -155,6 +166,19 @@ mod system {
             }
         }
 
+        /// Ends the watch of a folder and of all below it.
+        fn remove(&mut self, folder: &Path) {
+            let inotify = &self.inotify;
+            self.folders.retain(|watch, watched| {
+                let is_kept = !watched.starts_with(folder);
+                if !is_kept {
+                    // A folder that was removed is not watched any more anyway.
+                    let _ = inotify.rm_watch(*watch);
+                }
+                is_kept
+            });
+        }
+
         /// Each path with whether it is there and whether it is a folder; none for what was missed.
         pub(super) async fn read(&mut self) -> io::Result<Vec<Option<(PathBuf, bool, bool)>>> {
             loop {
@@ -179,8 +203,14 @@ mod system {
                     let (Some(folder), Some(name)) = (self.folders.get(&event.wd), &event.name) else {
                         continue;
                     };
+                    let path = folder.join(name);
                     let is_there = !event.mask.intersects(Flag::IN_DELETE | Flag::IN_MOVED_FROM);
-                    found.push(Some((folder.join(name), is_there, event.mask.contains(Flag::IN_ISDIR))));
+                    let is_folder = event.mask.contains(Flag::IN_ISDIR);
+                    if is_folder && !is_there {
+                        // Where it was moved to may be outside of the roots, and what comes next happened there.
+                        self.remove(&path);
+                    }
+                    found.push(Some((path, is_there, is_folder)));
                 }
                 return Ok(found);
             }

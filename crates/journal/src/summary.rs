@@ -146,6 +146,11 @@ fn title_of(task: &str) -> String {
     }
     if title.chars().count() > TITLE_MAX {
         title = title.chars().take(TITLE_MAX - 1).collect();
+        // A word is whole or not there: views mask secrets by their shape, and half of one has another.
+        if let Some(end) = title.rfind(|c: char| !c.is_ascii_graphic()) {
+            title.truncate(title.ceil_char_boundary(end + 1));
+        }
+        title.truncate(title.trim_end().len());
         title.push('…');
     }
     title
@@ -170,7 +175,14 @@ mod tests {
         for (task, title) in table {
             assert_eq!(title_of(task), title);
         }
-        assert_eq!(title_of(&"word ".repeat(1000)).chars().count(), 80);
+        assert_eq!(title_of(&"word ".repeat(1000)), format!("{}…", "word ".repeat(15).trim_end()));
+        // A word is not cut, so what is masked by its shape keeps it.
+        let secret = "sk-planted0123456789abcdef";
+        for before in 0..80 {
+            let title =
+                title_of(&format!("{} {secret} and more words to fill the line up", "x".repeat(before)));
+            assert!(title.contains(secret) || !title.contains("sk-"), "{title}");
+        }
     }
 
     #[test]

@@ -63,49 +63,55 @@ impl Resolve for OutsideOnly {
     }
 }
 
-/// Whether an address is one of the internet's, however it is written.
+/// Blocks of IPv4 that are not plain addresses of the internet: those of IANA's registry of special purposes, and multicast.
+const SPECIAL_V4: [(Ipv4Addr, u32); 19] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 31, 196, 0), 24),
+    (Ipv4Addr::new(192, 52, 193, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(192, 175, 48, 0), 24),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+    (Ipv4Addr::new(255, 255, 255, 255), 32),
+];
+
+/// The same of IPv6, inside of `2000::/3`: everything outside of that is not in use by the internet. Teredo and 6to4 carry an
+/// IPv4 address of their own choice, so no such address is plain.
+const SPECIAL_V6: [(Ipv6Addr, u32); 5] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0x0db8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x2620, 0x004f, 0x8000, 0, 0, 0, 0, 0), 48),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// The block of IPv6 that the internet uses.
+const INTERNET_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+
+/// Whether an address is a plain one of the internet, however it is written.
 fn is_outside(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => is_outside_v4(v4),
-        IpAddr::V6(v6) => match embedded(v6) {
-            Some(v4) => is_outside_v4(v4),
-            // What is not in use by the internet is `2000::/3`'s complement: loopback, local, link-local, multicast, unassigned.
-            None => {
-                v6.segments()[0] & 0xe000 == 0x2000
-                    && !(v6.segments()[0] == 0x2001 && v6.segments()[1] == 0x0db8)
-            }
-        },
-    }
-}
-
-fn is_outside_v4(v4: Ipv4Addr) -> bool {
-    let [a, b, c, _] = v4.octets();
-    let shared = a == 100 && (64..128).contains(&b);
-    let tests = a == 198 && (b == 18 || b == 19);
-    let assigned = a == 192 && b == 0 && c == 0;
-    !(v4.is_loopback()
-        || v4.is_private()
-        || v4.is_link_local()
-        || v4.is_documentation()
-        || a == 0
-        || a >= 224
-        || shared
-        || tests
-        || assigned)
-}
-
-/// The IPv4 address that an IPv6 address stands for: mapped, compatible, by NAT64, or by 6to4.
-fn embedded(v6: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [a, b, c, d, e, f, high, low] = v6.segments();
-    let of = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        Ipv4Addr::new(a, b, c, d)
-    };
-    match (a, b, c, d, e, f) {
-        (0, 0, 0, 0, 0, 0xffff) | (0x64, 0xff9b, 0, 0, 0, 0) => Some(of(high, low)),
-        (0, 0, 0, 0, 0, 0) => Some(of(high, low)),
-        (0x2002, ..) => Some(of(b, c)),
-        _ => None,
+    // A mapped address (`::ffff:…`) is the IPv4 address itself.
+    match address.to_canonical() {
+        IpAddr::V4(v4) => !SPECIAL_V4
+            .iter()
+            .any(|(block, bits)| block.to_bits() >> (32 - bits) == v4.to_bits() >> (32 - bits)),
+        IpAddr::V6(v6) => {
+            let is_in = |(block, bits): &(Ipv6Addr, u32)| {
+                block.to_bits() >> (128 - bits) == v6.to_bits() >> (128 - bits)
+            };
+            is_in(&INTERNET_V6) && !SPECIAL_V6.iter().any(is_in)
+        }
     }
 }
 
@@ -139,15 +145,43 @@ mod tests {
             ("::ffff:10.1.1.1", false),
             ("::ffff:93.184.216.34", true),
             ("64:ff9b::7f00:1", false),
-            ("64:ff9b::5db8:d822", true),
+            ("64:ff9b::5db8:d822", false),
             ("2002:7f00:1::", false),
-            ("2002:5db8:d822::", true),
+            ("2002:5db8:d822::", false),
             ("fe80::1", false),
             ("fc00::1", false),
             ("fd00:ec2::254", false),
             ("ff02::1", false),
             ("2001:db8::1", false),
             ("2606:2800:220:1::1", true),
+            ("2400:cb00::1", true),
+            ("::93.184.216.34", false),
+            ("64:ff9b:1::1", false),
+            ("100::1", false),
+            ("2001::1", false),
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", false),
+            ("2001:2::1", false),
+            ("2001:10::1", false),
+            ("2001:20::1", false),
+            ("2001:1ff:ffff::1", false),
+            ("2001:200::1", true),
+            ("2001:4860:4860::8888", true),
+            ("2620:4f:8000::1", false),
+            ("2620:4f:8001::1", true),
+            ("3fff::1", false),
+            ("3fff:fff::1", false),
+            ("5f00::1", false),
+            ("192.88.99.1", false),
+            ("::ffff:192.88.99.1", false),
+            ("192.88.98.1", true),
+            ("192.31.196.1", false),
+            ("192.52.193.1", false),
+            ("192.175.48.1", false),
+            ("192.0.2.1", false),
+            ("198.51.100.1", false),
+            ("203.0.113.1", false),
+            ("198.20.0.1", true),
+            ("240.0.0.1", false),
         ] {
             assert_eq!(is_outside(address.parse().unwrap()), outside, "{address}");
         }

@@ -19,6 +19,23 @@ pub trait Disk: Send + Sync {
 
     /// Whether git knows a file, so that its content may be printed with others. Where that cannot be told it does.
     fn is_tracked(&self, path: &Path) -> bool;
+
+    /// Whether an ignore file of the repository names a file, so that git does not take it in by itself. Where that cannot be
+    /// told it does not.
+    fn is_ignored_by_git(&self, path: &Path) -> bool;
+
+    /// The top folder of the repository that a folder lies in, links resolved.
+    fn repository(&self, folder: &Path) -> Option<PathBuf>;
+
+    /// The identity of a file that has more than one name; `None` for any other.
+    fn linked(&self, path: &Path) -> Option<FileId>;
+}
+
+/// A file by its device and number, whatever its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
 }
 
 /// The disk that a gate decides for; none where a line is judged for no place in particular.

@@ -57,6 +57,11 @@ const RSYNC: [FileOption; 3] = [
     option(None, "--exclude-from", false),
     option(None, "--include-from", false),
 ];
+const FILE: [FileOption; 2] =
+    [option(Some('f'), "--files-from", true), option(Some('m'), "--magic-file", false)];
+const CTAGS: [FileOption; 1] = [option(Some('L'), "--input-file", true)];
+const CSCOPE: [FileOption; 1] = [option(Some('i'), "--input", true)];
+const ISO: [FileOption; 1] = [option(None, "--path-list", true)];
 const XARGS: [FileOption; 1] = [option(Some('a'), "--arg-file", true)];
 const GREP: [FileOption; 2] = [option(Some('f'), "--file", false), option(None, "--exclude-from", false)];
 const GIT_GREP: [FileOption; 1] = [option(Some('f'), "--file", false)];
@@ -76,18 +81,24 @@ const GIT_SAY: [FileOption; 3] = [
 const GIT_CONFIG: [FileOption; 1] = [option(Some('f'), "--file", false)];
 
 fn options(name: &str, words: &[&str]) -> &'static [FileOption] {
-    let sub = || words.iter().copied().find(|word| !word.starts_with('-'));
     match name {
         "date" => &DATE,
         "wc" | "sort" => &FILES0,
         "du" => &DU,
         "tar" | "bsdtar" => &TAR,
         "rsync" => &RSYNC,
-        "xargs" => &XARGS,
+        "xargs" | "parallel" => &XARGS,
+        "file" => &FILE,
+        "ctags" | "etags" => &CTAGS,
+        "cscope" => &CSCOPE,
+        "mkisofs" | "genisoimage" | "xorrisofs" => &ISO,
         "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => &GREP,
-        "git" => match sub() {
+        "git" => match crate::git::split(words).map(|(sub, _)| sub) {
             Some("grep") => &GIT_GREP,
-            Some("ls-files" | "add" | "status" | "clean") => &GIT_LIST,
+            Some(
+                "ls-files" | "add" | "stage" | "status" | "clean" | "rm" | "reset" | "restore" | "checkout"
+                | "stash",
+            ) => &GIT_LIST,
             Some("diff" | "log" | "show" | "diff-tree" | "diff-index" | "diff-files" | "format-patch") => {
                 &GIT_SHOW
             }
@@ -125,6 +136,90 @@ pub(crate) fn files<'w>(name: &str, words: &[&'w str]) -> Vec<(&'w str, bool)> {
         }
     }
     found
+}
+
+/// Whether a program reads files whose names it is told on the standard input, or in a file that no option of the table
+/// names: `zip -@`, `cpio -o`, `tar cfT x list`, `7z a x @list`.
+pub(crate) fn lists(name: &str, words: &[&str]) -> bool {
+    let has = |letters: &[char]| {
+        let short = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains(letters);
+        words.iter().any(short)
+    };
+    let begins = |options: &[&str]| {
+        let long = |word: &&str| {
+            let key = word.split('=').next().unwrap_or(word);
+            key.len() > 3 && options.iter().any(|option| option.starts_with(key))
+        };
+        words.iter().any(long)
+    };
+    match name {
+        "zip" => has(&['@']) || begins(&["--names-stdin"]),
+        "cpio" | "afio" => {
+            // Without a mode of its own, GNU's cpio asks for one; what only unpacks reads no list.
+            has(&['o', 'p'])
+                || begins(&["--create", "--pass-through"])
+                || !(has(&['i', 't']) || begins(&["--extract", "--list"]))
+        }
+        "pax" => has(&['w']),
+        "tar" | "bsdtar" | "gtar" => {
+            words.first().is_some_and(|word| !word.starts_with('-') && word.contains('T')) || has(&['T', 'I'])
+        }
+        "7z" | "7za" | "7zr" | "7zz" | "rar" => words.iter().any(|word| word.contains('@')),
+        "ar" | "gcc" | "cc" | "clang" | "ld" | "javac" => words.iter().any(|word| word.starts_with('@')),
+        "gpg" | "gpg2" => begins(&["--multifile"]),
+        "git" => match crate::git::split(words) {
+            Some(("hash-object", rest)) => rest.contains(&"--stdin-paths"),
+            Some(("update-index" | "checkout-index", rest)) => rest.contains(&"--stdin"),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Variables by which a program is told a file that it reads or runs.
+const FILE_VARIABLES: [&str; 37] = [
+    "BASH_ENV",
+    "ENV",
+    "ZDOTDIR",
+    "HISTFILE",
+    "INPUTRC",
+    "MAIL",
+    "MAILPATH",
+    "PYTHONSTARTUP",
+    "PYTHONPATH",
+    "PERL5LIB",
+    "PERL5OPT",
+    "PERL5DB",
+    "RUBYOPT",
+    "RUBYLIB",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "LUA_INIT",
+    "PHPRC",
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LESSKEY",
+    "LESSKEYIN",
+    "LESSHISTFILE",
+    "LESSOPEN",
+    "EXINIT",
+    "VIMINIT",
+    "MYVIMRC",
+    "SCREENRC",
+    "TERMCAP",
+    "CURL_HOME",
+    "WGETRC",
+    "NETRC",
+    "RIPGREP_CONFIG_PATH",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "OPENSSL_CONF",
+    "SSL_CERT_FILE",
+];
+
+/// Whether a variable of this name tells a program a file.
+pub(crate) fn names_file(variable: &str) -> bool {
+    FILE_VARIABLES.contains(&variable) || variable.starts_with("GIT_") || variable.ends_with("RC")
 }
 
 /// Whether `ps` shows the environment of processes: `ps e`, `ps axeww`, `ps -o environ`.

@@ -1,10 +1,19 @@
 //! What sort of act a command or a call is, for rules that ask or deny by `kind`.
+//!
+//! A command is of every kind that it could be: by what the guard and the list of losses know of it, by the table of
+//! programs, and by what it runs in turn. A program text in another language could do anything, so it is of every kind; a
+//! program that nobody knows, which is given a file or nothing, is executed and no more.
 
-use lathe_bash::{Command, normal_words};
+use lathe_bash::{Command, Word};
 use lathe_protocol::{Effects, Kind};
 
+use crate::behind::{Behind, base};
+use crate::guard::{Spelled, Spellings, operands};
+use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, When};
+use crate::places::{UNKNOWN, Values};
 use crate::rules::Call;
 use crate::touch::{Touch, What};
+use crate::{git, harm, losses, removes};
 
 /// Programs that look for files or text.
 const SEARCHES: [&str; 16] = [
@@ -12,70 +21,356 @@ const SEARCHES: [&str; 16] = [
     "vdir", "tree", "du",
 ];
 
-/// Programs that reach other machines.
-const FETCHES: [&str; 20] = [
-    "curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "netcat", "telnet", "socat", "ping",
-    "dig", "nslookup", "host", "whois", "aria2c", "http", "https",
+/// What a program text could do.
+const ANYTHING: [Kind; 7] =
+    [Kind::Execute, Kind::Read, Kind::Edit, Kind::Delete, Kind::Move, Kind::Search, Kind::Fetch];
+
+/// Subcommands of git that reach other machines.
+const GIT_FETCHES: [&str; 22] = [
+    "fetch",
+    "pull",
+    "push",
+    "clone",
+    "ls-remote",
+    "fetch-pack",
+    "send-pack",
+    "http-push",
+    "http-fetch",
+    "send-email",
+    "imap-send",
+    "daemon",
+    "instaweb",
+    "svn",
+    "p4",
+    "cvsimport",
+    "cvsserver",
+    "archimport",
+    "request-pull",
+    "subtree",
+    "upload-pack",
+    "maintenance",
 ];
 
-/// Subcommands of git that change files of the work tree.
-const GIT_EDITS: [&str; 18] = [
-    "checkout",
-    "switch",
-    "restore",
-    "reset",
-    "stash",
-    "clean",
-    "apply",
-    "am",
-    "merge",
-    "pull",
-    "rebase",
-    "cherry-pick",
-    "revert",
-    "read-tree",
-    "checkout-index",
-    "sparse-checkout",
-    "rm",
-    "mv",
-];
+/// Options by which any program writes over its files.
+const IN_PLACE: [&str; 6] = ["--in-place", "--inplace", "--fix", "--write", "--overwrite", "--autocorrect"];
+
+/// Options by which any program is told what to write.
+const OUTPUT: [&str; 7] = ["-o", "--output", "--out", "-out", "--outfile", "--out-dir", "--output-file"];
+
+/// Kinds, each once.
+#[derive(Debug, Default)]
+struct KindSet(Vec<Kind>);
+
+impl Extend<Kind> for KindSet {
+    fn extend<T: IntoIterator<Item = Kind>>(&mut self, kinds: T) {
+        for kind in kinds {
+            if !self.0.contains(&kind) {
+                self.0.push(kind);
+            }
+        }
+    }
+}
+
+/// Words of one row that are looked at behind a program.
+const ROW: usize = 64;
+
+/// Words that are looked at for one row, all its programs together.
+const LOOKS: usize = 1 << 16;
 
 /// Every kind that a command of a line is, as far as its effects are known. Whatever it is, it is executed.
-pub(crate) fn of_command(command: &Command, effects: &Effects, touches: &[Touch]) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Execute];
-    let name = command.program_name().unwrap_or_default();
-    let words = normal_words(&command.words);
-    let sub = words.get(1).map(String::as_str).unwrap_or_default();
-    let has = |word: &str| words.iter().any(|given| given == word);
-    let git = |subs: &[&str]| name == "git" && subs.contains(&sub);
-    let connects = |touch: &Touch| {
-        matches!(&touch.what, What::Path { names, .. } if names.iter().any(|name| {
-            name.starts_with("/dev/tcp/") || name.starts_with("/dev/udp/")
-        }))
-    };
-    let edits = !effects.writes.is_empty() || git(&GIT_EDITS);
-    let deletes =
-        matches!(name, "rm" | "rmdir" | "unlink" | "shred" | "srm" | "trash" | "trash-put" | "rmtrash")
-            || (name == "find" && has("-delete"))
-            || git(&["rm", "clean"])
-            || words.iter().any(|word| word.starts_with("--delete") || word.starts_with("--remove-"));
-    let moves = matches!(name, "mv" | "rename" | "prename" | "mmv") || git(&["mv"]);
-    let searches = SEARCHES.contains(&name) || git(&["grep", "ls-files"]);
-    let fetches = !effects.hosts.is_empty()
-        || FETCHES.contains(&name)
-        || git(&["fetch", "pull", "push", "clone", "ls-remote"])
-        || touches.iter().any(connects);
-    let reads = touches.iter().any(|touch| touch.sure && touch.reads) || searches;
-    for (is, kind) in [
-        (edits, Kind::Edit),
-        (deletes, Kind::Delete),
-        (moves, Kind::Move),
-        (searches, Kind::Search),
-        (fetches, Kind::Fetch),
-        (reads, Kind::Read),
-    ] {
-        kinds.extend(is.then_some(kind));
+pub(crate) fn of_command(
+    command: &Command,
+    effects: &Effects,
+    touches: &[Touch],
+    values: &Values<'_>,
+    behind: &Behind,
+) -> Vec<Kind> {
+    let mut kinds = KindSet(vec![Kind::Execute]);
+    kinds.extend((!effects.writes.is_empty()).then_some(Kind::Edit));
+    kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
+    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(Kind::Read));
+    let connects = |text: &str| text.contains("/dev/tcp/") || text.contains("/dev/udp/");
+    let named = |touch: &Touch| matches!(&touch.what, What::Path { names, .. } if names.iter().any(|name| connects(name)));
+    let given = command.words.iter().chain(command.redirects.iter().map(|redirect| &redirect.word));
+    if touches.iter().any(named) || given.map(Word::show).any(|text| connects(&text)) {
+        kinds.extend([Kind::Fetch]);
     }
+    let spellings = Spellings::of(command, values);
+    let each = spellings.each();
+    let dynamic = command.program().is_none() && !command.words.is_empty();
+    if dynamic && (each.is_empty() || each.iter().any(|spelled| spelled.name.contains(UNKNOWN))) {
+        kinds.extend(ANYTHING);
+    }
+    for spelled in &each {
+        kinds.extend(of_words(spelled, values).0);
+    }
+    // A program that is linked or copied under another name does there what it does here.
+    let copied = behind.copied.iter().flat_map(|program| TABLE.rows(program));
+    kinds.extend(copied.flat_map(|row| row.kinds.iter().copied()));
+    for row in &behind.rows {
+        for (index, word) in row.iter().enumerate() {
+            let name = base(word);
+            if TABLE.has(name) || name == "git" || is_language(name) {
+                // All of them, unless there are so many that each would be looked at with all the others.
+                let most = ROW.max(LOOKS / row.len().max(1));
+                let words = row.iter().skip(index + 1).take(most).map(String::as_str).collect();
+                kinds.extend(of_words(&Spelled { name, words }, values).0);
+            }
+        }
+    }
+    kinds.0
+}
+
+/// What bash does around a command of the agent, which is decided when it runs.
+pub(crate) fn of_own(effects: &Effects, touches: &[Touch]) -> Vec<Kind> {
+    let mut kinds = vec![Kind::Execute];
+    kinds.extend((!effects.writes.is_empty()).then_some(Kind::Edit));
+    kinds.extend(touches.iter().any(|touch| touch.sure && touch.reads).then_some(Kind::Read));
+    kinds
+}
+
+/// The kinds of a program with its words.
+fn of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
+    let (name, words) = (spelled.name, spelled.words.as_slice());
+    if let Some(words) = git::words(name, words) {
+        return of_git(&words);
+    }
+    let mut kinds = KindSet::default();
+    if runs_text(name, words) {
+        kinds.extend(ANYTHING);
+        return kinds;
+    }
+    let effects = effects_of(name, words);
+    for row in TABLE.rows(name).filter(|row| holds(&row.when, words)) {
+        kinds.extend(row.kinds.iter().copied());
+    }
+    kinds.extend(SEARCHES.contains(&name).then_some([Kind::Search, Kind::Read]).into_iter().flatten());
+    kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
+    let writes =
+        !effects.writes.is_empty() || !harm::targets(spelled).is_empty() || !harm::harmed(spelled).is_empty();
+    kinds.extend(writes.then_some(Kind::Edit));
+    let moves = kinds.0.contains(&Kind::Move) && name == "mv";
+    let loses = !losses::deleted(spelled, &[".".to_owned()]).is_empty()
+        || !removes::removed(spelled, values).is_empty()
+        || harm::empties(spelled);
+    kinds.extend((loses && !moves).then_some(Kind::Delete));
+    if let Some((module, rest)) = module_of(name, words) {
+        let known = MODULES.iter().filter(|(known, _)| *known == module);
+        kinds.extend(known.flat_map(|(_, of)| of.iter().copied()));
+        kinds.extend(of_words(&Spelled { name: module, words: rest.to_vec() }, values).0);
+    }
+    if effects.change_something() {
+        kinds.extend(by_any_program(name, words));
+    }
+    kinds
+}
+
+fn effects_of(name: &str, words: &[&str]) -> Effects {
+    let words = std::iter::once(name).chain(words.iter().copied()).map(Word::text).collect();
+    Command { words, ..Command::default() }.effects()
+}
+
+/// What words say whatever the program is, as long as it is not known to only read.
+fn by_any_program(name: &str, words: &[&str]) -> Vec<Kind> {
+    let given = operands(words);
+    let verb = |verbs: &[&str]| given.iter().take(2).any(|word| verbs.contains(word));
+    let option =
+        |options: &[&str]| words.iter().any(|word| options.iter().any(|option| is_option(word, option)));
+    let address = |word: &&str| {
+        let scheme = word.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+        let scheme = scheme.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        !scheme.is_empty() && scheme != "file"
+    };
+    let deletes = |word: &&str| {
+        word.starts_with("--delete")
+            || word.starts_with("--remove-")
+            || word.starts_with("--prune")
+            || word.starts_with("--purge")
+    };
+    let mut kinds = Vec::new();
+    // Tests are called anything.
+    let tests = matches!(given.first(), Some(&("test" | "t" | "nextest" | "bench")))
+        || matches!(
+            name,
+            "pytest" | "py.test" | "tox" | "nox" | "jest" | "vitest" | "mocha" | "mypy" | "tsc"
+        );
+    kinds.extend(((verb(&DELETES) && !tests) || words.iter().any(deletes)).then_some(Kind::Delete));
+    kinds.extend((verb(&MOVES) && !tests).then_some(Kind::Move));
+    kinds.extend((option(&IN_PLACE) || option(&OUTPUT)).then_some(Kind::Edit));
+    kinds.extend(words.iter().any(address).then_some(Kind::Fetch));
+    // `go run example.org/x@latest`
+    let versioned = |word: &&&str| word.contains('@') && word.contains('/') && name == "go";
+    kinds.extend(given.iter().any(|word| versioned(&word)).then_some(Kind::Fetch));
+    kinds
+}
+
+/// An option by its name, with a value or without; a letter may be glued to its value or bundled with others.
+fn is_option(word: &str, option: &str) -> bool {
+    match option.strip_prefix('-').filter(|letter| letter.chars().count() == 1) {
+        Some(letter) => word.starts_with('-') && !word.starts_with("--") && word.contains(letter),
+        None => word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('=')),
+    }
+}
+
+fn holds(when: &When, words: &[&str]) -> bool {
+    let sub = words.iter().copied().find(|word| !word.starts_with(['-', '+']));
+    let any = |options: &[&str], is: fn(&str, &str) -> bool| {
+        words.iter().any(|word| options.iter().any(|option| is(word, option)))
+    };
+    match when {
+        When::Always => true,
+        When::Sub(subs) => sub.is_some_and(|sub| subs.contains(&sub)),
+        When::Except(subs) => {
+            let asks = |word: &&str| matches!(*word, "--version" | "-v" | "-V" | "--help" | "-h");
+            match sub {
+                Some(sub) => !subs.contains(&sub),
+                None => !words.iter().any(asks),
+            }
+        }
+        When::With(options) => any(options, is_option),
+        When::Without(options) => !any(options, is_plain_option),
+        When::SubWithout(wanted, options) => sub == Some(*wanted) && !any(options, is_plain_option),
+    }
+}
+
+/// The same for an option that makes a program harmless: among other letters only where none of them takes a value.
+fn is_plain_option(word: &str, option: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    let plain = letters.len() == 1 || letters.chars().all(|c| c.is_ascii_digit() || "kctlvfqn".contains(c));
+    is_option(word, option) && (word.starts_with("--") || word == option || plain)
+}
+
+/// The name of an interpreter without its version.
+fn unversioned(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+}
+
+fn is_language(name: &str) -> bool {
+    LANGUAGES.iter().any(|(known, _)| *known == name || *known == unversioned(name))
+}
+
+/// Whether a program is given a text of its own language, which could do anything.
+fn runs_text(name: &str, words: &[&str]) -> bool {
+    match name {
+        "awk" | "gawk" | "mawk" | "nawk" => return effects_of(name, words).change_something(),
+        "sed" | "gsed" => {
+            // What it does to its files in place is known.
+            let option =
+                |word: &&&str| !(word.starts_with("-i") || word.starts_with("--in-place") || **word == "-s");
+            let rest: Vec<&str> = words
+                .iter()
+                .filter(option)
+                .map(|word| {
+                    if word.starts_with('-')
+                        && !word.starts_with("--")
+                        && word.contains('i')
+                        && word.len() < 5
+                    {
+                        "-n"
+                    } else {
+                        *word
+                    }
+                })
+                .collect();
+            return effects_of("sed", &rest).change_something();
+        }
+        _ => {}
+    }
+    let known = |(known, _): &&(&str, &[&str])| *known == name || *known == unversioned(name);
+    let Some((known, options)) = LANGUAGES.iter().find(known) else { return false };
+    let editor = matches!(
+        *known,
+        "vim" | "vi" | "nvim" | "ex" | "emacs" | "gdb" | "lldb" | "psql" | "mysql" | "sqlite3"
+    );
+    let mut file = false;
+    for word in words {
+        if options.iter().any(|option| is_option(word, option))
+            || (editor && word.starts_with('+') && word.len() > 1)
+        {
+            return true;
+        }
+        match *word {
+            "-" | "/dev/stdin" | "/dev/fd/0" | "/proc/self/fd/0" => return true,
+            "-m" if *known == "python" => return false,
+            "--version" | "-V" | "-v" | "--help" | "-h" | "-vV" => file = true,
+            word if word.starts_with('-') => {}
+            _ if editor => file = true,
+            _ => return false,
+        }
+    }
+    // Without a file the text comes in by the standard input.
+    !file
+}
+
+/// The module that `python -m` runs, and its words.
+fn module_of<'w, 's>(name: &str, words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
+    if !matches!(unversioned(name), "python" | "pypy") {
+        return None;
+    }
+    let at = words.iter().position(|word| *word == "-m")?;
+    Some((words.get(at + 1)?, words.get(at + 2..).unwrap_or_default()))
+}
+
+/// The kinds of a git command. Its subcommands are those of the list of losses and of the table of what git reads.
+fn of_git(words: &[&str]) -> KindSet {
+    let mut kinds = KindSet::default();
+    let Some((sub, rest)) = git::split(words) else { return kinds };
+    if !git::is_known(sub) {
+        kinds.extend(ANYTHING);
+        return kinds;
+    }
+    let all: Vec<&str> = std::iter::once(sub).chain(rest.iter().copied()).collect();
+    let has = |options: &[&str]| rest.iter().any(|word| options.iter().any(|option| is_option(word, option)));
+    let first = operands(rest).first().copied().unwrap_or_default();
+    let fetches = GIT_FETCHES.contains(&sub)
+        || (sub == "submodule" && matches!(first, "update" | "add" | "sync" | "foreach"))
+        || (sub == "remote"
+            && (matches!(first, "update" | "show" | "prune") || has(&["-f"]) || first == "set-head"))
+        || (sub == "archive" && has(&["--remote"]));
+    kinds.extend(fetches.then_some(Kind::Fetch));
+    kinds.extend(
+        matches!(sub, "grep" | "ls-files").then_some([Kind::Search, Kind::Read]).into_iter().flatten(),
+    );
+    if !effects_of("git", &all).change_something() {
+        return kinds;
+    }
+    let sends = matches!(sub, "fetch" | "push" | "ls-remote" | "send-pack" | "send-email" | "fetch-pack");
+    kinds.extend((!sends).then_some(Kind::Edit));
+    let moves = sub == "mv"
+        || (sub == "branch" && has(&["-m", "-M", "--move"]))
+        || (sub == "remote" && first == "rename");
+    kinds.extend(moves.then_some(Kind::Move));
+    let forced = has(&["-f", "-B", "-C", "--force", "--discard-changes", "--merge", "-m"]);
+    let (work, refs) = losses::lost_by_git(sub, rest);
+    let deletes = match sub {
+        "mv" | "commit" => false,
+        "checkout" => forced || rest.contains(&"--") || !has(&["-b", "--orphan", "--detach"]),
+        "switch" => forced,
+        "tag" => has(&["-d", "-f", "--delete", "--force"]),
+        "branch" => refs && !moves,
+        _ => work || refs,
+    };
+    let verbs = DELETES.contains(&first) || matches!(first, "deinit" | "clear" | "forget" | "expire");
+    let options = has(&["--unset", "--unset-all", "--remove-section", "--remove", "--force-remove"]);
+    kinds.extend(
+        (deletes
+            || options
+            || (verbs
+                && !matches!(
+                    sub,
+                    "commit"
+                        | "checkout"
+                        | "switch"
+                        | "branch"
+                        | "tag"
+                        | "add"
+                        | "clone"
+                        | "push"
+                        | "fetch"
+                        | "merge"
+                )))
+        .then_some(Kind::Delete),
+    );
     kinds
 }
 

@@ -5,16 +5,20 @@
 //! counts as a change. The order is: the guard; the floors R2 to R9 of `docs/policy.md`; any denial of any tier; the
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
+mod behind;
 mod disk;
 mod error;
 mod file;
+mod fileword;
 mod folders;
 mod follows;
 mod gate;
+mod git;
 mod grant;
 mod guard;
 mod harm;
 mod inside;
+mod kind_table;
 mod kinds;
 mod line;
 mod losses;
@@ -32,7 +36,7 @@ mod touch;
 mod trust;
 mod unset;
 
-pub use disk::{Disk, OnDisk};
+pub use disk::{Disk, FileId, OnDisk};
 pub use error::PolicyError;
 pub use gate::{Gate, Permit};
 pub use grant::Grant;

@@ -1,12 +1,15 @@
 //! The decision about a shell line: each command, then the strictest of them, then the mode.
 
-use lathe_bash::{Command, Floor, FloorRule, Word};
-use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
+use lathe_bash::{Command, Floor, FloorRule, Script, Word};
+use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
+use crate::behind::Behind;
 use crate::folders;
 use crate::gate::{Gate, decision};
+use crate::git::{self, Extent};
 use crate::guard;
 use crate::inside::{self, Writer};
+use crate::patterns::{Wanted, Wishes};
 use crate::places::{Spent, Values};
 use crate::reach::Reacher;
 use crate::reading::{Depth, Region, reading};
@@ -48,7 +51,7 @@ impl Rulebook {
     /// What guard, floors and rules say about a line, before the mode does.
     fn judge(&self, gate: Option<&Gate>, setting: Setting<'_>, line: &str) -> LineDecision {
         let script = lathe_bash::read(line);
-        let (spent, spent_reading) = (Spent::default(), Spent::default());
+        let spent = Spent::default();
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
         let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
@@ -72,6 +75,9 @@ impl Rulebook {
         if let Some(denied) = crate::state::denied(&script).filter(|_| setting.actor != Actor::Person) {
             take(&denied);
         }
+        let (limits, nothing) = (self.limits_commands(), Behind::default());
+        let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
+        let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
@@ -82,25 +88,26 @@ impl Rulebook {
                 command
             };
             let denied = guard::command(gate, command, &values, from.of(index), dots);
-            let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
-            let touches = reaching.map_or_else(Vec::new, |gate| {
-                let (values, from, spent) = (&script.values, from.of(index), &spent_reading);
-                let reacher = Reacher { gate, line, values, spent, from, wrapper };
-                if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
-            });
+            let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
             let denied = denied.or_else(|| {
                 let from = from.of(index);
-                let writer =
-                    Writer { script: &script, index, command, effects: &done, touches: &touches, from };
+                let writer = Writer { script: &script, index, command, effects: &done, touches, from };
                 inside::denied(&writer).filter(|_| reaching.is_some() && !self.is_own(command))
             });
-            let kinds = crate::kinds::of_command(command, &done, &touches);
+            let behind = behind.get(index).unwrap_or(&nothing);
             let own = self.own(command);
-            let act = Act { command, effects: &done, touches: &touches, own, kinds: &kinds };
+            let kinds = match own {
+                _ if !limits => Vec::new(),
+                Some(_) => crate::kinds::of_own(&done, touches),
+                None => crate::kinds::of_command(command, &done, touches, &values, behind),
+            };
+            let assigned = &script.values;
+            let asks = setting.mode != Mode::FullAuto;
+            let act = Act { command, effects: &done, touches, own, kinds: &kinds, behind, assigned, asks };
             let decision = denied
                 .or_else(|| self.denied_as_spelled(act, &values, setting))
                 .unwrap_or_else(|| self.command(act, setting));
-            let outside = self.reading(Subject::Command(act), &touches, setting);
+            let outside = self.reading(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
                 Some(asks) => (asks, true),
@@ -141,6 +148,43 @@ impl Rulebook {
             effects,
             narrowest: narrow.unwrap_or_default(),
         }
+    }
+
+    /// What each command of a line touches.
+    fn reached(&self, gate: &Gate, line: &str, script: &Script, from: &guard::Folders) -> Vec<Vec<Touch>> {
+        let spent = Spent::default();
+        let touches = |(index, command): (usize, &Command)| {
+            let wrapper = command.behind.and_then(|behind| script.commands.get(behind)?.program_name());
+            let (values, from) = (&script.values, from.of(index));
+            let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper };
+            if self.is_own(command) { reacher.redirects(command) } else { reacher.touches(command) }
+        };
+        let mut all: Vec<Vec<Touch>> = script.commands.iter().enumerate().map(touches).collect();
+        let taken = |touch: &Touch| touch.extent == Extent::Taken;
+        if all.iter().flatten().any(taken) && self.changes_ignores(gate, script, &all) {
+            let touches = all.iter_mut().flatten().filter(|touch| taken(touch));
+            touches.for_each(|touch| touch.extent = Extent::Every);
+        }
+        all
+    }
+
+    /// Whether a line may change what git leaves alone before it takes files in.
+    fn changes_ignores(&self, gate: &Gate, script: &Script, touches: &[Vec<Touch>]) -> bool {
+        let files = [".gitignore".to_owned(), "**/.git/info/exclude".to_owned()];
+        let files = Wanted::of(&files, Verdict::Deny, Some(gate));
+        let last = touches.iter().rposition(|all| all.iter().any(|touch| touch.extent == Extent::Taken));
+        script.commands.iter().zip(touches).take(last.unwrap_or(0)).any(|(command, touches)| {
+            let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let own = self.own(command).is_some_and(|own| !matches!(own.kind, Kind::Read | Kind::Search));
+            match command.program_name().and_then(|name| git::words(name, &words)) {
+                Some(words) => git::rewrites(&words),
+                None => {
+                    let meets = || touches.iter().any(|touch| touch.meets(&files, Some(gate)));
+                    own || (command.effects().change_something() && meets())
+                }
+            }
+        })
     }
 
     /// `x=push; git $x`: a denial is not escaped by a variable of the same line.
@@ -247,7 +291,7 @@ impl Gate {
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
         let mut decided = rules.judge(
             Some(self),
-            Setting { actor, mode, root: &self.root, folder: None, gate: None },
+            Setting { actor, mode, root: &self.root, folder: None, gate: None, wishes: &Wishes::default() },
             line,
         );
         if is_guard(&decided.decision) {
@@ -270,7 +314,9 @@ impl Gate {
         if actor == Actor::Person || is_guard(&plain) {
             return plain;
         }
-        let setting = Setting { actor, mode, root: &self.root, folder: None, gate: Some(self) };
+        let wishes = Wishes::default();
+        let setting =
+            Setting { actor, mode, root: &self.root, folder: None, gate: Some(self), wishes: &wishes };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
         let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
         let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();

@@ -213,42 +213,7 @@ impl Gate {
         let normal = normal_words(&all);
         let words: Vec<&str> = normal.iter().skip(1).map(String::as_str).collect();
         let Some((sub, rest)) = words.split_first() else { return };
-        let has = |options: &[&str]| {
-            rest.iter().any(|word| {
-                options.iter().any(|option| {
-                    word == option
-                        || (option.len() == 2
-                            && word.starts_with('-')
-                            && !word.starts_with("--")
-                            && option.chars().nth(1).is_some_and(|letter| word.contains(letter)))
-                        || (option.starts_with("--") && word.starts_with(option))
-                })
-            })
-        };
-        let (work, refs) = match *sub {
-            "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
-            "reset" => (has(&["--hard", "--merge", "--keep"]), true),
-            "checkout" | "switch" => (true, has(&["-B", "-C", "-f"])),
-            "restore" | "rm" | "mv" | "apply" | "am" | "read-tree" | "checkout-index" | "sparse-checkout" => {
-                (true, false)
-            }
-            "stash" => (true, true),
-            "rebase" | "merge" | "pull" | "cherry-pick" | "revert" | "filter-branch" | "filter-repo" => {
-                (true, true)
-            }
-            "branch" => (false, has(&["-D", "-d", "-f", "-M", "-m", "--delete", "--force", "--move"])),
-            "push" => (
-                false,
-                has(&["-f", "--force", "-d", "--delete", "--mirror", "--prune"])
-                    || rest.iter().any(|word| word.starts_with(['+', ':'])),
-            ),
-            "update-ref" | "reflog" | "gc" | "prune" | "commit" | "tag" | "fetch" | "symbolic-ref" => (
-                false,
-                !matches!(*sub, "commit" | "fetch") || has(&["--amend", "--prune", "-p", "-f", "--force"]),
-            ),
-            "worktree" | "submodule" => (has(&["-f", "--force"]), false),
-            _ => (false, false),
-        };
+        let (work, refs) = lost_by_git(sub, rest);
         losses.work |= work;
         losses.refs |= refs;
         // In another folder than the line's own.
@@ -261,6 +226,46 @@ impl Gate {
     }
 }
 
+/// Whether a subcommand of git may delete or write over files of the work tree, and whether it may leave branches, stashes or
+/// commits without a name.
+pub(crate) fn lost_by_git(sub: &str, rest: &[&str]) -> (bool, bool) {
+    let has = |options: &[&str]| {
+        rest.iter().any(|word| {
+            options.iter().any(|option| {
+                word == option
+                    || (option.len() == 2
+                        && word.starts_with('-')
+                        && !word.starts_with("--")
+                        && option.chars().nth(1).is_some_and(|letter| word.contains(letter)))
+                    || (option.starts_with("--") && word.starts_with(option))
+            })
+        })
+    };
+    match sub {
+        "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
+        "reset" => (has(&["--hard", "--merge", "--keep"]), true),
+        "checkout" | "switch" => (true, has(&["-B", "-C", "-f"])),
+        "restore" | "rm" | "mv" | "apply" | "am" | "read-tree" | "checkout-index" | "sparse-checkout" => {
+            (true, false)
+        }
+        "stash" => (true, true),
+        "rebase" | "merge" | "pull" | "cherry-pick" | "revert" | "filter-branch" | "filter-repo" => {
+            (true, true)
+        }
+        "branch" => (false, has(&["-D", "-d", "-f", "-M", "-m", "--delete", "--force", "--move"])),
+        "push" => (
+            false,
+            has(&["-f", "--force", "-d", "--delete", "--mirror", "--prune"])
+                || rest.iter().any(|word| word.starts_with(['+', ':'])),
+        ),
+        "update-ref" | "reflog" | "gc" | "prune" | "commit" | "tag" | "fetch" | "symbolic-ref" => {
+            (false, !matches!(sub, "commit" | "fetch") || has(&["--amend", "--prune", "-p", "-f", "--force"]))
+        }
+        "worktree" | "submodule" => (has(&["-f", "--force"]), false),
+        _ => (false, false),
+    }
+}
+
 /// The folders that git is told to work in.
 pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let next = words.windows(2).filter(|pair| matches!(pair[0], "-C" | "--work-tree")).map(|pair| pair[1]);
@@ -270,7 +275,7 @@ pub(crate) fn worktrees<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// What a command deletes: each path as it is spelled, and whether all of it goes.
-fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
+pub(crate) fn deleted(command: &Spelled<'_>, from: &[String]) -> Vec<(String, bool)> {
     let words = command.words.as_slice();
     let operands = operands(words);
     let all = |paths: &[&str]| paths.iter().map(|path| ((*path).to_owned(), true)).collect();

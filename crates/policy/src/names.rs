@@ -6,8 +6,9 @@
 //! because no rule file may be read without it: a misspelt name would deny nothing and say nothing. A test of the tools
 //! holds it against every toolset and every command.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use lathe_bash::Word;
 use lathe_protocol::{Kind, edit_distance};
 
 /// The canonical name of the shell.
@@ -108,6 +109,61 @@ pub(crate) fn unknown_kind(word: &str, kinds: &[Kind]) -> String {
     let near = kinds.iter().min_by_key(|kind| edit_distance(kind.as_str(), word));
     let near = near.map_or_else(String::new, |near| format!("; did you mean `{}`?", near.as_str()));
     format!("there is no kind `{word}`{near}")
+}
+
+/// The words of a command as denials name them: `git-push` is `git push`.
+pub(crate) fn plain_words(normal: &[String]) -> Vec<String> {
+    let sub = normal.first().and_then(|program| program.strip_prefix("git-")).filter(|sub| !sub.is_empty());
+    match sub {
+        Some(sub) => {
+            let rest = normal.iter().skip(1).cloned();
+            ["git", sub].into_iter().map(str::to_owned).chain(rest).collect()
+        }
+        None => normal.to_vec(),
+    }
+}
+
+/// Subcommands of git that do what others do.
+const SAME_OF_GIT: [(&str, &[&str]); 4] = [
+    ("push", &["send-pack", "http-push", "subtree"]),
+    ("fetch", &["fetch-pack", "http-fetch", "pull"]),
+    ("add", &["stage", "update-index"]),
+    ("commit", &["commit-tree"]),
+];
+
+/// Whether a command, whose words are known only in part, may be a denied one: by a word that shows only when it runs, by an
+/// alias of git's, or by another subcommand that does the same.
+///
+/// `asks` says that a word of the first sort is asked about anyway (R1, R8), which is enough.
+pub(crate) fn may_be(
+    denied: &[String],
+    words: &[String],
+    assigned: &BTreeMap<String, Vec<Word>>,
+    asks: bool,
+) -> bool {
+    if let ([git, sub, ..], [program, given, ..]) = (denied, words)
+        && git == "git"
+        && program == "git"
+    {
+        let same = SAME_OF_GIT.iter().any(|(name, same)| name == sub && same.contains(&given.as_str()));
+        if same || (!given.starts_with('-') && !crate::git::is_known(given)) {
+            return true;
+        }
+    }
+    if asks {
+        return false;
+    }
+    let unknown = |word: &String| {
+        let name = word.strip_prefix('$').filter(|_| !word.contains('('));
+        word.contains('$') && !name.is_some_and(|name| assigned.contains_key(name))
+    };
+    let fits = denied.iter().zip(words).all(|(denied, word)| denied == word || unknown(word));
+    // One word may come to several.
+    fits && match words.len() {
+        0 => false,
+        given if given < denied.len() => words.last().is_some_and(unknown),
+        _ => true,
+    }
 }
 
 #[cfg(test)]

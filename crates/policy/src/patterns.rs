@@ -1,15 +1,45 @@
 //! Patterns of rules: `*` within a part of a path, `**` across parts, `?` for one character.
 
-use std::path::Path;
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use lathe_protocol::Verdict;
 
+use crate::disk::FileId;
 use crate::gate::Gate;
 use crate::touch::fixed;
 
 /// The patterns of a rule's `path`, in every spelling that they have for absolute paths.
+#[derive(Debug)]
 pub(crate) struct Wanted {
     patterns: Vec<String>,
+    /// The files of these names that have others too, found when they are first asked for.
+    links: OnceCell<Links>,
+}
+
+/// Files with several names.
+#[derive(Debug, Default)]
+struct Links {
+    found: BTreeSet<FileId>,
+    /// Whether there was too much to look through, so that any file may be one.
+    unknown: bool,
+}
+
+/// The patterns of the rules that were looked at for one decision, so that the disk is searched once for each.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes(RefCell<BTreeMap<Written, Rc<Wanted>>>);
+
+/// Patterns as a rule has them, and whether it allows.
+type Written = (Vec<String>, bool);
+
+impl Wishes {
+    pub(crate) fn of(&self, written: &[String], decision: Verdict, gate: Option<&Gate>) -> Rc<Wanted> {
+        let key = (written.to_vec(), decision == Verdict::Allow);
+        let mut known = self.0.borrow_mut();
+        known.entry(key).or_insert_with(|| Rc::new(Wanted::of(written, decision, gate))).clone()
+    }
 }
 
 impl Wanted {
@@ -54,7 +84,47 @@ impl Wanted {
         }
         patterns.sort();
         patterns.dedup();
-        Self { patterns }
+        Self { patterns, links: OnceCell::new() }
+    }
+
+    /// Whether a file is one of these by another name of it: a hard link.
+    pub(crate) fn is_linked(&self, path: &Path, gate: &Gate) -> bool {
+        let Some(disk) = gate.disk.get() else { return false };
+        let Some(id) = disk.linked(path) else { return false };
+        let links = self.links(gate);
+        links.unknown || links.found.contains(&id)
+    }
+
+    /// Whether any of these has other names.
+    pub(crate) fn has_links(&self, gate: &Gate) -> bool {
+        !self.links(gate).found.is_empty()
+    }
+
+    fn links(&self, gate: &Gate) -> &Links {
+        self.links.get_or_init(|| {
+            let mut links = Links::default();
+            let Some(disk) = gate.disk.get() else { return links };
+            let absolute = self.patterns.iter().filter(|pattern| pattern.starts_with('/'));
+            let outside = absolute.filter(|pattern| !Path::new(pattern).starts_with(&gate.root));
+            let (files, wide): (Vec<&String>, Vec<&String>) =
+                outside.partition(|pattern| !pattern.contains(['*', '?', '[']));
+            links.found.extend(files.iter().filter_map(|file| disk.linked(Path::new(file))));
+            let folders = wide.iter().map(|pattern| PathBuf::from(fixed(pattern)));
+            let mut folders: Vec<PathBuf> = folders.filter(|folder| folder.parent().is_some()).collect();
+            folders.push(gate.root.clone());
+            folders.sort();
+            folders.dedup();
+            for folder in &folders {
+                let stopped = disk.holds(folder, &mut |path| {
+                    if self.names(&path.to_string_lossy()) {
+                        links.found.extend(disk.linked(path));
+                    }
+                    false
+                });
+                links.unknown |= stopped;
+            }
+            links
+        })
     }
 
     pub(crate) fn names(&self, path: &str) -> bool {
@@ -105,6 +175,22 @@ pub(crate) fn glob(pattern: &str, text: &str) -> bool {
 /// Whether a name in a rule, which may be a pattern, means the name of a tool. Upper and lower case are the same.
 pub fn fits(pattern: &str, name: &str) -> bool {
     glob(&pattern.to_lowercase(), &name.to_lowercase())
+}
+
+/// A pattern of bash that stands for the same names in letters of any case, as with `nocaseglob`, which an earlier line may
+/// have switched on. What is not a pattern stays as it is.
+pub(crate) fn in_any_case(pattern: &str) -> String {
+    let part = |part: &str| {
+        if !part.contains(['*', '?', '[']) {
+            return part.to_owned();
+        }
+        let each = |c: char| match (c.to_ascii_lowercase(), c.to_ascii_uppercase()) {
+            (lower, upper) if lower != upper => format!("[{lower}{upper}]"),
+            _ => c.to_string(),
+        };
+        crate::guard::simple(part).chars().map(each).collect::<String>()
+    };
+    pattern.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
 /// Whether two patterns could stand for the same text.

@@ -9,12 +9,13 @@ use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
+use crate::fileword::{PATTERN_FIRST, depth, literals, sure, targets};
 use crate::follows;
 use crate::gate::{Gate, normal};
-use crate::guard::{find_parts, operands, recursive};
-use crate::harm::files_of_sed;
+use crate::git::{self, Extent};
+use crate::guard::operands;
 use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
-use crate::reading::Depth;
+use crate::reading::{Depth, Region};
 use crate::touch::{Touch, What, fixed, text};
 
 /// Programs whose words are no files.
@@ -34,12 +35,6 @@ const NO_CONTENT: [&str; 11] =
 const LISTS: [&str; 15] = [
     "ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "df", "stat", "locate", "cd", "pushd", "popd",
     "command",
-];
-
-/// Programs whose first word is a pattern or a program of their own, unless an option gives it.
-const PATTERN_FIRST: [&str; 16] = [
-    "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "fd", "fdfind", "awk", "gawk", "mawk", "nawk",
-    "jq", "gojq", "yq",
 ];
 
 /// Programs that look into the folder they run in where no file is named.
@@ -125,17 +120,69 @@ impl Reacher<'_> {
         touches
     }
 
+    fn variable(&self, name: &str, value: &Word, given: bool, touches: &mut Vec<Touch>) {
+        let known = follows::names_file(name);
+        for text in self.spell(value).iter().filter(|_| known || given) {
+            let before = touches.len();
+            // Every part of a list may be one, and so may the value of an option.
+            text.split_whitespace().for_each(|part| self.maybe(touches, part));
+            if known && text.contains(UNKNOWN) {
+                touches.push(unknown(name, true));
+            }
+            // Most variables say where things are, and nothing is read because of that.
+            let found = touches.split_off(before);
+            let inside = |touch: &Touch| {
+                known || touch.regions(self.gate).iter().all(|(region, _)| *region <= Region::Public)
+            };
+            touches.extend(found.into_iter().filter(inside));
+        }
+    }
+
+    /// Files that variables name: those in front of a command may be any, and some are read whatever runs next.
+    fn variables(&self, command: &Command, touches: &mut Vec<Touch>) {
+        let runs = command.program_name().is_some_and(|name| !WORDS.contains(&name));
+        for assignment in &command.assignments {
+            if let Some(value) = &assignment.value {
+                self.variable(&assignment.name, value, runs, touches);
+            }
+        }
+        let sets = matches!(
+            command.program_name(),
+            Some("export" | "declare" | "typeset" | "readonly" | "local" | "env" | "printf" | "read")
+        );
+        for word in command.words.iter().skip(1).filter(|_| sets) {
+            let shown = word.show();
+            let name = shown.split(['=', '+']).next().unwrap_or_default();
+            // `export BASH_ENV` and `read BASH_ENV` take what is known elsewhere.
+            if follows::names_file(name) {
+                let known = shown.contains('=') && !shown.contains(['$', '`']);
+                self.variable(name, word, true, touches);
+                touches.extend((!known).then(|| unknown(name, true)));
+            }
+        }
+    }
+
     pub(crate) fn touches(&self, command: &Command) -> Vec<Touch> {
         let mut touches = self.redirects(command);
+        self.variables(command, &mut touches);
         let mut texts: Vec<String> = command.words.iter().flat_map(|word| self.spell(word)).collect();
         if texts.len() > MOST {
             texts.truncate(MOST);
             touches.push(unknown("…", true));
         }
         let Some((program, words)) = texts.split_first() else { return touches };
+        // Such a pattern is no syntax without that option, so its words are cut in pieces.
+        if command.broken && is_extended(self.line) {
+            touches.push(unknown("what a pattern stands for", true));
+        }
         let name = program.rsplit('/').next().unwrap_or(program);
+        // `git-show` is `git show`.
+        let rest: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (name, words): (&str, Vec<&str>) = match git::words(name, &rest) {
+            Some(words) => ("git", words),
+            None => (name, rest),
+        };
         if WORDS.contains(&name) {
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.named_by_options(name, &words, &mut touches);
             if name == "ps" && follows::shows_environment(&words) {
                 self.add(&mut touches, "/proc/self/environ", Depth::One, true);
@@ -147,7 +194,7 @@ impl Reacher<'_> {
             REMOTE.contains(&name)
                 && word.find(':').is_some_and(|colon| word.find('/').is_none_or(|slash| colon < slash))
         };
-        let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !remote(word)).collect();
+        let words: Vec<&str> = words.into_iter().filter(|word| !remote(word)).collect();
         let before = touches.len();
         let (words, folders) = self.folders(name, words);
         let there = Reacher { from: &folders, ..*self };
@@ -211,14 +258,8 @@ impl Reacher<'_> {
             touches.push(unknown("a folder that the shell was in before", read));
         }
         let recurses = name.ends_with("grep") && depth == Depth::All;
-        if name == "git" && git_prints(words) {
-            let before = touches.len();
-            match sure.as_slice() {
-                [] => self.add(touches, &self.gate.root.display().to_string(), Depth::All, true),
-                paths => paths.iter().for_each(|path| self.add(touches, path, Depth::All, true)),
-            }
-            let tracked = !words.iter().any(|word| matches!(*word, "--no-index" | "--untracked"));
-            touches.iter_mut().skip(before).for_each(|touch| touch.by_git = tracked);
+        if name == "git" {
+            self.read_by_git(words, touches);
         } else if sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses) {
             self.add(touches, ".", depth, true);
         }
@@ -239,8 +280,38 @@ impl Reacher<'_> {
         }
     }
 
+    /// What git reads besides the files that its words name, and files of commits, which are named from the top of the
+    /// repository.
+    fn read_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
+        for path in words.iter().filter_map(|word| word.split_once(':')).map(|(_, path)| path) {
+            let above = self.from.iter().flat_map(|folder| Path::new(folder).ancestors());
+            let above: Vec<String> = above.take(FOLDERS).map(text).collect();
+            Reacher { from: &above, ..*self }.maybe(touches, path);
+        }
+        let Some(read) = git::read(words) else { return };
+        let before = touches.len();
+        if read.paths.is_empty() || read.paths.iter().any(|path| git::is_wide(path)) {
+            self.add(touches, &self.gate.root.display().to_string(), Depth::All, true);
+            // A repository may begin above the workspace, or be another one.
+            let top = |folder: &String| {
+                let real = self.gate.disk.get()?.repository(Path::new(folder))?;
+                (!real.starts_with(&self.gate.root)).then(|| text(&real))
+            };
+            let mut others: Vec<String> = self.from.iter().filter_map(top).collect();
+            others.dedup();
+            let from = touches.len();
+            others.iter().for_each(|folder| self.add(touches, folder, Depth::All, true));
+            touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
+        }
+        read.paths.iter().for_each(|path| self.add(touches, path, Depth::All, true));
+        touches.iter_mut().skip(before).for_each(|touch| touch.extent = read.extent);
+    }
+
     /// Files that options name, and those that such a file names.
     fn named_by_options(&self, name: &str, words: &[&str], touches: &mut Vec<Touch>) {
+        if follows::lists(name, words) {
+            touches.push(unknown("the files that a list names", true));
+        }
         for (file, lists) in follows::files(name, words) {
             if file != "-" {
                 self.add(touches, file, Depth::One, true);
@@ -330,12 +401,15 @@ impl Reacher<'_> {
         if behind.split('/').any(|part| part == "..") {
             touches.push(unknown(&shown, reads));
         }
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, by_git: false });
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent: Extent::Every });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {
         // `find -exec x {}`
-        if spelling.contains(UNKNOWN) || (self.wrapper.is_some() && spelling.contains("{}")) {
+        if spelling.contains(UNKNOWN)
+            || is_extended(spelling)
+            || (self.wrapper.is_some() && spelling.contains("{}"))
+        {
             return What::Unknown;
         }
         let names = self.gate.joined(spelling, self.from);
@@ -382,6 +456,11 @@ impl Reacher<'_> {
     }
 }
 
+/// `@(a|b)` and its like, which stand for other names where `extglob` is on.
+fn is_extended(text: &str) -> bool {
+    ["@(", "+(", "!(", "?(", "*("].iter().any(|sign| text.contains(sign))
+}
+
 /// `cd -`, `pushd +1`
 fn is_back(word: &str) -> bool {
     word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
@@ -394,135 +473,7 @@ fn unknown(shown: &str, reads: bool) -> Touch {
         sure: true,
         reads,
         names_only: false,
-        by_git: false,
-    }
-}
-
-/// The words that surely are files or folders.
-fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
-    match name {
-        "sed" => files_of_sed(words),
-        "find" => find_parts(words).starts,
-        "dd" => Vec::new(),
-        "git" => {
-            // Behind the mark, everything is a path.
-            let at = words.iter().position(|word| *word == "--");
-            at.and_then(|at| words.get(at + 1..)).unwrap_or_default().to_vec()
-        }
-        _ if PATTERN_FIRST.contains(&name) => {
-            let given = |word: &str| {
-                matches!(word, "-e" | "-f" | "--regexp" | "--file" | "--files" | "--from-file")
-                    || word.starts_with("--regexp=")
-                    || word.starts_with("--file=")
-                    || word.starts_with("--from-file=")
-                    || (word.starts_with('-')
-                        && !word.starts_with("--")
-                        && word.len() > 2
-                        && word.contains(['e', 'f'])
-                        && name.contains("grep"))
-            };
-            let is_pattern = |before: &str| {
-                let letters = before.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-                before == "--regexp"
-                    || letters.is_some_and(|letters| letters.ends_with('e') && name.contains(['g', 'a']))
-            };
-            let files = words.iter().enumerate().filter(|(index, _)| {
-                let before = index.checked_sub(1).and_then(|before| words.get(before));
-                !before.is_some_and(|before| is_pattern(before))
-            });
-            let files: Vec<&str> = files.map(|(_, word)| *word).collect();
-            let patterns = usize::from(!words.iter().any(|word| given(word)));
-            operands(&files).into_iter().skip(patterns).collect()
-        }
-        _ => operands(words),
-    }
-}
-
-/// Parts of a program's text that may be files. A regular expression between slashes is none.
-fn literals<'w>(name: &str, word: &'w str) -> impl Iterator<Item = &'w str> {
-    let awk = name.ends_with("awk");
-    let cut = move |c: char| match awk {
-        true => c == '"',
-        false => c.is_whitespace() || "'\"`()[]{}<>,;|&=+!".contains(c),
-    };
-    let parts = word.split(cut).enumerate().filter(move |(index, _)| !awk || index % 2 == 1);
-    let parts = parts.map(|(_, part)| part).filter(move |part| part.len() > 1 && *part != word);
-    parts.filter(|part| !part.ends_with('/'))
-}
-
-/// What a command writes to: its last operand, where it copies.
-fn targets<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
-    match name {
-        "cp" | "mv" | "install" | "rsync" | "scp" => {
-            let named = words
-                .windows(2)
-                .find(|pair| matches!(pair[0], "-t" | "--target-directory"))
-                .map(|pair| pair[1]);
-            let given = operands(words);
-            let last = given.last().copied().filter(|_| given.len() > 1);
-            named.or(last).into_iter().collect()
-        }
-        "tee" | "truncate" => operands(words),
-        _ => Vec::new(),
-    }
-}
-
-/// Whether it goes through a folder with all that is in it.
-fn depth(name: &str, words: &[&str]) -> Depth {
-    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
-    let letters = |letters: &[char]| {
-        words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
-    };
-    let deep = match name {
-        "rg" | "ag" | "ack" | "find" | "fd" | "fdfind" | "tree" | "du" | "tar" | "bsdtar" | "zip" | "7z"
-        | "7za" | "rsync" | "cpio" | "locate" => true,
-        "grep" | "egrep" | "fgrep" | "zgrep" => {
-            let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
-            recursive(words)
-                || has(&["recurse", "--directories=recurse", "-drecurse"])
-                || words.iter().any(follows)
-        }
-        "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
-        "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
-        "scp" | "diff" => recursive(words),
-        "mv" | "ln" => true,
-        _ => false,
-    };
-    if deep { Depth::All } else { Depth::One }
-}
-
-/// Whether git prints what is in files that are not named: `git grep`, `git diff`, `git log -p`.
-fn git_prints(words: &[&str]) -> bool {
-    let given: Vec<&str> = words.iter().copied().take_while(|word| *word != "--").collect();
-    let mut operands = given.iter().copied().filter(|word| !word.starts_with('-'));
-    let Some(sub) = operands.next() else { return false };
-    let any = |begins: &[&str]| given.iter().any(|word| begins.iter().any(|begin| word.starts_with(begin)));
-    let patch =
-        || any(&["-p", "-u", "--patch", "-c", "--cc", "-L", "-U", "--unified", "-W", "--function-context"]);
-    let short = || {
-        any(&[
-            "--stat",
-            "--name",
-            "--shortstat",
-            "--numstat",
-            "--quiet",
-            "--summary",
-            "--dirstat",
-            "--raw",
-            "-s",
-            "--no-patch",
-        ]) && !patch()
-    };
-    match sub {
-        "grep" | "archive" | "format-patch" | "fast-export" | "bundle" | "cat-file" | "range-diff" => true,
-        "diff" | "diff-tree" | "diff-index" | "diff-files" | "whatchanged" => !short(),
-        // `git show REV:PATH` names what it prints.
-        "show" => {
-            !short() && !operands.clone().all(|word| word.contains(':'))
-                || operands.next().is_none() && !short()
-        }
-        "log" | "reflog" | "stash" => patch(),
-        _ => false,
+        extent: Extent::Every,
     }
 }
 

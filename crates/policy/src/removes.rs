@@ -25,7 +25,7 @@ pub(crate) fn denied(
 }
 
 /// The folders that go with all that is in them, as they are spelled.
-fn removed(command: &Spelled<'_>, values: &Values<'_>) -> Vec<String> {
+pub(crate) fn removed(command: &Spelled<'_>, values: &Values<'_>) -> Vec<String> {
     let words = command.words.as_slice();
     let given = operands(words);
     let behind = |count: usize| given.iter().skip(count).map(|path| (*path).to_owned()).collect();

@@ -7,11 +7,13 @@ use std::sync::LazyLock;
 use lathe_bash::{Command, Word, normal_words};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
+use crate::behind::Behind;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
 use crate::names::{self, Named, tool_names};
-use crate::patterns::{Wanted, fits, glob};
+use crate::patterns::{Wishes, fits, glob};
+use crate::places::{Spent, Values};
 use crate::touch::Touch;
 
 #[derive(Debug, Clone)]
@@ -115,6 +117,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) folder: Option<&'a str>,
     /// What paths mean.
     pub(crate) gate: Option<&'a Gate>,
+    /// The paths of rules that were looked at.
+    pub(crate) wishes: &'a Wishes,
 }
 
 /// A command of a line, as far as rules look at it.
@@ -126,6 +130,12 @@ pub(crate) struct Act<'a> {
     /// The tool that it is, where it is one.
     pub(crate) own: Option<&'a OwnCommand>,
     pub(crate) kinds: &'a [Kind],
+    /// What it may run besides itself.
+    pub(crate) behind: &'a Behind,
+    /// What the line assigns.
+    pub(crate) assigned: &'a BTreeMap<String, Vec<Word>>,
+    /// Whether somebody is asked about what is known only when it runs.
+    pub(crate) asks: bool,
 }
 
 /// What a rule is asked about.
@@ -195,9 +205,9 @@ impl Rule {
                 }
                 match (self.command.is_empty(), self.words.is_empty()) {
                     (true, true) => Some(0),
-                    (false, true) => self.prefix(act.command),
-                    (true, false) => self.whole(act.command),
-                    (false, false) => self.prefix(act.command).or_else(|| self.whole(act.command)),
+                    (false, true) => self.prefix(act),
+                    (true, false) => self.whole(act),
+                    (false, false) => self.prefix(act).or_else(|| self.whole(act)),
                 }
             }
             Subject::Call(call, _) => {
@@ -240,7 +250,7 @@ impl Rule {
         if self.path.is_empty() {
             return true;
         }
-        let wanted = Wanted::of(&self.path, self.decision, setting.gate);
+        let wanted = setting.wishes.of(&self.path, self.decision, setting.gate);
         match self.decision {
             Verdict::Ask | Verdict::Deny => touches.iter().any(|touch| touch.meets(&wanted, setting.gate)),
             Verdict::Allow => {
@@ -262,26 +272,34 @@ impl Rule {
         if self.decision != Verdict::Allow || self.about(subject, setting).is_none() {
             return false;
         }
-        let exactly = matches!(subject, Subject::Command(act) if self.whole(act.command).is_some());
-        let wanted = || Wanted::of(&self.path, self.decision, setting.gate);
+        let exactly = matches!(subject, Subject::Command(act) if self.whole(act).is_some());
+        let wanted = || setting.wishes.of(&self.path, self.decision, setting.gate);
         exactly
             || (!self.path.is_empty()
                 && !places.is_empty()
                 && places.iter().all(|place| wanted().names(place)))
     }
 
-    fn whole(&self, command: &Command) -> Option<usize> {
+    fn whole(&self, act: Act<'_>) -> Option<usize> {
+        let given = &act.command.words;
+        let may_be = |words: &Vec<String>| {
+            let normal = names::plain_words(&normal_words(given));
+            normal.len() <= words.len()
+                && (normal == *words || names::may_be(words, &normal, act.assigned, act.asks))
+        };
         let same = |words: &&Vec<String>| {
-            words.len() == command.words.len()
-                && words.iter().zip(&command.words).all(|(word, given)| given.literal() == Some(word))
+            let exact = words.len() == given.len()
+                && words.iter().zip(given).all(|(word, given)| given.literal() == Some(word));
+            exact || (self.decision != Verdict::Allow && (may_be(words) || act.behind.holds(words)))
         };
         self.words.iter().find(same).map(Vec::len)
     }
 
-    fn prefix(&self, command: &Command) -> Option<usize> {
+    fn prefix(&self, act: Act<'_>) -> Option<usize> {
+        let given = &act.command.words;
         let exact = |prefix: &Vec<String>| {
-            prefix.len() <= command.words.len()
-                && prefix.iter().zip(&command.words).all(|(word, given)| given.literal() == Some(word))
+            prefix.len() <= given.len()
+                && prefix.iter().zip(given).all(|(word, given)| given.literal() == Some(word))
         };
         if let Some(prefix) = self.command.iter().find(|prefix| exact(prefix)) {
             return Some(prefix.len());
@@ -290,8 +308,13 @@ impl Rule {
         if self.decision == Verdict::Allow {
             return None;
         }
-        let normal = normal_words(&command.words);
-        self.command.iter().find(|prefix| normal.starts_with(prefix)).map(Vec::len)
+        let normal = names::plain_words(&normal_words(given));
+        let meant = |prefix: &&Vec<String>| {
+            normal.starts_with(prefix)
+                || names::may_be(prefix, &normal, act.assigned, act.asks)
+                || act.behind.holds(prefix)
+        };
+        self.command.iter().find(meant).map(Vec::len)
     }
 
     /// Tries the examples.
@@ -325,14 +348,27 @@ impl Rule {
                 root: Path::new(self.workspace.first().map_or("/", String::as_str)),
                 folder: self.folder.first().map(String::as_str),
                 gate: None,
+                wishes: &Wishes::default(),
             };
             let script = lathe_bash::read(example);
-            return script.commands.iter().any(|command| {
+            let spent = Spent::default();
+            let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
+            let behind = Behind::each(&script, &values);
+            return script.commands.iter().zip(&behind).any(|(command, behind)| {
                 let effects = command.effects();
                 let spelled = effects.reads.iter().chain(&effects.writes);
                 let touches: Vec<Touch> = spelled.map(|path| Touch::spelled(path)).collect();
-                let kinds = crate::kinds::of_command(command, &effects, &touches);
-                let act = Act { command, effects: &effects, touches: &touches, own: None, kinds: &kinds };
+                let kinds = crate::kinds::of_command(command, &effects, &touches, &values, behind);
+                let act = Act {
+                    command,
+                    effects: &effects,
+                    touches: &touches,
+                    own: None,
+                    kinds: &kinds,
+                    behind,
+                    assigned: &script.values,
+                    asks: true,
+                };
                 self.speaks(Subject::Command(act), setting).is_some()
             });
         }
@@ -426,6 +462,15 @@ impl Rulebook {
     /// Whether bash would hand this command to the agent.
     pub(crate) fn is_own(&self, command: &Command) -> bool {
         self.own(command).is_some()
+    }
+
+    /// Whether a rule asks or denies by what a command is or runs.
+    pub(crate) fn limits_commands(&self) -> bool {
+        let limits = |rule: &&Rule| {
+            rule.decision != Verdict::Allow
+                && !(rule.command.is_empty() && rule.words.is_empty() && rule.kind.is_empty())
+        };
+        self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
     }
 
     /// Whether any rule looks at paths.

@@ -1,10 +1,12 @@
 //! A place that a command or a call reads or writes, by every name it has, and what rules say of such a place.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::disk::Disk;
 use crate::gate::{Gate, normal};
+use crate::git::Extent;
 use crate::guard::simple;
-use crate::patterns::Wanted;
+use crate::patterns::{Wanted, in_any_case};
 use crate::reading::{Depth, Region};
 
 /// Something that a command may read or write.
@@ -19,8 +21,8 @@ pub(crate) struct Touch {
     pub(crate) reads: bool,
     /// Whether only names are shown, and nothing that is in a file.
     pub(crate) names_only: bool,
-    /// Whether only what git knows of it is shown.
-    pub(crate) by_git: bool,
+    /// Which files of a folder are meant.
+    pub(crate) extent: Extent,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +43,14 @@ impl Touch {
     /// A path as it is spelled.
     pub(crate) fn spelled(path: &str) -> Self {
         let what = What::Path { names: vec![path.to_owned()], depth: Depth::One };
-        Self { shown: path.to_owned(), what, sure: true, reads: true, names_only: false, by_git: false }
+        Self {
+            shown: path.to_owned(),
+            what,
+            sure: true,
+            reads: true,
+            names_only: false,
+            extent: Extent::Every,
+        }
     }
 
     /// An absolute path that a tool reads or writes.
@@ -55,34 +64,48 @@ impl Touch {
             sure: true,
             reads: true,
             names_only: false,
-            by_git: false,
+            extent: Extent::Every,
         }
     }
 
     /// Whether a rule that asks or denies means this, or something in it.
     pub(crate) fn meets(&self, wanted: &Wanted, gate: Option<&Gate>) -> bool {
         let disk = gate.and_then(|gate| gate.disk.get());
+        // By another name of the same file.
+        let linked = |path: &Path| !self.names_only && gate.is_some_and(|gate| wanted.is_linked(path, gate));
         let named = |path: &Path| {
-            wanted.names(&text(path)) || disk.is_some_and(|disk| wanted.names(&text(&disk.real(path))))
+            wanted.names(&text(path))
+                || disk.is_some_and(|disk| wanted.names(&text(&disk.real(path))))
+                || linked(path)
         };
         let beneath = |folder: &str, depth: Depth| {
             depth == Depth::All
                 && !self.names_only
-                && wanted.meets(&format!("{}/**", folder.trim_end_matches('/')))
+                && (wanted.meets(&format!("{}/**", folder.trim_end_matches('/')))
+                    || gate.is_some_and(|gate| disk.is_some() && wanted.has_links(gate)))
                 && disk.is_none_or(|disk| {
-                    let known = |path: &Path| !self.by_git || disk.is_tracked(path);
-                    disk.holds(Path::new(folder), &mut |path| wanted.names(&text(path)) && known(path))
+                    let known = |path: &Path| match self.extent {
+                        Extent::Every => true,
+                        Extent::Tracked => disk.is_tracked(path),
+                        Extent::Taken => disk.is_tracked(path) || !disk.is_ignored_by_git(path),
+                    };
+                    let has_links = gate.is_some_and(|gate| wanted.has_links(gate));
+                    let meant = |path: &Path| wanted.names(&text(path)) || (has_links && linked(path));
+                    disk.holds(Path::new(folder), &mut |path| meant(path) && known(path))
                 })
         };
         match &self.what {
             What::Unknown => self.sure && !self.names_only,
             What::Path { names, depth } => {
-                names.iter().any(|name| wanted.names(name) || beneath(name, *depth))
+                let one = |name: &String| wanted.names(name) || linked(Path::new(name));
+                names.iter().any(|name| one(name) || beneath(name, *depth))
             }
             What::Pattern { names, depth } => names.iter().any(|name| {
                 // A quoted pattern is a name.
                 wanted.names(name)
-                    || match disk.and_then(|disk| disk.expand(name)) {
+                    // With `globstar` it goes through folders.
+                    || (name.contains("**") && beneath(&fixed(name), Depth::All))
+                    || match disk.and_then(|disk| expanded(disk, name)) {
                         Some(found) => found.iter().any(|path| named(path) || beneath(&text(path), *depth)),
                         None => {
                             let spelled = simple(name);
@@ -112,7 +135,11 @@ impl Touch {
         let one = |name: &String, depth: Depth| (gate.region(Path::new(name), depth), vec![name.clone()]);
         match &self.what {
             What::Unknown => vec![(Region::Elsewhere, Vec::new())],
-            What::Path { names, depth } => names.iter().map(|name| one(name, *depth)).collect(),
+            What::Path { names, depth } => {
+                // Keys beneath a folder are none of git's, unless it is told to take everything.
+                let depth = if self.extent == Extent::Every { *depth } else { Depth::One };
+                names.iter().map(|name| one(name, depth)).collect()
+            }
             What::Pattern { names, depth } => {
                 let mut all = Vec::new();
                 for name in names {
@@ -137,6 +164,15 @@ impl Touch {
             }
         }
     }
+}
+
+/// What a pattern stands for now, in letters of any case.
+fn expanded(disk: &dyn Disk, pattern: &str) -> Option<Vec<PathBuf>> {
+    let mut found = disk.expand(pattern)?;
+    found.extend(disk.expand(&in_any_case(pattern))?);
+    found.sort();
+    found.dedup();
+    Some(found)
 }
 
 /// The folder before the first part that is a pattern.

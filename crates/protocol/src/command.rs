@@ -57,14 +57,15 @@ pub enum CommandBody {
     /// Answers to the questions of a call, in their order; none if they are dismissed.
     Answer {
         call: CallId,
+        /// The number of the event that asked: the model chooses call ids, and may use one twice.
+        question: Seq,
         answers: Option<Vec<String>>,
     },
     /// The answer to whether something may be done. The first counts.
     Approve {
         call: CallId,
-        /// The number of the question; the oldest open one of the call if left out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        question: Option<Seq>,
+        /// The number of the event that asked: an answer is bound to the question that was shown.
+        question: Seq,
         answer: ApprovalAnswer,
         /// Why not, for the model.
         #[serde(default, skip_serializing_if = "Option::is_none")]

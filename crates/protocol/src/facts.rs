@@ -17,6 +17,9 @@ pub struct SessionOpened {
     pub session: SessionId,
     /// The folder worked in.
     pub workspace: String,
+    /// The identity of that folder: another folder may have its name later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<FolderIdentity>,
     pub options: SessionOptions,
     /// The session that started this one, for a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +32,13 @@ pub struct SessionOpened {
     pub surroundings: Option<Surroundings>,
     /// The version of Lathe that wrote it.
     pub lathe: String,
+}
+
+/// A folder, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FolderIdentity {
+    pub device: u64,
+    pub inode: u64,
 }
 
 /// Where a fork left its origin.

@@ -12,6 +12,7 @@ mod facts;
 mod gate;
 mod ids;
 mod json;
+mod listed;
 mod message;
 mod options;
 mod question;
@@ -32,16 +33,17 @@ pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
     Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, Dangling,
-    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, Forked, Lane, ModelAnswered, ModelAsked,
-    ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded, ReplayDrifted,
-    RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised, Surroundings,
-    TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
+    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
+    ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded,
+    ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
+    Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,
 };
 pub use gate::{Actor, CommandDecided, Decision, Effects, Kind, Mode, Verdict};
 pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
+pub use listed::listed;
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,

@@ -14,12 +14,14 @@ mod names;
 mod shadow;
 mod shape;
 mod stream;
+mod words;
 
 pub use files::keys_in_file;
 pub use masking::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};
 pub use shape::shape;
 pub use stream::Stream;
+pub use words::{mask_command, mask_words};
 
 use std::borrow::Cow;
 use std::ops::Range;

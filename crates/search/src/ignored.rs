@@ -5,7 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
@@ -55,23 +57,84 @@ pub fn ignored_names(root: &Path, folder: &Path, ignored: Ignored) -> HashSet<Os
     entries.filter(|entry| rules.leave_out(&entry.path())).map(|entry| entry.file_name()).collect()
 }
 
+/// Whether git leaves a file alone that it does not track, by the ignore files in the repository. `path` lies beneath `root`.
+pub fn is_ignored_by_git(root: &Path, path: &Path) -> bool {
+    let files = vec![".gitignore", ".git/info/exclude"];
+    IgnoreRules { files, ..IgnoreRules::new(root, Ignored::INCLUDED) }.leave_out(path)
+}
+
 /// Whether ignore files of the tree leave a path out. `path` lies beneath `root`, links resolved.
 pub fn is_ignored(root: &Path, path: &Path, ignored: Ignored) -> bool {
     IgnoreRules::new(root, ignored).leave_out(path)
 }
 
+/// Entries of a tree that are looked at for other names of ignored files.
+const ENTRIES: usize = 200_000;
+
+/// Files that `.latheignore` names and that have other names too: a hard link is the same file.
+#[derive(Debug, Default)]
+struct LinkedFiles {
+    /// Device and inode of each.
+    ids: HashSet<(u64, u64)>,
+    /// Whether the tree is too large to look through, so that any file with several names may be one.
+    unknown: bool,
+}
+
+impl LinkedFiles {
+    fn beneath(root: &Path) -> Self {
+        let mut rules = IgnoreRules::new(root, Ignored::INCLUDED);
+        let (mut found, mut has_rules, mut left) = (Self::default(), false, ENTRIES);
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let Some(rest) = left.checked_sub(1) else {
+                    found.unknown = has_rules;
+                    return found;
+                };
+                left = rest;
+                has_rules |= entry.file_name() == OWN;
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                    Ok(kind) if kind.is_file() => {
+                        let id = linked(&entry.path()).filter(|_| rules.is_left_out(&entry.path()));
+                        found.ids.extend(id);
+                    }
+                    Ok(_) | Err(_) => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Device and inode of a file that has more than one name.
+fn linked(path: &Path) -> Option<(u64, u64)> {
+    let found = path.symlink_metadata().ok().filter(|found| found.is_file() && found.nlink() > 1)?;
+    Some((found.dev(), found.ino()))
+}
+
 /// The ignore files of a tree, each read once.
+#[derive(Clone)]
 pub struct IgnoreRules {
     root: PathBuf,
-    ignored: Ignored,
+    /// The names of the ignore files, weightiest first.
+    files: Vec<&'static str>,
     read: HashMap<PathBuf, Option<Gitignore>>,
     /// Folders that were looked at, and whether they are left out.
     folders: HashMap<PathBuf, bool>,
+    /// Looked for when a file with several names is met.
+    links: Arc<OnceLock<LinkedFiles>>,
 }
 
 impl IgnoreRules {
     pub fn new(root: &Path, ignored: Ignored) -> Self {
-        Self { root: root.to_owned(), ignored, read: HashMap::new(), folders: HashMap::new() }
+        Self {
+            root: root.to_owned(),
+            files: ignored.files().collect(),
+            read: HashMap::new(),
+            folders: HashMap::new(),
+            links: Arc::default(),
+        }
     }
 
     /// The rules that hold for a scope whatever it asks for.
@@ -79,8 +142,18 @@ impl IgnoreRules {
         Self::new(&scope.root, Ignored::INCLUDED)
     }
 
-    /// Whether a path, or a folder on the way to it, is left out.
+    /// Whether a path, or a folder on the way to it, is left out, by this name or by another one of the same file.
     pub fn leave_out(&mut self, path: &Path) -> bool {
+        self.is_left_out(path) || self.is_linked(path)
+    }
+
+    fn is_linked(&self, path: &Path) -> bool {
+        let Some(id) = linked(path).filter(|_| self.files.contains(&OWN)) else { return false };
+        let links = self.links.get_or_init(|| LinkedFiles::beneath(&self.root));
+        links.unknown || links.ids.contains(&id)
+    }
+
+    fn is_left_out(&mut self, path: &Path) -> bool {
         // What is below an ignored folder cannot be taken back in.
         match path.parent().filter(|parent| parent.starts_with(&self.root) && path != self.root) {
             Some(parent) => self.leave_out_folder(parent) || self.names(path, path.is_dir()),
@@ -103,7 +176,7 @@ impl IgnoreRules {
 
     /// Whether the path itself is named. The file nearest to the path decides, and our own ignore files come before git's.
     fn names(&mut self, path: &Path, is_folder: bool) -> bool {
-        for name in self.ignored.files() {
+        for name in self.files.clone() {
             for above in path.ancestors().skip(1) {
                 if !above.starts_with(&self.root) {
                     break;

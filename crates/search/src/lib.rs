@@ -14,7 +14,7 @@ mod scope;
 mod text;
 
 pub use error::SearchError;
-pub use ignored::{IgnoreRules, Ignored, ignored_names, is_ignored};
+pub use ignored::{IgnoreRules, Ignored, ignored_names, is_ignored, is_ignored_by_git};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
 pub use scope::Scope;
 pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};

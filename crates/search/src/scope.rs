@@ -58,9 +58,23 @@ fn id(folder: &Path) -> Option<(u64, u64)> {
 /// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
-    names.iter().any(|name| {
-        std::fs::metadata(folder.join(name)).is_ok_and(|found| !found.is_file() && !found.is_dir())
-    })
+    let mut files = names.iter().map(|name| folder.join(name)).chain(led_to(folder));
+    files.any(|file| std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()))
+}
+
+/// Files that the walk reads because a `.git` file leads to them.
+fn led_to(folder: &Path) -> Vec<PathBuf> {
+    let text = |file: &Path| {
+        std::fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= 64 << 10)?;
+        std::fs::read_to_string(file).ok()
+    };
+    let dot = text(&folder.join(".git")).unwrap_or_default();
+    let Some(own) = dot.trim().strip_prefix("gitdir:").map(|own| folder.join(own.trim())) else {
+        return Vec::new();
+    };
+    let common = own.join("commondir");
+    let exclude = own.join(text(&common).unwrap_or_default().trim()).join("info/exclude");
+    vec![common, exclude]
 }
 
 impl Scope {

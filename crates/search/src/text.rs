@@ -93,10 +93,11 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
     let walk = scope.walk()?;
     let kept = Mutex::new(Kept::new(query.most));
     let single = scope.start.is_file();
+    let own = IgnoreRules::own(scope);
     walk.run(|| {
         let mut searcher = searcher(query);
         let mut beneath = Beneath::new(&scope.root);
-        let mut rules = IgnoreRules::own(scope);
+        let mut rules = own.clone();
         let (matcher, kept) = (matcher.clone(), &kept);
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {

@@ -350,16 +350,130 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Named<T> {
     }
 }
 
-/// JSON as it goes to a client: nothing in it acts on a terminal that shows it.
+/// JSON as it goes to a client: without what looks like a secret, and nothing in it acts on a terminal that shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct Json<T>(pub T);
 
 impl<T: serde::Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        let kind = HeaderValue::from_static("application/json");
-        ([(header::CONTENT_TYPE, kind)], lathe_protocol::json_text(&self.0)).into_response()
+        json_response(lathe_host::wire_json(&self.0))
     }
+}
+
+/// JSON of content that clients edit and send back, as it is: files, documents, prompts, differences of the folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Exact<T>(pub T);
+
+impl<T: serde::Serialize> IntoResponse for Exact<T> {
+    fn into_response(self) -> Response {
+        json_response(lathe_protocol::json_text(&self.0))
+    }
+}
+
+fn json_response(text: String) -> Response {
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
 /// What a handler gives: JSON, or a no.
 pub(crate) type Answer<T> = Result<Json<T>, ApiError>;
+
+/// What a handler of content gives: the content as it is, or a no.
+pub(crate) type ExactAnswer<T> = Result<Exact<T>, ApiError>;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::Extension;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::{Semaphore, mpsc};
+
+    use super::*;
+    use crate::access::{Shares, TokenKey};
+
+    #[test]
+    fn every_search_and_every_git_run_is_counted_as_costly() {
+        let mut api = Api::new();
+        crate::routes::add(&mut api);
+        let costly = |path: &str| {
+            let rows: Vec<bool> =
+                api.endpoints.iter().filter(|row| row.path == path).map(|row| row.is_costly).collect();
+            assert!(!rows.is_empty(), "{path} is not there");
+            rows.into_iter().all(|costly| costly)
+        };
+        let git: Vec<&str> =
+            api.endpoints.iter().map(|row| row.path).filter(|path| path.contains("git")).collect();
+        assert!(git.len() >= 8, "{git:?}");
+        for path in git.into_iter().chain(["/api/files/search"]) {
+            assert!(costly(path), "{path}");
+        }
+        assert!(!costly("/health") && !costly("/api/sessions"));
+    }
+
+    /// A server with one costly route, whose requests tell their token when they begin and end when they are let.
+    async fn busy_server() -> (std::net::SocketAddr, mpsc::Receiver<String>, [Arc<Semaphore>; 2]) {
+        let (begun, begins) = mpsc::channel(64);
+        let shares = Arc::new(Shares::default());
+        let ends = [0, 0].map(|permits| Arc::new(Semaphore::new(permits)));
+        let gates = ends.clone();
+        let handler = move |Extension(identity): Extension<Identity>| {
+            let gate = if &*identity.name == "greedy" { &gates[0] } else { &gates[1] };
+            let (begun, gate) = (begun.clone(), Arc::clone(gate));
+            async move {
+                begun.send(identity.name.to_string()).await.unwrap();
+                gate.acquire().await.unwrap().forget();
+                "done"
+            }
+        };
+        let check = from_fn(|request: Request, next: Next| allowed(Some(Role::Viewer), true, request, next));
+        let identify = from_fn(move |mut request: Request, next: Next| {
+            let name = request.uri().query().unwrap_or_default().to_owned();
+            let key = TokenKey::of(&name);
+            request.extensions_mut().insert(Identity { name: name.into(), role: Role::Viewer, key });
+            request.extensions_mut().insert(shares.of(key));
+            next.run(request)
+        });
+        let router = Router::new().route("/", get(handler).layer(check)).layer(identify);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        (address, begins, ends)
+    }
+
+    #[tokio::test]
+    async fn a_token_has_four_costly_requests_at_once_and_the_others_wait_for_these() {
+        let (address, mut begins, [greedy, others]) = busy_server().await;
+        let ask = |name: &'static str| {
+            tokio::spawn(async move {
+                let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+                let request = format!("GET /?{name} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+            })
+        };
+        let many: Vec<_> = (0..12).map(|_| ask("greedy")).collect();
+        for _ in 0..4 {
+            assert_eq!(begins.recv().await.unwrap(), "greedy");
+        }
+        // Another token is not kept waiting, and its request is the only one that begins.
+        for _ in 0..4 {
+            let other = ask("other");
+            assert_eq!(begins.recv().await.unwrap(), "other");
+            others.add_permits(1);
+            other.await.unwrap();
+        }
+        // Each that ends lets one more begin.
+        for _ in 0..8 {
+            assert!(begins.is_empty());
+            greedy.add_permits(1);
+            assert_eq!(begins.recv().await.unwrap(), "greedy");
+        }
+        greedy.add_permits(100);
+        for one in many {
+            one.await.unwrap();
+        }
+    }
+}

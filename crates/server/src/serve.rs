@@ -155,6 +155,15 @@ async fn unknown() -> crate::error::ApiError {
 impl Bound {
     /// An address that a browser here can open: one that means every address of this machine is none.
     pub fn url(&self) -> String {
+        format!("{}#token={}", self.page(), self.token)
+    }
+
+    /// The same address with a code in the place of the token, for a browser of this machine. It works once, within a minute.
+    pub fn opening_url(&self) -> std::io::Result<String> {
+        Ok(format!("{}#code={}", self.page(), self.app.access.one_time_code()?))
+    }
+
+    fn page(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let host = match (self.address.ip(), &self.name) {
             (ip, Some(name)) if ip.is_unspecified() => name.clone(),
@@ -162,7 +171,7 @@ impl Bound {
             (IpAddr::V6(ip), _) if ip.is_unspecified() => literal(Ipv6Addr::LOCALHOST.into()),
             (ip, _) => literal(ip),
         };
-        format!("{scheme}://{host}:{}/#token={}", self.address.port(), self.token)
+        format!("{scheme}://{host}:{}/", self.address.port())
     }
 
     /// Answers until `stop` comes; then sessions are closed, and their runs can be gone on with.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use lathe_workspace::{Child, Ended, Processes, Spawn};
+use lathe_workspace::{Child, Ended, Fence, Processes, Spawn};
 use nix::sys::signal::Signal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::runtime::Handle;
@@ -52,7 +52,7 @@ impl Link {
         let mut env = session.map_or_else(|| options.env.clone(), |session| session.with_path(&options.env));
         env.push((sweep::VARIABLE.into(), mark.clone().into()));
         let argv = vec![options.ax.clone().into(), "supervise".into()];
-        let what = Spawn { argv, cwd: options.cwd.clone(), env };
+        let what = Spawn { argv, cwd: options.cwd.clone(), env, fence: Fence::default() };
         let mut child = processes.spawn(what).await?;
         let Some(pipes) = child.pipes() else {
             return Err(ShellError::SupervisorGone(": it has no pipes".to_owned()));

@@ -1,9 +1,11 @@
 //! What names mean on this machine's disk, for the gate: where links lead, and what patterns and folders hold.
 
 use std::collections::HashSet;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use lathe_policy::Disk;
+use lathe_policy::{Disk, FileId};
+use lathe_workspace::read_regular;
 
 use crate::secure::{MOST, expand};
 
@@ -32,34 +34,57 @@ impl Disk for LocalDisk {
     fn is_tracked(&self, path: &Path) -> bool {
         is_tracked(path)
     }
+
+    fn is_ignored_by_git(&self, path: &Path) -> bool {
+        top(path).is_some_and(|root| lathe_search::is_ignored_by_git(root, path))
+    }
+
+    fn repository(&self, folder: &Path) -> Option<PathBuf> {
+        let folder = real(folder, LINKS);
+        top(&folder.join("x")).map(Path::to_owned)
+    }
+
+    fn linked(&self, path: &Path) -> Option<FileId> {
+        let found = path.metadata().ok().filter(|found| found.is_file() && found.nlink() > 1)?;
+        Some(FileId { device: found.dev(), inode: found.ino() })
+    }
 }
 
 /// Bytes of an index of git that are looked at.
 const INDEX: u64 = 256 << 20;
 
+/// The top folder of the repository that a file lies in.
+fn top(path: &Path) -> Option<&Path> {
+    path.ancestors().skip(1).find(|folder| folder.join(".git").exists())
+}
+
 /// Whether the index of the repository that a file lies in has its name. What cannot be read counts as yes.
 fn is_tracked(path: &Path) -> bool {
-    let Some(root) = path.ancestors().skip(1).find(|folder| folder.join(".git").exists()) else {
-        return false;
-    };
+    let Some(root) = top(path) else { return false };
     let Ok(inside) = path.strip_prefix(root) else { return true };
     let git = root.join(".git");
     // In another work tree it is a file that says where the repository is. A pipe would be waited for.
     let folder = match git.metadata() {
         Ok(found) if found.is_dir() => git,
-        Ok(found) if found.is_file() => match std::fs::read_to_string(&git) {
-            Ok(text) => root.join(text.trim().trim_start_matches("gitdir:").trim()),
-            Err(_) => return true,
+        Ok(found) if found.is_file() => match read_regular(&git, 64 << 10) {
+            Ok(Some(text)) => {
+                root.join(String::from_utf8_lossy(&text).trim().trim_start_matches("gitdir:").trim())
+            }
+            Ok(None) | Err(_) => return true,
         },
         Ok(_) | Err(_) => return true,
     };
-    let index = folder.join("index");
-    match index.metadata() {
-        Err(error) => return error.kind() != std::io::ErrorKind::NotFound,
-        Ok(found) if found.len() > INDEX || !found.is_file() => return true,
-        Ok(_) => {}
+    // The names may stand in a second file, which several indexes share.
+    let shared = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b"sharedindex.");
+    if std::fs::read_dir(&folder).into_iter().flatten().flatten().any(shared) {
+        return true;
     }
-    let Ok(bytes) = std::fs::read(&index) else { return true };
+    let index = folder.join("index");
+    let bytes = match read_regular(&index, INDEX) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return false,
+        Err(_) => return true,
+    };
     // From version 4 on, names are shortened by what they share.
     if bytes.get(4..8) != Some(&[0, 0, 0, 2]) && bytes.get(4..8) != Some(&[0, 0, 0, 3]) {
         return true;

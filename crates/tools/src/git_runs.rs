@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_git::{Setting, parse_settings};
+use lathe_workspace::read_regular;
 
 /// Repositories inside that are looked at.
 const MODULES: usize = 256;
@@ -59,8 +60,7 @@ fn repository(dot: &Path) -> Option<PathBuf> {
 /// The path that a file of one line names. Only the end of the line is no part of it, as for git.
 fn led(file: &Path, begin: &[u8]) -> Option<PathBuf> {
     const LONG: u64 = 64 << 10;
-    std::fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
-    let text = std::fs::read(file).ok()?;
+    let text = read_regular(file, LONG).ok()??;
     let mut path = text.strip_prefix(begin)?;
     if !begin.is_empty() {
         path = path.strip_prefix(b" ").unwrap_or(path);
@@ -81,8 +81,7 @@ fn indexes(git: &Path) -> Vec<PathBuf> {
 /// The text of a file. A pipe or a device in its place would be waited for, so it is not read.
 fn plain(path: &Path) -> Option<String> {
     const LONG: u64 = 4 << 20;
-    std::fs::metadata(path).ok().filter(|found| found.is_file() && found.len() <= LONG)?;
-    std::fs::read(path).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
+    read_regular(path, LONG).ok()?.map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The paths of repositories inside the work tree, from the index. None if it cannot be told.
@@ -90,12 +89,7 @@ fn gitlinks(index: &Path) -> Option<Vec<PathBuf>> {
     const HEAD: usize = 12;
     const FIXED: usize = 62;
     const LONG: u64 = 256 << 20;
-    match std::fs::metadata(index) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Some(Vec::new()),
-        Ok(found) if found.is_file() && found.len() <= LONG => {}
-        Ok(_) | Err(_) => return None,
-    }
-    let bytes = std::fs::read(index).ok()?;
+    let Some(bytes) = read_regular(index, LONG).ok()? else { return Some(Vec::new()) };
     let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (version, count) = (number(4)?, number(8)?);
     // In the newest form a path leans on the one before it; whether there is such an entry is told by its mode alone.

@@ -115,13 +115,14 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LocalProcesses;
+    use crate::{Fence, LocalProcesses};
 
     async fn run(script: &str, input: &[u8], millis: u64) -> Captured {
         let what = Spawn {
             argv: ["/bin/sh", "-c", script].map(Into::into).to_vec(),
             cwd: "/".into(),
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            fence: Fence::default(),
         };
         let limits = CaptureLimits { time: Duration::from_millis(millis), keep: 1000 };
         capture(&LocalProcesses, what, input, limits, std::future::pending()).await.unwrap()

@@ -5,6 +5,7 @@
 
 mod capture;
 mod error;
+mod fence;
 mod files;
 mod guard;
 mod local_files;
@@ -13,9 +14,11 @@ mod pin;
 mod process;
 mod programs;
 mod protected;
+mod regular;
 
 pub use capture::{CaptureEnd, CaptureLimits, Captured, capture};
 pub use error::WorkspaceError;
+pub use fence::{Fence, FenceRight};
 pub use files::{Applied, Content, Entry, Expect, FileKind, FileOp, Files, Named, Stat};
 pub use guard::open_exact;
 pub use local_files::{Incoming, LocalFiles};
@@ -24,3 +27,4 @@ pub use pin::Pin;
 pub use process::{Boxed, Child, Ended, Pipes, Processes, Spawn};
 pub use programs::{absolute_path, find_program, safe_path};
 pub use protected::is_protected;
+pub use regular::{content_of, open_regular, read_regular};

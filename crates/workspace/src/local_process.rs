@@ -39,6 +39,7 @@ async fn spawn(what: &Spawn) -> std::io::Result<LocalChild> {
     command.args(arguments).current_dir(&what.cwd).env_clear().envs(what.env.iter().map(|(k, v)| (k, v)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).kill_on_drop(true);
+    what.fence.apply(command.as_std_mut());
     let mut tries = 0;
     let child = loop {
         match command.spawn() {
@@ -117,12 +118,14 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+    use crate::Fence;
 
     fn script(text: &str) -> Spawn {
         Spawn {
             argv: ["/bin/sh", "-c", text].map(OsString::from).to_vec(),
             cwd: "/".into(),
             env: vec![("ONLY".into(), "this".into())],
+            fence: Fence::default(),
         }
     }
 
@@ -162,7 +165,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_program_is_named() {
-        let what = Spawn { argv: vec!["/no/such".into()], cwd: "/".into(), env: Vec::new() };
+        let what = Spawn {
+            argv: vec!["/no/such".into()],
+            cwd: "/".into(),
+            env: Vec::new(),
+            fence: Fence::default(),
+        };
         let error = LocalProcesses.spawn(what).await.err().unwrap();
         assert!(matches!(&error, WorkspaceError::Spawn { program, .. } if program == "/no/such"), "{error}");
     }

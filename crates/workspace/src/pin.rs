@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_protocol::{Digest, Digesting};
 
-use crate::{Files, LocalFiles, WorkspaceError};
+use crate::{Files, LocalFiles, WorkspaceError, open_regular};
 
 /// Largest file that can be pinned.
 const LARGEST: u64 = 64 << 20;
@@ -31,7 +31,7 @@ impl Pin {
 
     /// The reason why the file may not be run any more, if its content differs from what was trusted.
     pub fn changed(&self) -> Option<String> {
-        let now = File::open(&self.path).map_err(|error| WorkspaceError::io(&self.path, error));
+        let now = open_regular(&self.path).map_err(|error| WorkspaceError::io(&self.path, error));
         match now.and_then(|file| digest(file, &self.path)) {
             Ok(now) if now == self.digest => None,
             Ok(_) => Some(format!("{} changed since it was trusted", self.path.display())),

@@ -11,7 +11,7 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::WorkspaceError;
+use crate::{Fence, WorkspaceError};
 
 /// A future returned through a dynamic seam.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -22,6 +22,7 @@ pub struct Spawn {
     pub argv: Vec<OsString>,
     pub cwd: PathBuf,
     pub env: Vec<(OsString, OsString)>,
+    pub fence: Fence,
 }
 
 /// How a child ended.

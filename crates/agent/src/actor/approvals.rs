@@ -33,7 +33,7 @@ pub(super) struct Open {
 /// A person's answer to one question.
 pub(super) struct Answered<'a> {
     pub(super) call: &'a CallId,
-    pub(super) question: Option<Seq>,
+    pub(super) question: Seq,
     pub(super) answer: ApprovalAnswer,
     pub(super) reason: Option<&'a str>,
     /// The arguments that a person made of the proposal.
@@ -173,11 +173,9 @@ impl Actor {
         given: &Answered<'_>,
     ) -> Result<ReceiptAnswer, AgentError> {
         let refused = |reason: &str| Ok(ReceiptAnswer::Refused { reason: reason.to_owned() });
-        let asked = |(seq, open): &(&Seq, &Open)| {
-            open.call == *given.call && given.question.is_none_or(|question| question == **seq)
-        };
-        let Some((seq, grants)) = self.open.iter().find(asked).map(|(seq, open)| (*seq, open.grants.clone()))
-        else {
+        let seq = given.question;
+        let open = self.open.get(&seq).filter(|open| open.call == *given.call);
+        let Some(grants) = open.map(|open| open.grants.clone()) else {
             return refused("the question was answered already, or is no longer asked");
         };
         match (command.actor, given.answer) {

@@ -43,6 +43,7 @@ impl Conversation {
         let opened = SessionOpened {
             session: SessionId::new("s"),
             workspace: "/w".into(),
+            folder: None,
             options,
             parent: None,
             forked: None,

@@ -13,7 +13,7 @@ enum Open {
     /// Whether something may be done.
     Leave { number: Value, asked: ApprovalAsked },
     /// What the model wants to know: several questions, answered one after the other.
-    Wants { questions: Vec<Question>, answers: Vec<String> },
+    Wants { number: Value, questions: Vec<Question>, answers: Vec<String> },
 }
 
 struct Waiting {
@@ -64,8 +64,8 @@ impl Questions {
         if questions.is_empty() {
             return Changed::Nothing;
         }
-        let call = data["call_id"].clone();
-        self.add(Waiting { call, open: Open::Wants { questions, answers: Vec::new() } })
+        let (call, number) = (data["call_id"].clone(), data["question"].clone());
+        self.add(Waiting { call, open: Open::Wants { number, questions, answers: Vec::new() } })
     }
 
     /// The call has its result, so nobody need say anything about it any more.
@@ -97,7 +97,7 @@ impl Questions {
                 let (text, _) = approval::shown(asked, language, usize::MAX);
                 format!("\n{text}{}", self.hint(language))
             }
-            Some(Open::Wants { questions, answers }) => {
+            Some(Open::Wants { questions, answers, .. }) => {
                 let next = questions.get(answers.len());
                 next.map(|next| format!("\n{}", question::shown(next))).unwrap_or_default()
             }
@@ -128,14 +128,14 @@ impl Questions {
                     "answer": said.answer, "reason": said.reason,
                 })
             }
-            Open::Wants { questions, answers } => {
+            Open::Wants { number, questions, answers } => {
                 if let Some(asked) = questions.get(answers.len()) {
                     answers.push(question::chosen(asked, line));
                 }
                 if answers.len() < questions.len() {
                     return Meant::Part;
                 }
-                json!({ "type": "answer", "call_id": call, "answers": answers })
+                json!({ "type": "answer", "call_id": call, "question": number, "answers": answers })
             }
         };
         self.0.pop_front();

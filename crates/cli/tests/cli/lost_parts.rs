@@ -14,7 +14,7 @@ const TAKE_PY: &str = "\
 import os, subprocess, sys
 assert os.path.exists('marker.txt')
 away, what, then = sys.argv[1:4]
-what = os.path.abspath(what)
+what = os.path.abspath(what.replace('OWN', '.git', 1))
 os.rename(what, os.path.join(away, str(len(os.listdir(away)))))
 git = lambda *words: subprocess.run(['git', '-c', 'user.name=x', '-c', 'user.email=x@x', *words], check=True)
 if then == 'link':
@@ -48,7 +48,9 @@ impl Taken {
         Self { place, away: tempfile::tempdir().unwrap() }
     }
 
+    /// A line that does not say what it does: one that names a place in `.git` would be denied.
     fn line(&self, what: &str, then: &str) -> String {
+        let what = what.replacen(".git", "OWN", 1);
         format!("python3 take.py {} {what} '{then}'", self.away.path().display())
     }
 

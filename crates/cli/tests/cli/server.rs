@@ -174,11 +174,9 @@ fn after_a_kill_clients_come_back_by_cursor_see_the_run_parked_and_resume_it() {
         let mut after = [parked, asked].concat();
         if after.last().unwrap()["type"] == "approval" {
             let question = after.last().unwrap()["data"].clone();
-            say(
-                &mut connection,
-                json!({ "type": "approve", "call_id": question["call_id"], "answer": "once" }),
-            )
-            .await;
+            let (call, number) = (&question["call_id"], &question["question"]);
+            let answer = json!({ "type": "approve", "call_id": call, "question": number, "answer": "once" });
+            say(&mut connection, answer).await;
             after.extend(until(&mut connection, |frame| frame["type"] == "end").await);
         }
         let completed = after.iter().find(|frame| frame["type"] == "completed").unwrap();

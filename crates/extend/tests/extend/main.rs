@@ -23,8 +23,11 @@ fn program(folder: &Path, discovery: &str, call: &str) -> Program {
         folder: folder.to_owned(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         pins: Vec::new(),
+        clean: Arc::new(|text| text.replace(SECRET, "«secret»")),
     }
 }
+
+const SECRET: &str = "sk-planted-0123456789abcdef";
 
 fn arguments() -> Raw {
     Raw::parse(r#"{"x": "a b; $(touch pwned)"}"#).unwrap()
@@ -133,4 +136,19 @@ async fn a_discovery_that_fails_says_why() {
     let mut program = program(folder.path(), "echo '[]'", "");
     program.call_command = "'".to_owned();
     assert!(program.discover(&cancel).await.unwrap_err().to_string().contains("a quote is not closed"));
+}
+
+#[tokio::test]
+async fn secrets_leave_a_text_before_it_is_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    // Wherever the cut falls, it falls into one of these.
+    let prints = format!("yes {SECRET} | head -n 2000 | tr -d '\\n' >&2; exit 1");
+    let program = program(folder.path(), &prints, &prints);
+    let cancel = CancellationToken::new();
+    let found = program.discover(&cancel).await.unwrap_err().to_string();
+    let called = program.call("x", &arguments(), &cancel).await.unwrap_err();
+    for text in [found, called] {
+        assert!(text.contains("«secret»"), "{text}");
+        assert!(!text.contains("sk-pl"), "{text}");
+    }
 }

@@ -7,13 +7,13 @@ use std::process::Command;
 use lathe_git::{Boundary, Content, GitError, Place, Repository};
 use lathe_testkit::TempRepo;
 
-struct World {
-    world: TempRepo,
+pub(crate) struct World {
+    pub(crate) world: TempRepo,
 }
 
 impl World {
     /// A root with a repository in it, and a private repository outside.
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = TempRepo::new(&[]);
         for (folder, text) in [("root/repo", "one\n"), ("outside/private", "OUTSIDE SECRET\n")] {
             world.git(&["init", "-q", "-b", "main", folder]);
@@ -24,19 +24,32 @@ impl World {
         Self { world }
     }
 
-    fn join(&self, path: &str) -> PathBuf {
+    pub(crate) fn join(&self, path: &str) -> PathBuf {
         self.world.path().canonicalize().unwrap().join(path)
     }
 
-    fn find(&self, folder: &str) -> Result<Repository, GitError> {
+    pub(crate) fn find(&self, folder: &str) -> Result<Repository, GitError> {
         Repository::find(&self.join(folder), &Boundary::Roots(vec![self.join("root")]))
+    }
+}
+
+/// Lets the repository borrow objects of `root/store/objects`, through that many folders.
+fn borrow(world: &World, far: usize) {
+    std::fs::create_dir_all(world.join("root/store/objects")).unwrap();
+    let mut from = world.join("root/repo/.git/objects");
+    for at in 1..=far {
+        let next =
+            if at == far { world.join("root/store/objects") } else { world.join(&format!("root/way{at}")) };
+        std::fs::create_dir_all(from.join("info")).unwrap();
+        std::fs::write(from.join("info/alternates"), format!("{}\n", next.display())).unwrap();
+        from = next;
     }
 }
 
 #[test]
 fn what_leads_out_of_the_roots_is_refused_and_named() {
     type Make = fn(&World);
-    let cases: [(&str, &str, Make); 17] = [
+    let cases: [(&str, &str, Make); 23] = [
         ("a .git file", "repo/.git", |world| {
             std::fs::remove_dir_all(world.join("root/repo/.git")).unwrap();
             std::fs::write(
@@ -102,6 +115,36 @@ fn what_leads_out_of_the_roots_is_refused_and_named() {
         }),
         ("one folder of objects", "objects/zz", |world| {
             symlink(world.join("outside"), world.join("root/repo/.git/objects/zz")).unwrap();
+        }),
+        ("one object", "objects/ab/cdef", |world| {
+            std::fs::create_dir_all(world.join("root/repo/.git/objects/ab")).unwrap();
+            symlink(world.join("outside/private/a.txt"), world.join("root/repo/.git/objects/ab/cdef"))
+                .unwrap();
+        }),
+        ("one pack", "objects/pack/pack-1.pack", |world| {
+            symlink(
+                world.join("outside/private/a.txt"),
+                world.join("root/repo/.git/objects/pack/pack-1.pack"),
+            )
+            .unwrap();
+        }),
+        ("packs of borrowed objects", "store/objects/pack", |world| {
+            borrow(world, 1);
+            symlink(world.join("outside/private/.git/objects/pack"), world.join("root/store/objects/pack"))
+                .unwrap();
+        }),
+        ("one folder of borrowed objects", "store/objects/ab", |world| {
+            borrow(world, 1);
+            symlink(world.join("outside"), world.join("root/store/objects/ab")).unwrap();
+        }),
+        ("one borrowed object, three folders away", "store/objects/ab/cdef", |world| {
+            borrow(world, 3);
+            std::fs::create_dir_all(world.join("root/store/objects/ab")).unwrap();
+            symlink(world.join("outside/private/a.txt"), world.join("root/store/objects/ab/cdef")).unwrap();
+        }),
+        ("a link between borrowed objects", "store/objects/info", |world| {
+            borrow(world, 1);
+            symlink(world.join("outside"), world.join("root/store/objects/info")).unwrap();
         }),
         ("branches", "refs/heads", |world| {
             std::fs::remove_dir_all(world.join("root/repo/.git/refs/heads")).unwrap();

@@ -6,3 +6,4 @@
 mod bounds;
 mod kinds;
 mod programs;
+mod swaps;

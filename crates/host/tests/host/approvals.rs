@@ -39,7 +39,7 @@ async fn submit(session: &Session, id: &str, actor: Actor, body: CommandBody) ->
     session.handle().submit(Command { id: CommandId::new(id), actor, body }).await.answer
 }
 
-fn answer(question: Option<Seq>, answer: ApprovalAnswer) -> CommandBody {
+fn answer(question: Seq, answer: ApprovalAnswer) -> CommandBody {
     CommandBody::Approve { call: CallId::new("c"), question, answer, reason: None, edited: None }
 }
 
@@ -70,20 +70,20 @@ async fn the_first_answer_counts_and_the_others_are_told() {
     assert_eq!(until(&mut *second, asked).await.seq, question);
     let refused = |receipt: &ReceiptAnswer| matches!(receipt, ReceiptAnswer::Refused { .. });
     // Only people give leave, and only to what is asked.
-    assert!(refused(&submit(&session, "m", Actor::Model, answer(None, ApprovalAnswer::Once)).await));
-    assert!(refused(&submit(&session, "o", Actor::Person, answer(Some(Seq(1)), ApprovalAnswer::Once)).await));
+    assert!(refused(&submit(&session, "m", Actor::Model, answer(question, ApprovalAnswer::Once)).await));
+    assert!(refused(&submit(&session, "o", Actor::Person, answer(Seq(1), ApprovalAnswer::Once)).await));
     let (one, two) = tokio::join!(
-        submit(&session, "a", Actor::Person, answer(Some(question), ApprovalAnswer::Once)),
-        submit(&session, "b", Actor::Person, answer(Some(question), ApprovalAnswer::No)),
+        submit(&session, "a", Actor::Person, answer(question, ApprovalAnswer::Once)),
+        submit(&session, "b", Actor::Person, answer(question, ApprovalAnswer::No)),
     );
     assert_ne!(refused(&one), refused(&two), "{one:?} {two:?}");
     let given = until(&mut *second, |fact| matches!(fact, Fact::ApprovalGiven(_))).await;
     assert_eq!(given.place.cause, Some(question));
     // A repeat gets the first receipt.
     let (winner, body) = if refused(&one) {
-        ("b", answer(Some(question), ApprovalAnswer::No))
+        ("b", answer(question, ApprovalAnswer::No))
     } else {
-        ("a", answer(Some(question), ApprovalAnswer::Once))
+        ("a", answer(question, ApprovalAnswer::Once))
     };
     let again = submit(&session, winner, Actor::Person, body).await;
     assert_eq!(again, ReceiptAnswer::Accepted { seq: given.seq });
@@ -108,7 +108,7 @@ async fn two_commands_of_one_line_are_two_questions() {
         let Proposal::Command { words, .. } = &body.what else { panic!("{body:?}") };
         let said = if words[1] == "a.txt" { ApprovalAnswer::Once } else { ApprovalAnswer::No };
         refused += usize::from(said == ApprovalAnswer::No);
-        let receipt = submit(&session, &format!("k{at}"), Actor::Person, answer(Some(event.seq), said)).await;
+        let receipt = submit(&session, &format!("k{at}"), Actor::Person, answer(event.seq, said)).await;
         assert!(matches!(receipt, ReceiptAnswer::Accepted { .. }), "{receipt:?}");
     }
     until(&mut *updates, |fact| matches!(fact, Fact::TaskFinished(_))).await;
@@ -126,7 +126,7 @@ async fn an_answer_for_the_session_spares_the_same_question_inside_a_line() {
     let session = started(home.path(), folder.path(), &model).await;
     let mut updates = session.handle().subscribe(Seq(0));
     let question = until(&mut *updates, asked).await.seq;
-    submit(&session, "k", Actor::Person, answer(Some(question), ApprovalAnswer::Session)).await;
+    submit(&session, "k", Actor::Person, answer(question, ApprovalAnswer::Session)).await;
     let next = until(&mut *updates, |fact| matches!(fact, Fact::TaskFinished(_)) || asked(fact)).await;
     assert!(!asked(&next.fact), "{next:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "3");
@@ -136,7 +136,7 @@ async fn an_answer_for_the_session_spares_the_same_question_inside_a_line() {
 fn edited(question: Seq, arguments: Value) -> CommandBody {
     CommandBody::Approve {
         call: CallId::new("c"),
-        question: Some(question),
+        question,
         answer: ApprovalAnswer::Once,
         reason: None,
         edited: Some(Raw::from_serialize(&arguments).unwrap()),
@@ -160,7 +160,7 @@ async fn a_person_may_change_a_proposal_and_the_result_says_so() {
     }
     let always = CommandBody::Approve {
         call: CallId::new("c"),
-        question: Some(question),
+        question,
         answer: ApprovalAnswer::Always,
         reason: None,
         edited: Some(Raw::from_serialize(&json!({ "command": "touch mine" })).unwrap()),

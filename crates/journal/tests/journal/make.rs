@@ -80,6 +80,7 @@ pub fn opened(id: &str) -> SessionOpened {
     SessionOpened {
         session: SessionId::new(id),
         workspace: "/work/repo".into(),
+        folder: None,
         options: SessionOptions {
             model: ModelChoice { provider: "p".into(), model: "m".into(), base_url: None, key: None },
             mode: Mode::Default,

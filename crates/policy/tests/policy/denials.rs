@@ -382,11 +382,13 @@ fn an_excluded_command_is_denied_by_any_spelling() {
         "find . -maxdepth 0 -exec git push \\;",
         "git --no-pager push",
         "command git push",
+        // An alias of somebody's, which may be anything.
+        "git pushx",
     ] {
         let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, shell).decision;
         assert_eq!((decided.verdict, decided.rule.as_str()), (Verdict::Deny, "tools.exclude"), "{shell}");
     }
-    for shell in ["git status", "git pushx", "echo git push"] {
+    for shell in ["git status", "git stash push", "echo git push"] {
         let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, shell).decision;
         assert_eq!(decided.verdict, Verdict::Allow, "{shell}");
     }

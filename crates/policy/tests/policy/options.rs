@@ -43,6 +43,18 @@ impl Disk for Linked {
     fn is_tracked(&self, _: &Path) -> bool {
         false
     }
+
+    fn is_ignored_by_git(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn repository(&self, _: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    fn linked(&self, _: &Path) -> Option<lathe_policy::FileId> {
+        None
+    }
 }
 
 fn gate(disk: OnDisk) -> Gate {

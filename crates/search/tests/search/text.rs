@@ -116,6 +116,18 @@ fn binary_files_links_and_special_files_are_passed_over() {
     assert_eq!(told(&tree, &found), ["plain:1:needle"]);
 }
 
+/// The walk follows a `.git` file to more files that it reads.
+#[test]
+fn a_pipe_that_a_git_file_leads_to_is_not_waited_for() {
+    for pipe in ["own/commondir", "own/info/exclude"] {
+        let files = [("plain", "needle\n"), ("tree/.git", "gitdir: ../own\n"), ("own/info/x", "")];
+        let tree = Tree::new(&files);
+        nix::unistd::mkfifo(&tree.root().join(pipe), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let found = find(&tree.scope(), &query("needle"));
+        assert_eq!(told(&tree, &found), ["plain:1:needle"], "{pipe}");
+    }
+}
+
 #[test]
 fn encodings_with_a_mark_are_searched_as_text() {
     let tree = Tree::new(&[]);

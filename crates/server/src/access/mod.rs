@@ -8,6 +8,7 @@
 //! everything with it that was opened with it, in the middle of an answer too: see [`Access::removed`].
 
 mod audit;
+mod codes;
 mod cookies;
 mod guard;
 mod rate;

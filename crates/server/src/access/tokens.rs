@@ -1,16 +1,16 @@
 //! Tokens: named, with a role, kept as digests only; and who is known to a running server by one.
 
 use std::io::{Read, Write};
-use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
+use super::codes::Codes;
 use super::cookies::{Cookies, SignedIn};
 use super::{Identity, Role, TokenKey};
 use crate::error::{ApiError, ServerError};
@@ -127,6 +127,7 @@ pub(crate) struct Access {
     own: TokenKey,
     home: PathBuf,
     cookies: Cookies,
+    codes: Codes,
     /// Changes when the file of tokens has.
     changed: watch::Sender<u64>,
 }
@@ -134,7 +135,13 @@ pub(crate) struct Access {
 impl Access {
     /// Access with the token of this start.
     pub fn new(home: PathBuf, token: &str) -> Self {
-        Self { own: TokenKey::of(token), home, cookies: Cookies::default(), changed: watch::Sender::new(0) }
+        Self {
+            own: TokenKey::of(token),
+            home,
+            cookies: Cookies::default(),
+            codes: Codes::default(),
+            changed: watch::Sender::new(0),
+        }
     }
 
     /// The identity of whoever started the server.
@@ -189,6 +196,20 @@ impl Access {
         Ok(Some((self.cookies.add(&identity)?, identity)))
     }
 
+    /// A code that signs one browser of this machine in as the owner, once and within a minute.
+    pub fn one_time_code(&self) -> std::io::Result<String> {
+        self.codes.make(Instant::now())
+    }
+
+    /// The same as [`Self::sign_in`] for a code, which is used up by it.
+    pub fn sign_in_by_code(&self, code: &str) -> std::io::Result<Option<(SignedIn, Identity)>> {
+        if !self.codes.take(code, Instant::now()) {
+            return Ok(None);
+        }
+        let owner = self.owner();
+        Ok(Some((self.cookies.add(&owner)?, owner)))
+    }
+
     /// Who has this cookie and its other half. One of them alone is worth nothing.
     pub fn by_cookie(&self, cookie: &str, half: Option<&str>) -> Option<Identity> {
         self.cookies.find(cookie, half?).filter(|identity| self.still(identity))
@@ -220,21 +241,41 @@ pub(crate) async fn follow_tokens(access: Arc<Access>) {
     }
 }
 
-/// A name that a token may have. Names that the log has for others are not among them.
+/// Words that are not names of tokens: what the log calls others by, and roles.
+const RESERVED: [&str; 9] =
+    [OWNER, NOBODY, "admin", "operator", "viewer", "anonymous", "root", "system", "localhost"];
+
+/// Checks the name of a new token. What stands for something else in the log, or only looks like it, is not a name: reserved
+/// words however they are spelled, numbers and addresses.
 fn good_token_name(name: &str) -> Result<(), ServerError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) {
-        let rule = "the name of a token has 1 to 64 letters, digits, dots, dashes or underscores";
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if name.is_empty() || name.len() > 32 || name.starts_with('-') || !name.chars().all(fits) {
+        let rule = "the name of a token has 1 to 32 small letters, digits or dashes, and begins with a letter or a digit";
         return Err(ServerError::Token(rule.to_owned()));
     }
-    let reserved = [OWNER, NOBODY].iter().any(|word| name.eq_ignore_ascii_case(word));
-    // Addresses, whole or not, and names without a letter: `127.0.0.1`, `10.1`, `-`.
-    if reserved || !name.chars().any(|c| c.is_ascii_alphabetic()) || name.parse::<IpAddr>().is_ok() {
+    let folded: String = name.chars().filter(|c| *c != '-').map(folded).collect();
+    let plain: String = name.chars().filter(|c| *c != '-').collect();
+    let digits = plain.strip_prefix("0x").unwrap_or(&plain);
+    if RESERVED.contains(&folded.as_str()) || digits.chars().all(|c| c.is_ascii_hexdigit()) {
         return Err(ServerError::Token(format!(
-            "`{name}` cannot be the name of a token: it stands for something else in the log. Choose a name with a letter in it that is not `owner` or `nobody`"
+            "`{name}` cannot be the name of a token: it reads like a number, an address or a word that stands for something else in the log. Choose another name, such as `ci-runner`"
         )));
     }
     Ok(())
+}
+
+/// The letter that a digit is read as.
+fn folded(c: char) -> char {
+    match c {
+        '0' => 'o',
+        '1' => 'i',
+        '3' => 'e',
+        '4' => 'a',
+        '5' => 's',
+        '7' => 't',
+        '8' => 'b',
+        c => c,
+    }
 }
 
 /// 32 random bytes in hex.
@@ -267,6 +308,51 @@ fn private(path: &Path) -> std::io::Result<std::fs::File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_stands_for_nothing_else() {
+        for good in ["ci", "eyes", "ci-runner", "t0-1", "x-2", "owner2", "my-phone", "7th"] {
+            assert!(good_token_name(good).is_ok(), "{good}");
+        }
+        let long = "x".repeat(33);
+        for bad in [
+            "",
+            "-",
+            "-x",
+            "owner",
+            "owner.",
+            "Owner",
+            "Owner-",
+            "o-w-n-e-r",
+            "0wner",
+            "own3r",
+            "nobody",
+            "n0b0dy",
+            "no8ody",
+            "admin",
+            "4dmin",
+            "viewer-",
+            "root",
+            "r00t",
+            "0x7f.1",
+            "0x7f-1",
+            "0x7f",
+            "127",
+            "127-0-0-1",
+            "1",
+            "beef",
+            "10.1",
+            "fe80--1",
+            "a b",
+            "a_b",
+            "é",
+            "ci\n",
+            "ci/",
+            &long,
+        ] {
+            assert!(good_token_name(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn writers_at_the_same_time_lose_nothing_and_bring_nothing_back() {

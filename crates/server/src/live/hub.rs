@@ -30,13 +30,13 @@ pub(crate) enum Sent {
     Frame {
         kind: &'static str,
         cursor: Cursor,
+        /// The frame for every client.
         text: Utf8Bytes,
+        /// The frame for clients that may answer the question in it, where that shows more.
+        exact: Option<Utf8Bytes>,
     },
     /// What is happening; it is in no journal.
-    Live {
-        after: Seq,
-        text: Utf8Bytes,
-    },
+    Live { after: Seq, text: Utf8Bytes },
 }
 
 pub(crate) struct Hub {
@@ -62,8 +62,8 @@ struct Recent {
 }
 
 impl Recent {
-    fn push(&mut self, cursor: Cursor, sent: Sent, size: usize) {
-        self.bytes += size;
+    fn push(&mut self, cursor: Cursor, sent: Sent) {
+        self.bytes += sent.size();
         self.frames.push_back((cursor, sent));
         while self.bytes > RECENT_MAX
             && let Some((cursor, dropped)) = self.frames.pop_front()
@@ -85,7 +85,8 @@ impl Recent {
 impl Sent {
     fn size(&self) -> usize {
         match self {
-            Sent::Frame { text, .. } | Sent::Live { text, .. } => text.len(),
+            Sent::Frame { text, exact, .. } => text.len() + exact.as_ref().map_or(0, |exact| exact.len()),
+            Sent::Live { text, .. } => text.len(),
         }
     }
 }
@@ -164,9 +165,9 @@ impl Hub {
                         }
                         for frame in frames.take(&event) {
                             let text = Utf8Bytes::from(frame.to_json(&id));
-                            let (cursor, size) = (frame.cursor, text.len());
-                            let sent = Sent::Frame { kind: frame.kind, cursor, text };
-                            lock(&last_frames).push(cursor, sent.clone(), size);
+                            let exact = frame.to_exact_json(&id).map(Utf8Bytes::from);
+                            let sent = Sent::Frame { kind: frame.kind, cursor: frame.cursor, text, exact };
+                            lock(&last_frames).push(frame.cursor, sent.clone());
                             let _ = out.send(sent);
                         }
                         // A session that stands still keeps nothing.

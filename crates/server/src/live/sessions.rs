@@ -76,7 +76,7 @@ impl Live {
                 *resumed = Some(id.clone());
                 None
             }
-            CommandBody::Answer { call, answers: Some(answers) } => {
+            CommandBody::Answer { call, answers: Some(answers), .. } => {
                 let asked = self.hub.questions(call)?;
                 let wrong =
                     format!("one answer for each question: {asked} asked, {} answered", answers.len());

@@ -1,17 +1,18 @@
 "use strict";
-// Hands the token over once, asks for what there is to show, and keeps the bubbles of a session fresh. A cookie goes to every
+// Hands the token or the code over once, asks for what there is to show, and keeps the bubbles of a session fresh. A cookie goes to every
 // port of this host; the half that is kept here goes to this one only, so the page has to be asked for with it.
 (async () => {
   const kept = "lathe-page";
   // Another token in the address bar of an open page.
   window.addEventListener("hashchange", () => location.reload());
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (token) {
+  const given = new URLSearchParams(location.hash.slice(1));
+  const name = ["token", "code"].find((name) => given.get(name));
+  if (name) {
     history.replaceState(null, "", location.pathname + location.search);
     const answer = await fetch("/auth", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token }),
+      body: JSON.stringify({ [name]: given.get(name) }),
     });
     if (answer.ok) sessionStorage.setItem(kept, (await answer.json()).page);
   }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::State;
+use lathe_host::shown_setting;
 use lathe_protocol::Toolset;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,7 @@ fn rows(app: &App, asked: &Where) -> Result<Vec<Row>, ApiError> {
     let row = |row: &Value| {
         let (key, value) = (text(row, "key"), text(row, "value"));
         // Not even the end of a key.
-        let value = if value.starts_with("set (") { "set".to_owned() } else { value };
+        let value = if value.starts_with("set (") { "set".to_owned() } else { shown_setting(&value) };
         Row { key, value, source: text(row, "source") }
     };
     Ok(settings.as_array().map(|rows| rows.iter().map(row).collect()).unwrap_or_default())

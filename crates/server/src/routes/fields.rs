@@ -3,6 +3,7 @@
 //! A name that is misspelled would else be taken in silence, and the run would be another than the one that was wanted. What
 //! Trae's server knows and this one leaves out on purpose is no mistake; `docs/server.md` lists it.
 
+use lathe_protocol::listed;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -26,38 +27,41 @@ const OF_SESSIONS: [&str; 8] = [
 
 /// What is wrong with the members of a request for a run, in words.
 pub(crate) fn unknown_of_run<Request: JsonSchema, Mode: JsonSchema>(request: &Value) -> Vec<String> {
-    let mut words = unknown::<Request>(request, "", &DROPPED);
-    words.extend(unknown::<Mode>(&request["agent_mode_config"], "agent_mode_config.", &OF_MODES));
-    words
+    let of_run = unknown::<Request>(request, "", &DROPPED);
+    let of_mode = unknown::<Mode>(&request["agent_mode_config"], "agent_mode_config.", &OF_MODES);
+    listed(of_run.chain(of_mode))
 }
 
 /// The same of a task for a session.
 pub(crate) fn unknown_of_task<Request: JsonSchema>(request: &Value) -> Vec<String> {
     let dropped: Vec<&str> = DROPPED.into_iter().chain(OF_SESSIONS).collect();
-    unknown::<Request>(request, "", &dropped)
+    listed(unknown::<Request>(request, "", &dropped))
 }
 
 /// The same of an agent mode that is to be kept.
 pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
-    unknown::<Mode>(mode, "", &OF_MODES)
+    listed(unknown::<Mode>(mode, "", &OF_MODES))
 }
 
-fn unknown<T: JsonSchema>(value: &Value, before: &str, dropped: &[&str]) -> Vec<String> {
-    let Some(members) = value.as_object() else { return Vec::new() };
+fn unknown<'a, T: JsonSchema>(
+    value: &'a Value,
+    before: &'a str,
+    dropped: &'a [&'a str],
+) -> impl Iterator<Item = String> + use<'a, T> {
     let schema = schemars::schema_for!(T);
-    let known = schema.get("properties").and_then(Value::as_object);
-    let is_known =
-        |name: &str| known.is_some_and(|known| known.contains_key(name)) || dropped.contains(&name);
+    let is_known = move |name: &str| {
+        let known = schema.get("properties").and_then(Value::as_object);
+        known.is_some_and(|known| known.contains_key(name)) || dropped.contains(&name)
+    };
     // A member that says nothing asks for nothing.
-    let given = members.iter().filter(|(name, value)| !value.is_null() && !is_known(name));
-    given
-        .map(|(name, _)| match CONTAINERS.contains(&name.as_str()) {
-            true => format!(
-                "`{before}{name}` is not used: the run works in the folder itself, not in a container."
-            ),
-            false => format!("`{before}{}` is not known and was not used.", shown(name)),
-        })
-        .collect()
+    let members = value.as_object().into_iter().flatten();
+    let given = members.filter(move |(name, value)| !value.is_null() && !is_known(name));
+    given.map(move |(name, _)| match CONTAINERS.contains(&name.as_str()) {
+        true => {
+            format!("`{before}{name}` is not used: the run works in the folder itself, not in a container.")
+        }
+        false => format!("`{before}{}` is not known and was not used.", shown(name)),
+    })
 }
 
 /// A name that somebody made up, for people to read.

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::multipart::{Parts, Pieces};
 use super::workplace::Workplace;
 use crate::access::{Share, WATCHES};
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
+use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -235,70 +235,70 @@ fn browser(app: &App, place: &Workplace) -> Result<Browser, ApiError> {
     Ok(app.host.browse(&place.folder(app)?)?)
 }
 
-async fn workspaces(State(app): State<App>) -> Json<Vec<String>> {
-    Json(app.roots.iter().map(|root| root.display().to_string()).collect())
+async fn workspaces(State(app): State<App>) -> Exact<Vec<String>> {
+    Exact(app.roots.iter().map(|root| root.display().to_string()).collect())
 }
 
-async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Listing> {
+async fn list(State(app): State<App>, Asked(asked): Asked<InFolder>) -> ExactAnswer<Listing> {
     let browser = browser(&app, &asked.place)?;
     let inside = asked.relative_dir.unwrap_or_default();
     let listing = match asked.depth {
         None | Some(0) => browser.list(&inside).await?,
         depth => browser.tree(&inside, depth).await?,
     };
-    Ok(Json(listing))
+    Ok(Exact(listing))
 }
 
 async fn session_files(
     State(app): State<App>,
     Named(id): Named<String>,
     Asked(asked): Asked<Inside>,
-) -> Answer<SessionFiles> {
+) -> ExactAnswer<SessionFiles> {
     let browser = browser(&app, &Workplace::of_session(id))?;
     let listing = browser.list(asked.path.as_deref().unwrap_or_default()).await?;
     let files = listing.items.into_iter().map(|item| SessionFile { name: item.name, kind: item.kind });
-    Ok(Json(SessionFiles { files: files.collect(), path: listing.directory }))
+    Ok(Exact(SessionFiles { files: files.collect(), path: listing.directory }))
 }
 
-async fn read(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<FileContent> {
+async fn read(State(app): State<App>, Asked(asked): Asked<OfFile>) -> ExactAnswer<FileContent> {
     let browser = browser(&app, &asked.place)?;
-    Ok(Json(browser.read(&asked.file, asked.offset, asked.length).await?))
+    Ok(Exact(browser.read(&asked.file, asked.offset, asked.length).await?))
 }
 
-async fn save(State(app): State<App>, Input(save): Input<Save>) -> Answer<Saved> {
+async fn save(State(app): State<App>, Input(save): Input<Save>) -> ExactAnswer<Saved> {
     let browser = browser(&app, &save.place)?;
-    Ok(Json(browser.write(&save.file, save.content, save.version.as_deref()).await?))
+    Ok(Exact(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
-async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Answer<Deleted> {
+async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> ExactAnswer<Deleted> {
     let browser = browser(&app, &asked.place)?;
     let kept = browser.remove(&asked.file).await?;
-    Ok(Json(Deleted { success: true, path: kept.path, quarantine: kept.id }))
+    Ok(Exact(Deleted { success: true, path: kept.path, quarantine: kept.id }))
 }
 
-async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> Answer<Vec<Removed>> {
+async fn removed(State(app): State<App>, Asked(asked): Asked<InFolder>) -> ExactAnswer<Vec<Removed>> {
     let browser = browser(&app, &asked.place)?;
-    Ok(Json(browser.removed().await?))
+    Ok(Exact(browser.removed().await?))
 }
 
-async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> Answer<Removed> {
+async fn restore(State(app): State<App>, Input(restore): Input<Restore>) -> ExactAnswer<Removed> {
     let browser = browser(&app, &restore.place)?;
-    Ok(Json(browser.restore(&restore.id).await?))
+    Ok(Exact(browser.restore(&restore.id).await?))
 }
 
-async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> Answer<Done> {
+async fn rename(State(app): State<App>, Input(asked): Input<Move>) -> ExactAnswer<Done> {
     let browser = browser(&app, &asked.place)?;
     browser.rename(&asked.file, &asked.to).await?;
-    Ok(Json(Done { success: true, path: asked.to }))
+    Ok(Exact(Done { success: true, path: asked.to }))
 }
 
-async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> Answer<Done> {
+async fn make_folder(State(app): State<App>, Input(asked): Input<NewFolder>) -> ExactAnswer<Done> {
     let browser = browser(&app, &asked.place)?;
     browser.make_folder(&asked.folder).await?;
-    Ok(Json(Done { success: true, path: asked.folder }))
+    Ok(Exact(Done { success: true, path: asked.folder }))
 }
 
-async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> Answer<SearchFound> {
+async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> ExactAnswer<SearchFound> {
     let browser = browser(&app, &asked.place)?;
     let wish = SearchWish {
         pattern: asked.q,
@@ -308,7 +308,7 @@ async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> Answer<S
         below: asked.relative_dir,
         most: asked.limit,
     };
-    Ok(Json(browser.search(wish).await?))
+    Ok(Exact(browser.search(wish).await?))
 }
 
 async fn download(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Result<Response, ApiError> {
@@ -353,7 +353,11 @@ fn value(request: &Request, name: header::HeaderName) -> Option<String> {
     request.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: Request) -> Answer<Uploaded> {
+async fn upload(
+    State(app): State<App>,
+    Asked(asked): Asked<UploadTo>,
+    request: Request,
+) -> ExactAnswer<Uploaded> {
     let browser = browser(&app, &asked.place)?;
     let length = value(&request, header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
     let kind = value(&request, header::CONTENT_TYPE);
@@ -387,7 +391,7 @@ async fn upload(State(app): State<App>, Asked(asked): Asked<UploadTo>, request: 
     }
     let (saved, size) = receiving.finish(asked.overwrite.unwrap_or(false)).await?;
     let filename = saved.path.rsplit('/').next().unwrap_or_default().to_owned();
-    Ok(Json(Uploaded { filename, path: saved.path, size, version: saved.version }))
+    Ok(Exact(Uploaded { filename, path: saved.path, size, version: saved.version }))
 }
 
 /// The next piece of an upload, which does not stand still.

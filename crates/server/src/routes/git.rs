@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::workplace::Workplace;
 use crate::access::{Identity, Role};
-use crate::api::{Answer, Api, Endpoint, Input, Json};
+use crate::api::{Api, Endpoint, Exact, ExactAnswer, Input};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -132,49 +132,49 @@ async fn place(app: &App, asked: &Workplace) -> Result<GitPlace, ApiError> {
     Ok(app.host.git(&asked.folder(app)?, &app.roots).await?)
 }
 
-async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<GitStatus> {
-    Ok(Json(place(&app, &asked).await?.status().await?))
+async fn status(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<GitStatus> {
+    Ok(Exact(place(&app, &asked).await?.status().await?))
 }
 
-async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> Answer<Diff> {
+async fn diff(State(app): State<App>, Input(asked): Input<DiffOf>) -> ExactAnswer<Diff> {
     let git = place(&app, &asked.place).await?;
     let context = asked.context_lines.unwrap_or(3);
     let path = asked.path.as_deref().filter(|path| !path.is_empty());
     let diff = git.diff(path, context, asked.staged.unwrap_or(false)).await?;
-    Ok(Json(Diff { diff, request_id: asked.request_id }))
+    Ok(Exact(Diff { diff, request_id: asked.request_id }))
 }
 
-async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> Answer<Shown> {
+async fn show(State(app): State<App>, Input(asked): Input<ShowOf>) -> ExactAnswer<Shown> {
     let git = place(&app, &asked.place).await?;
     let content = git.show(&asked.path, asked.revision.as_deref().unwrap_or("HEAD")).await?;
-    Ok(Json(Shown { content }))
+    Ok(Exact(Shown { content }))
 }
 
-async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> Answer<Log> {
+async fn log(State(app): State<App>, Input(asked): Input<LogOf>) -> ExactAnswer<Log> {
     let git = place(&app, &asked.place).await?;
-    Ok(Json(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
+    Ok(Exact(Log { commits: git.log(asked.limit.unwrap_or(10), asked.offset.unwrap_or(0)).await? }))
 }
 
-async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
+async fn stage(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<Done> {
     place(&app, &asked.place).await?.add(&asked.files).await?;
-    Ok(Json(Done { success: true }))
+    Ok(Exact(Done { success: true }))
 }
 
-async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<Done> {
+async fn reset(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<Done> {
     place(&app, &asked.place).await?.reset(&asked.files).await?;
-    Ok(Json(Done { success: true }))
+    Ok(Exact(Done { success: true }))
 }
 
-async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> Answer<CheckedOut> {
+async fn checkout(State(app): State<App>, Input(asked): Input<FilesOf>) -> ExactAnswer<CheckedOut> {
     let removed = place(&app, &asked.place).await?.checkout(&asked.files).await?;
-    Ok(Json(CheckedOut { success: true, removed }))
+    Ok(Exact(CheckedOut { success: true, removed }))
 }
 
 async fn commit(
     State(app): State<App>,
     Extension(identity): Extension<Identity>,
     Input(asked): Input<CommitOf>,
-) -> Answer<Committed> {
+) -> ExactAnswer<Committed> {
     let hooks = asked.run_hooks.unwrap_or(false);
     if hooks && identity.role < Role::Admin {
         return Err(ApiError::forbidden("`run_hooks` is for tokens with the role admin."));
@@ -186,10 +186,10 @@ async fn commit(
     };
     let git = place(&app, &asked.place).await?;
     let hash = git.commit(&CommitWish { message: asked.message, author, hooks }).await?;
-    Ok(Json(Committed { success: true, hash }))
+    Ok(Exact(Committed { success: true, hash }))
 }
 
-async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> Answer<Done> {
+async fn init(State(app): State<App>, Input(asked): Input<Workplace>) -> ExactAnswer<Done> {
     app.host.git_init(&asked.folder(&app)?, &app.roots).await?;
-    Ok(Json(Done { success: true }))
+    Ok(Exact(Done { success: true }))
 }

@@ -8,8 +8,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
-use lathe_host::{Keep, Lakeview};
-use lathe_protocol::{SessionId, StepSummarised, json_text};
+use lathe_host::{Keep, Lakeview, wire_json};
+use lathe_protocol::{SessionId, StepSummarised};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -213,7 +213,7 @@ async fn stream(
     let events =
         futures::stream::unfold(receiver, |mut receiver: mpsc::Receiver<(&'static str, Value)>| async {
             let (kind, data) = receiver.recv().await?;
-            Some((Ok(Event::default().event(kind).data(json_text(&data))), receiver))
+            Some((Ok(Event::default().event(kind).data(wire_json(&data))), receiver))
         });
     Ok(Sse::new(events))
 }

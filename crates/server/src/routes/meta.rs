@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::access::{Identity, Role, cookie_name, cookie_of, wrong_token};
-use crate::api::{Answer, Api, Endpoint, Input, Json};
+use crate::api::{Answer, Api, Endpoint, Exact, Input, Json};
 use crate::app::App;
 use crate::connections::Peer;
 use crate::error::ApiError;
@@ -23,7 +23,11 @@ struct Health {
 
 #[derive(Deserialize, JsonSchema)]
 struct SignIn {
-    token: String,
+    #[serde(default)]
+    token: Option<String>,
+    /// What `lathe serve --open` hands to a browser instead of a token. It works once, within a minute, from this machine.
+    #[serde(default)]
+    code: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -44,7 +48,7 @@ struct SignedInAs {
 pub(crate) fn add(api: &mut Api) {
     api.add(Endpoint::get("/health", "Whether the server is there").open().answer::<Health>(), health)
         .add(
-            Endpoint::post("/auth", "Exchange a token for a cookie and its other half")
+            Endpoint::post("/auth", "Exchange a token, or a code, for a cookie and its other half")
                 .open()
                 .body::<SignIn>()
                 .answer::<SignedInAs>(),
@@ -72,10 +76,19 @@ async fn health() -> Json<Health> {
 
 async fn sign_in(
     State(app): State<App>,
-    ConnectInfo(Peer { address: from, .. }): ConnectInfo<Peer>,
+    ConnectInfo(Peer { address: from, local, .. }): ConnectInfo<Peer>,
     Input(asked): Input<SignIn>,
 ) -> Result<Response, ApiError> {
-    let signed_in = app.access.sign_in(&asked.token);
+    let is_from_here = from.ip().to_canonical().is_loopback()
+        || local.is_some_and(|local| local.to_canonical() == from.ip().to_canonical());
+    let signed_in = match (&asked.token, &asked.code) {
+        (Some(token), None) => app.access.sign_in(token),
+        (None, Some(code)) if is_from_here => app.access.sign_in_by_code(code),
+        (None, Some(_)) => Ok(None),
+        (Some(_), Some(_)) | (None, None) => {
+            return Err(ApiError::unprocessable("Give `token` or `code`."));
+        }
+    };
     let signed_in =
         signed_in.map_err(|error| ApiError::unavailable(format!("There are no random numbers: {error}")))?;
     let Some((signed_in, identity)) = signed_in else {
@@ -93,7 +106,7 @@ async fn sign_in(
         signed_in.cookie
     );
     let who = SignedInAs { name: identity.name.to_string(), role: identity.role, page: signed_in.half };
-    let mut response = Json(who).into_response();
+    let mut response = Exact(who).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
@@ -111,8 +124,8 @@ async fn who(Extension(identity): Extension<Identity>) -> Answer<Who> {
     Ok(Json(Who { name: identity.name.to_string(), role: identity.role }))
 }
 
-async fn openapi(State(app): State<App>) -> Json<Value> {
-    Json(app.table.document.clone())
+async fn openapi(State(app): State<App>) -> Exact<Value> {
+    Exact(app.table.document.clone())
 }
 
 async fn metrics(State(app): State<App>) -> Response {

@@ -24,18 +24,23 @@ use crate::app::App;
 /// The whole table.
 pub(crate) fn all() -> (Router<App>, Table) {
     let mut api = Api::new();
-    meta::add(&mut api);
-    runs::add(&mut api);
-    lakeview::add(&mut api);
-    online::add(&mut api);
-    modes::add(&mut api);
-    tools::add(&mut api);
-    models::add(&mut api);
-    config::add(&mut api);
-    sessions::add(&mut api);
-    files::add(&mut api);
-    git::add(&mut api);
-    review::add(&mut api);
-    crate::page::add(&mut api);
+    add(&mut api);
     api.finish()
+}
+
+/// Adds every route there is.
+pub(crate) fn add(api: &mut Api) {
+    meta::add(api);
+    runs::add(api);
+    lakeview::add(api);
+    online::add(api);
+    modes::add(api);
+    tools::add(api);
+    models::add(api);
+    config::add(api);
+    sessions::add(api);
+    files::add(api);
+    git::add(api);
+    review::add(api);
+    crate::page::add(api);
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named, parse};
+use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named, parse};
 use crate::app::{App, Wish};
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -167,20 +167,20 @@ fn kept(app: &App, name: &str) -> Result<AgentMode, ApiError> {
     kept.get(name).cloned().ok_or_else(|| ApiError::not_found("There is no such agent mode."))
 }
 
-async fn list(State(app): State<App>) -> Answer<Modes> {
+async fn list(State(app): State<App>) -> ExactAnswer<Modes> {
     let kept: Kept = tokio::task::block_in_place(|| app.settings.read(FILE))?;
-    Ok(Json(Modes { modes: kept.into_values().collect() }))
+    Ok(Exact(Modes { modes: kept.into_values().collect() }))
 }
 
-async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<AgentMode> {
-    Ok(Json(tokio::task::block_in_place(|| kept(&app, &name))?))
+async fn get(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<AgentMode> {
+    Ok(Exact(tokio::task::block_in_place(|| kept(&app, &name))?))
 }
 
 async fn put(
     State(app): State<App>,
     Named(name): Named<String>,
     Input(given): Input<Map<String, Value>>,
-) -> Answer<AgentMode> {
+) -> ExactAnswer<AgentMode> {
     good_name(&name)?;
     let given = Value::Object(given);
     // What is kept is used later, when nobody reads warnings.
@@ -201,7 +201,7 @@ async fn put(
             Ok(())
         })
     })?;
-    Ok(Json(done))
+    Ok(Exact(done))
 }
 
 /// A mode may be used with any toolset: a tool is known if one of them has it.
@@ -234,18 +234,18 @@ async fn check_tools(app: &App, names: &[String]) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn delete(State(app): State<App>, Named(name): Named<String>) -> Answer<Deleted> {
+async fn delete(State(app): State<App>, Named(name): Named<String>) -> ExactAnswer<Deleted> {
     let deleted = tokio::task::block_in_place(|| {
         app.settings.change(FILE, |kept: &mut Kept| Ok(kept.remove(&name).is_some()))
     })?;
     if deleted {
-        Ok(Json(Deleted { deleted }))
+        Ok(Exact(Deleted { deleted }))
     } else {
         Err(ApiError::not_found("There is no such agent mode."))
     }
 }
 
-async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> Answer<Prompt> {
+async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> ExactAnswer<Prompt> {
     let folder = app.folder(Path::new(""))?;
     let built_in = |toolset: Toolset| app.host.system_text(toolset, &folder);
     let of_toolset = || Toolset::ALL.into_iter().find(|toolset| toolset.as_str() == asked.name);
@@ -259,5 +259,5 @@ async fn prompt(State(app): State<App>, Asked(asked): Asked<WhichPrompt>) -> Ans
                 .ok_or_else(|| ApiError::not_found("That agent mode has no prompt of its own."))?,
         },
     };
-    Ok(Json(Prompt { prompt }))
+    Ok(Exact(Prompt { prompt }))
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Role;
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
+use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -149,7 +149,7 @@ fn shown(document: Document) -> Shown {
     Shown { document_id, version, title, description, content: Some(content), updated_at }
 }
 
-async fn search(State(app): State<App>, Input(asked): Input<Search>) -> Answer<Items> {
+async fn search(State(app): State<App>, Input(asked): Input<Search>) -> ExactAnswer<Items> {
     let size = asked.page_size.unwrap_or(20).clamp(1, PAGE_MAX);
     let page = asked.page_num.unwrap_or(1).max(1);
     let found = shelf(&app)?.search(asked.keyword.unwrap_or_default(), page, size).await.map_err(failed)?;
@@ -161,26 +161,26 @@ async fn search(State(app): State<App>, Input(asked): Input<Search>) -> Answer<I
         content: None,
         updated_at,
     };
-    Ok(Json(Items { items: found.into_iter().map(row).collect() }))
+    Ok(Exact(Items { items: found.into_iter().map(row).collect() }))
 }
 
-async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> Answer<Shown> {
-    Ok(Json(shown(shelf(&app)?.detail(asked.document_id).await.map_err(failed)?)))
+async fn detail(State(app): State<App>, Input(asked): Input<Which>) -> ExactAnswer<Shown> {
+    Ok(Exact(shown(shelf(&app)?.detail(asked.document_id).await.map_err(failed)?)))
 }
 
-async fn create(State(app): State<App>, Input(asked): Input<Create>) -> Answer<Shown> {
+async fn create(State(app): State<App>, Input(asked): Input<Create>) -> ExactAnswer<Shown> {
     if asked.title.trim().is_empty() {
         return Err(ApiError::unprocessable("`title` is empty."));
     }
     let made = shelf(&app)?.create(asked.title, asked.content, asked.description).await;
-    Ok(Json(shown(made.map_err(failed)?)))
+    Ok(Exact(shown(made.map_err(failed)?)))
 }
 
-async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> Answer<Edited> {
+async fn edit(State(app): State<App>, Input(asked): Input<Edit>) -> ExactAnswer<Edited> {
     let title = asked.title.filter(|title| !title.trim().is_empty());
     let edited = shelf(&app)?.edit(asked.document_id.clone(), asked.content, title).await;
     let (document, title_changed) = edited.map_err(failed)?;
-    Ok(Json(Edited {
+    Ok(Exact(Edited {
         document_id: asked.document_id,
         success: true,
         title_changed,
@@ -192,7 +192,7 @@ async fn versions(
     State(app): State<App>,
     Named(id): Named<String>,
     Asked(asked): Asked<WhichVersion>,
-) -> Answer<Versions> {
+) -> ExactAnswer<Versions> {
     let shelf = shelf(&app)?;
     let missing = || ApiError::not_found("There is no such document or version.");
     let rows = shelf.versions(id.clone()).await.map_err(failed)?;
@@ -205,5 +205,5 @@ async fn versions(
     };
     let row =
         |Version { version, title, updated_at, bytes }| VersionRow { version, title, updated_at, bytes };
-    Ok(Json(Versions { versions: rows.into_iter().map(row).collect(), document }))
+    Ok(Exact(Versions { versions: rows.into_iter().map(row).collect(), document }))
 }

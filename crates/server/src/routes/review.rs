@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Identity, random};
-use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
+use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
 
@@ -63,9 +63,9 @@ async fn changes(
     State(app): State<App>,
     Named(id): Named<String>,
     Asked(asked): Asked<OfRun>,
-) -> Answer<Vec<FileReview>> {
+) -> ExactAnswer<Vec<FileReview>> {
     let id = app.session(&id)?;
-    Ok(Json(tokio::task::block_in_place(|| edits(&app, &id, asked.run.map(RunNo)))?))
+    Ok(Exact(tokio::task::block_in_place(|| edits(&app, &id, asked.run.map(RunNo)))?))
 }
 
 /// The edits of a session or of one of its runs. A run that was taken back may have left some.
@@ -85,7 +85,7 @@ async fn accept(
     Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
-) -> Answer<Done> {
+) -> ExactAnswer<Done> {
     let (id, wish) = (app.session(&id)?, wish(chosen)?);
     let reviewed = tokio::task::block_in_place(|| {
         edits(&app, &id, wish.run)?;
@@ -99,7 +99,7 @@ async fn reject(
     Extension(identity): Extension<Identity>,
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
-) -> Answer<Done> {
+) -> ExactAnswer<Done> {
     let (id, wish) = (app.session(&id)?, wish(chosen)?);
     // A session that another process works on cannot be written: then its files are not touched either.
     if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
@@ -130,7 +130,7 @@ async fn record(
     id: &SessionId,
     reviewed: Vec<Reviewed>,
     run: Option<RunNo>,
-) -> Answer<Done> {
+) -> ExactAnswer<Done> {
     match app.sessions.get(id) {
         Some(live) => {
             for (reviewed, changes) in reviewed {
@@ -145,5 +145,5 @@ async fn record(
         None => tokio::task::block_in_place(|| app.host.record_review(id, reviewed))?,
     }
     let files = tokio::task::block_in_place(|| app.host.edits(id, run))?;
-    Ok(Json(Done { success: true, files }))
+    Ok(Exact(Done { success: true, files }))
 }

@@ -1,6 +1,6 @@
 //! Runs: a task is given and driven to its end, with Trae's request and answer.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -267,7 +267,7 @@ async fn close(
 pub(crate) async fn start_run(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
     let warnings = fields::unknown_of_run::<RunRequest, AgentMode>(&request);
     let request: RunRequest = of_value(request)?;
-    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref()).await?;
+    let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let live = open_session(app, identity, &request, false).await?;
     submit(app, identity, live, text, warnings).await
 }
@@ -288,7 +288,7 @@ fn of_value<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ApiError>
 async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<Begun, ApiError> {
     let warnings = fields::unknown_of_task::<TaskRequest>(&request);
     let request: TaskRequest = of_value(request)?;
-    let text = task_text(identity, request.task.as_deref(), request.file_path.as_deref()).await?;
+    let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let id = app.session(&request.session_id)?;
     let live = app.open(identity, &id).await?;
     submit(app, identity, live, text, warnings).await
@@ -311,15 +311,21 @@ async fn submit(
     }
 }
 
-async fn task_text(identity: &Identity, task: Option<&str>, file: Option<&str>) -> Result<String, ApiError> {
+async fn task_text(
+    app: &App,
+    identity: &Identity,
+    task: Option<&str>,
+    file: Option<&str>,
+) -> Result<String, ApiError> {
     match (task.filter(|task| !task.trim().is_empty()), file) {
         (Some(task), None) => Ok(task.to_owned()),
         (None, Some(file)) => {
             admin(identity, "file_path")?;
-            let file = PathBuf::from(file);
-            let read = tokio::task::spawn_blocking(move || task_of_file(&file)).await;
+            let (host, roots, file) = (Arc::clone(&app.host), app.roots.clone(), PathBuf::from(file));
+            let read =
+                tokio::task::spawn_blocking(move || host.named_text(&roots, &file, NAMED_FILE_MAX)).await;
             let read = read.map_err(|_| ApiError::unavailable("The file cannot be read."))?;
-            read.map_err(|error| ApiError::bad(format!("`file_path`: {error}")))
+            read.map_err(|error| about("file_path", error.into()))
         }
         (Some(_), Some(_)) => Err(ApiError::bad("Give `task` or `file_path`, not both.")),
         (None, None) => Err(ApiError::bad("Give `task` or `file_path`.")),
@@ -342,10 +348,9 @@ fn ordinary_file(path: &Path) -> io::Result<std::fs::File> {
     Ok(file)
 }
 
-fn task_of_file(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    ordinary_file(path)?.take(NAMED_FILE_MAX).read_to_string(&mut text)?;
-    Ok(text)
+/// An error about one field of a request.
+fn about(field: &str, error: ApiError) -> ApiError {
+    ApiError { detail: format!("`{field}`: {}", error.detail), ..error }
 }
 
 pub(super) fn admin(identity: &Identity, field: &str) -> Result<(), ApiError> {
@@ -410,6 +415,8 @@ async fn open_session(
         models::allowed(app, url)?;
     }
     if let Some(file) = &wish.config_file {
+        let allowed = tokio::task::block_in_place(|| app.host.check_place(&app.roots, file));
+        allowed.map_err(|error| about("config_file", error.into()))?;
         let opened = tokio::task::block_in_place(|| ordinary_file(file));
         opened.map_err(|error| ApiError::bad(format!("`config_file`: {error}")))?;
     }

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_file};
+use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_bytes, masked_file};
 use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -412,5 +412,5 @@ async fn blob(
     let digest = Digest::parse(&digest).ok_or_else(|| ApiError::bad("A digest has 64 hex digits."))?;
     let found = tokio::task::block_in_place(|| app.host.session_blob(&id, &digest))?;
     let bytes = found.ok_or_else(|| ApiError::not_found("No event of this session names these bytes."))?;
-    Ok(attachment(digest.as_str(), bytes))
+    Ok(attachment(digest.as_str(), masked_bytes(bytes)))
 }

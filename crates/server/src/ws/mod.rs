@@ -1,6 +1,7 @@
 //! WebSocket: a run is started or a session attached to, and then both sides speak.
 
 mod incoming;
+mod outgoing;
 mod pump;
 mod said;
 

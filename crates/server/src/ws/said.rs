@@ -21,6 +21,7 @@ pub(super) enum Said {
     },
     Approve {
         call_id: CallId,
+        /// The number in the `approval` frame.
         #[serde(default)]
         question: Option<Seq>,
         answer: ApprovalAnswer,
@@ -32,6 +33,9 @@ pub(super) enum Said {
     },
     Answer {
         call_id: CallId,
+        /// The number in the `question` frame.
+        #[serde(default)]
+        question: Option<Seq>,
         #[serde(default)]
         answers: Option<Vec<String>>,
     },
@@ -43,6 +47,13 @@ pub(super) enum Said {
     Ack {},
     Pong {},
 }
+
+/// An answer goes to the question that the client was shown. The model chooses call ids and may use one again, so a call
+/// alone does not say which question was meant.
+const NO_APPROVAL_NUMBER: &str =
+    "`question` is missing: send the number `question` of the `approval` frame that is answered";
+const NO_QUESTION_NUMBER: &str =
+    "`question` is missing: send the number `question` of the `question` frame that is answered";
 
 /// A message that was understood, with the id the client gave it.
 pub(super) struct Heard {
@@ -64,30 +75,32 @@ pub(super) fn understand(text: &str) -> Result<Heard, ApiError> {
 }
 
 impl Said {
-    /// The command to a session; none for what concerns the connection only.
-    pub fn command(self) -> Option<CommandBody> {
-        Some(match self {
+    /// Whether it concerns the connection only and is not answered.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Said::Ack {} | Said::Pong {})
+    }
+
+    /// The command to a session, or why there is none, whatever the session is at.
+    pub fn command(self) -> Result<CommandBody, &'static str> {
+        Ok(match self {
             Said::Cancel { call_id: None } => CommandBody::Cancel,
             Said::Cancel { call_id: Some(call) } => CommandBody::CancelCall { call },
+            Said::Input { text } if text.trim().is_empty() => return Err("`text` is empty"),
+            Said::Task { task } if task.trim().is_empty() => return Err("`task` is empty"),
             Said::Input { text } => CommandBody::Steer { text },
-            Said::Approve { call_id, question, answer, reason, edited } => {
+            Said::Approve { question: None, .. } => return Err(NO_APPROVAL_NUMBER),
+            Said::Answer { question: None, .. } => return Err(NO_QUESTION_NUMBER),
+            Said::Approve { call_id, question: Some(question), answer, reason, edited } => {
                 let edited = edited.and_then(|edited| Raw::from_serialize(&edited).ok());
                 CommandBody::Approve { call: call_id, question, answer, reason, edited }
             }
-            Said::Answer { call_id, answers } => CommandBody::Answer { call: call_id, answers },
+            Said::Answer { call_id, question: Some(question), answers } => {
+                CommandBody::Answer { call: call_id, question, answers }
+            }
             Said::Task { task } => CommandBody::GiveTask { text: task },
             Said::Resume {} => CommandBody::GoOn,
-            Said::Ack {} | Said::Pong {} => return None,
+            Said::Ack {} | Said::Pong {} => return Err("it is not a command"),
         })
-    }
-
-    /// Why it means nothing, whatever the session is at.
-    pub fn flaw(&self) -> Option<&'static str> {
-        match self {
-            Said::Input { text } if text.trim().is_empty() => Some("`text` is empty"),
-            Said::Task { task } if task.trim().is_empty() => Some("`task` is empty"),
-            _ => None,
-        }
     }
 
     /// Whether the session must be open for it, and may be opened.
@@ -108,7 +121,7 @@ mod tests {
         ] {
             let heard = understand(text).unwrap();
             assert_eq!(heard.id, Some(CommandId::new("k1")));
-            assert_eq!(heard.said.command(), Some(CommandBody::Steer { text: "hello".to_owned() }));
+            assert_eq!(heard.said.command(), Ok(CommandBody::Steer { text: "hello".to_owned() }));
         }
     }
 

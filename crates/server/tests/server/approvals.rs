@@ -128,6 +128,53 @@ async fn an_edited_answer_goes_around_no_rule() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_reaches_no_later_question_of_the_same_call_id() {
+    // The model chooses call ids, and uses one again.
+    let answers = [
+        json!([bash("c1", "touch harmless")]),
+        json!([bash("c1", "touch harmful")]),
+        json!([call("q", "ask_user", json!({ "question": "Red?" }))]),
+        json!([call("q", "ask_user", json!({ "question": "Delete it?" }))]),
+        json!([done("d", "ok")]),
+    ];
+    let server = Server::start(cassette(answers), Mode::Default).await;
+    let mut socket = server.run("go").await;
+    let first = asked(&mut socket).await;
+    allow(&mut socket, &first).await;
+    let second = asked(&mut socket).await;
+    assert_eq!(first["call_id"], second["call_id"]);
+    let late = [
+        json!({ "type": "approve", "id": "l1", "call_id": "c1", "answer": "once" }),
+        json!({ "type": "approve", "id": "l2", "call_id": "c1", "question": null, "answer": "always" }),
+        json!({ "type": "approve", "id": "l3", "call_id": "c1", "question": first["question"], "answer": "once" }),
+        json!({ "type": "approve", "id": "l4", "data": { "call_id": "c1", "answer": "session" } }),
+    ];
+    for message in late {
+        assert!(!accepted(&mut socket, &message).await, "{message}");
+    }
+    let no = json!({ "type": "approve", "call_id": "c1", "question": second["question"], "answer": "no" });
+    assert!(accepted(&mut socket, &no).await);
+    let red = socket.until("question").await.pop().unwrap()["data"]["question"].clone();
+    let yes = json!({ "type": "answer", "call_id": "q", "question": red, "answers": ["yes"] });
+    assert!(accepted(&mut socket, &yes).await);
+    let delete = socket.until("question").await.pop().unwrap()["data"]["question"].clone();
+    assert_ne!(red, delete);
+    assert!(!accepted(&mut socket, &yes).await);
+    assert!(!accepted(&mut socket, &json!({ "type": "answer", "call_id": "q", "answers": ["yes"] })).await);
+    let no = json!({ "type": "answer", "call_id": "q", "question": delete, "answers": ["no"] });
+    assert!(accepted(&mut socket, &no).await);
+    socket.until("completed").await;
+    assert!(server.root.join("harmless").exists() && !server.root.join("harmful").exists());
+    server.stop().await;
+}
+
+/// Whether what was said was taken.
+async fn accepted(socket: &mut Socket, message: &Value) -> bool {
+    socket.say(message).await;
+    socket.until("receipt").await.pop().unwrap()["data"]["accepted"] == true
+}
+
 /// Every file with its bytes.
 fn tree(folder: &Path) -> String {
     let listing = "find . -type f | sort | while read -r f; do echo \"$f\"; od -c \"$f\"; done";

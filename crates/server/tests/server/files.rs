@@ -443,6 +443,55 @@ async fn a_folder_is_searched_and_watched() {
     server.stop().await;
 }
 
+/// What happens in a folder after it was moved out of the root is not told, and a watch of the folder itself ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_moved_away_is_not_watched_any_more() {
+    let server = server().await;
+    let outside = server.root.parent().unwrap().join("away");
+    for folder in [server.root.join("sub/deep"), server.root.join("own/deep"), outside.clone()] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let host = lathe_host::Host::new(lathe_host::Home::at(outside.join("home")));
+    let mut watching = host.browse(&server.root).unwrap().watch().unwrap();
+    std::fs::rename(server.root.join("sub"), outside.join("sub")).unwrap();
+    for name in ["before.txt", "deep/before.txt"] {
+        std::fs::write(outside.join("sub").join(name), "x").unwrap();
+    }
+    let mut told: Vec<String> = Vec::new();
+    let mut until = async |name: &str| {
+        while !told.iter().any(|path| path == name) {
+            told.extend(watching.next().await.unwrap().into_iter().map(|happened| happened.path));
+        }
+    };
+    until("sub").await;
+    for name in ["after.txt", "deep/after.txt"] {
+        std::fs::write(outside.join("sub").join(name), "x").unwrap();
+    }
+    std::fs::write(server.root.join("last"), "x").unwrap();
+    until("last").await;
+    assert_eq!(told, ["sub", "last"]);
+    // A folder that comes back is watched again.
+    std::fs::rename(outside.join("sub"), server.root.join("sub")).unwrap();
+    let mut told: Vec<String> = Vec::new();
+    while !told.iter().any(|path| path == "sub") {
+        told.extend(watching.next().await.unwrap().into_iter().map(|happened| happened.path));
+    }
+    std::fs::write(server.root.join("sub/deep/again.txt"), "x").unwrap();
+    while !told.iter().any(|path| path == "sub/deep/again.txt") {
+        told.extend(watching.next().await.unwrap().into_iter().map(|happened| happened.path));
+    }
+    // The watched folder itself, and one above it.
+    for moved in ["own/deep", "own"] {
+        let mut watching = host.browse(&server.root.join("own/deep")).unwrap().watch().unwrap();
+        std::fs::rename(server.root.join(moved), outside.join("own")).unwrap();
+        let file = if moved == "own" { outside.join("own/deep/x") } else { outside.join("own/x") };
+        std::fs::write(file, "x").unwrap();
+        assert!(watching.next().await.is_err(), "{moved}");
+        std::fs::rename(outside.join("own"), server.root.join(moved)).unwrap();
+    }
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_that_holds_lathes_own_shows_nothing_of_it() {
     // The folder of the tests holds both, so a server of that folder would.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::SinkExt;
 use lathe_protocol::Mode;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
@@ -12,14 +12,15 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use crate::kit::{Server, Socket, call, cassette, done};
 
 /// A run that waits for leave, and how to attach to it.
-async fn waiting() -> (Server, String) {
+async fn waiting() -> (Server, String, Value) {
     let answers =
         [json!([call("a1", "bash", json!({ "command": "touch made" }))]), json!([done("b1", "made")])];
     let server = Server::start(cassette(answers), Mode::Default).await;
     let mut watcher = server.run("Make it.").await;
     let frames = watcher.until("approval").await;
     let session = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
-    (server, format!("?session_id={session}"))
+    let question = frames.last().unwrap()["data"]["question"].clone();
+    (server, format!("?session_id={session}"), question)
 }
 
 async fn fragment(socket: &mut Socket, first: bool, last: bool, text: &str) -> bool {
@@ -34,7 +35,7 @@ async fn ping(socket: &mut Socket) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_in_fragments_is_one_message_and_refused_as_soon_as_it_is_too_large() {
-    let (server, attach) = waiting().await;
+    let (server, attach, _) = waiting().await;
     let mut socket = server.socket(&attach).await;
     socket.until("status").await;
     // With pings between them, as anybody may send them.
@@ -61,7 +62,7 @@ async fn a_message_in_fragments_is_one_message_and_refused_as_soon_as_it_is_too_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_that_never_ends_is_not_waited_for_though_pings_come_between() {
-    let (server, attach) = waiting().await;
+    let (server, attach, question) = waiting().await;
     let mut quiet = server.socket(&attach).await;
     quiet.until("status").await;
     let mut slow = server.socket(&attach).await;
@@ -80,7 +81,7 @@ async fn a_message_that_never_ends_is_not_waited_for_though_pings_come_between()
             break;
         }
     }
-    quiet.say(&json!({ "type": "approve", "call_id": "a1", "answer": "once" })).await;
+    quiet.say(&json!({ "type": "approve", "call_id": "a1", "question": question, "answer": "once" })).await;
     quiet.until("end").await;
     assert!(server.root.join("made").exists());
     server.stop().await;

@@ -15,7 +15,7 @@ async fn server() -> Server {
 }
 
 /// The machine's own git, for what a person did before.
-fn git(folder: &Path, arguments: &[&str]) -> String {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     let who = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
     let ran = Command::new("git")
         .args(arguments)
@@ -185,6 +185,115 @@ async fn a_repository_outside_of_the_roots_is_not_used() {
     }
     let (_, staged) = server.post("/api/git/diff", json!({ "workspace": "outer", "staged": true })).await;
     assert!(!staged.to_string().contains(&secret), "{staged}");
+    server.stop().await;
+}
+
+/// Issue 15, S2: links deep in a repository, in what it borrows and in repositories inside.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_deep_in_a_repository_are_refused_and_named() {
+    let server = server().await;
+    let private = server.root.parent().unwrap().join("private");
+    repository(&private, "OUTSIDE SECRET\n");
+    let secret = git(&private, &["rev-parse", "HEAD"]);
+    let foreign = private.join(".git/objects");
+    let (first, rest) = secret.split_at(2);
+    let object = foreign.join(first).join(rest);
+    // Objects of its own, and references to what lies outside.
+    let own = |name: &str| {
+        let folder = server.root.join(name);
+        repository(&folder, "one\n");
+        std::fs::write(folder.join(".git/refs/heads/main"), format!("{secret}\n")).unwrap();
+        folder.join(".git/objects")
+    };
+    let borrowing = |name: &str, far: usize| {
+        let mut from = own(name);
+        for at in 1..=far {
+            let next = server.root.join(format!("store/{name}{at}/objects"));
+            std::fs::create_dir_all(from.join("info")).unwrap();
+            std::fs::write(from.join("info/alternates"), format!("{}\n", next.display())).unwrap();
+            std::fs::create_dir_all(&next).unwrap();
+            from = next;
+        }
+        from
+    };
+    let objects = own("single");
+    std::fs::create_dir_all(objects.join(first)).unwrap();
+    symlink(&object, objects.join(first).join(rest)).unwrap();
+    let objects = borrowing("folders", 1);
+    for entry in std::fs::read_dir(&foreign).unwrap() {
+        let entry = entry.unwrap();
+        symlink(entry.path(), objects.join(entry.file_name())).unwrap();
+    }
+    let objects = borrowing("objects", 2);
+    std::fs::create_dir(objects.join(first)).unwrap();
+    symlink(&object, objects.join(first).join(rest)).unwrap();
+    git(&private, &["repack", "-adq"]);
+    let objects = own("packs");
+    for entry in std::fs::read_dir(foreign.join("pack")).unwrap() {
+        let entry = entry.unwrap();
+        symlink(entry.path(), objects.join("pack").join(entry.file_name())).unwrap();
+    }
+    symlink(foreign.join("pack"), borrowing("far", 3).join("pack")).unwrap();
+    for folder in ["single", "folders", "objects", "packs", "far"] {
+        for what in LOOKS {
+            let (status, body) = look(&server, what, folder).await;
+            let text = body.to_string();
+            assert!(status == 409 && text.contains("symbolic link"), "{what} {folder}: {status} {text}");
+            assert!(!text.contains("SECRET") && !text.contains(&secret), "{what} {folder}: {text}");
+            assert!(!text.contains(private.to_str().unwrap()), "{what} {folder}: {text}");
+        }
+    }
+    // A repository inside with references outside: it is not looked at, and not staged.
+    repository(&server.root.join("outer"), "one\n");
+    let inner = server.root.join("outer/inner");
+    repository(&inner, "inner\n");
+    git(&server.root.join("outer"), &["add", "inner"]);
+    git(&server.root.join("outer"), &["commit", "-q", "-m", "inner"]);
+    std::fs::remove_dir_all(inner.join(".git/refs")).unwrap();
+    symlink(private.join(".git/refs"), inner.join(".git/refs")).unwrap();
+    for what in LOOKS {
+        let (status, body) = look(&server, what, "outer").await;
+        assert!(status == 200 && !body.to_string().contains(&secret), "{what}: {body}");
+        let (status, body) = look(&server, what, "outer/inner").await;
+        assert!(status == 409 && !body.to_string().contains(&secret), "{what}: {body}");
+    }
+    let add = json!({ "workspace": "outer", "files": ["inner"] });
+    let (status, body) = server.post("/api/git/add", add).await;
+    assert!(status == 409 && body.to_string().contains("symbolic link"), "{status} {body}");
+    server.stop().await;
+}
+
+/// Issue 15, S4: no route waits for a pipe.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_in_the_place_of_a_file_that_git_reads_is_named() {
+    let server = server().await;
+    for (at, path) in
+        ["sub/deep/.gitignore", "sub/.gitattributes", ".mailmap", "sub/inner/.git/HEAD"].iter().enumerate()
+    {
+        let name = format!("piped{at}");
+        let folder = server.root.join(&name);
+        repository(&folder, "one\n");
+        let pipe = folder.join(path);
+        std::fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let files = json!({ "workspace": name, "files": ["a.txt"] });
+        let wish = json!({ "workspace": name, "message": "m", "author_name": "a", "author_email": "b" });
+        let mut answers = Vec::new();
+        for what in ["status", "diff"] {
+            answers.push((what, look(&server, what, &name).await));
+        }
+        for what in ["add", "reset", "checkout"] {
+            answers.push((what, server.post(&format!("/api/git/{what}"), files.clone()).await));
+        }
+        answers.push(("commit", server.post("/api/git/commit", wish).await));
+        for (what, (status, body)) in answers {
+            assert!(status == 409 && body.to_string().contains("pipe"), "{what} {path}: {status} {body}");
+        }
+        for what in ["log", "show"] {
+            let (status, body) = look(&server, what, &name).await;
+            assert!(status == 200 || *path == ".mailmap" && status == 409, "{what} {path}: {status} {body}");
+        }
+    }
     server.stop().await;
 }
 

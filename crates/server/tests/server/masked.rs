@@ -1,7 +1,8 @@
 //! Nothing that a server sends shows what looks like a secret (part 9a, line 8), and nothing in it acts unseen.
 
 use lathe_protocol::Mode;
-use serde_json::json;
+use lathe_server::{Role, Tokens};
+use serde_json::{Value, json};
 
 use crate::kit::{Server, call, cassette, done, say};
 
@@ -45,12 +46,18 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
     }
     let told: String = frames.iter().map(|frame| frame.to_string()).collect();
     assert!(told.contains("I use «secret» and «secret»"), "{told}");
+    let (_, lines) = server.get(&format!("/api/sessions/{session}/export?format=jsonl")).await;
+    let lines = lines.as_str().unwrap().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let blob = lines.into_iter().find_map(|event| changed_to(&event)).unwrap();
     for path in [
         format!("/api/sessions/{session}/trajectory"),
         format!("/api/sessions/{session}/messages"),
         format!("/api/sessions/{session}/export?format=jsonl"),
         format!("/api/sessions/{session}/export?format=trajectory"),
         format!("/api/sessions/{session}/export?format=text"),
+        format!("/api/sessions/{session}/export?format=html"),
+        format!("/api/sessions/{session}/blob/{blob}"),
+        format!("/agent/interactive/status?session_id={session}"),
         "/api/sessions".to_owned(),
     ] {
         let request = format!(
@@ -66,4 +73,77 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
             assert!(!body.contains(['\u{9b}', '\u{202e}']), "{path}: {body}");
         }
     }
+}
+
+/// The digest of the content that a call wrote.
+fn changed_to(event: &Value) -> Option<String> {
+    match event {
+        Value::Object(members) => match members.get("after").and_then(Value::as_str) {
+            Some(after) if after.len() == 64 => Some(after.to_owned()),
+            _ => members.values().find_map(changed_to),
+        },
+        Value::Array(values) => values.iter().find_map(changed_to),
+        _ => None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_shown_whole_to_those_who_may_answer_and_masked_to_all_others() {
+    let [one, two, three, _] = PLANTED;
+    let line = format!("touch {one} # password = {three}");
+    let answers = cassette([
+        json!([call("a1", "bash", json!({ "command": line }))]),
+        json!([call("b1", "write", json!({ "path": "b.txt", "content": format!("token {two}\n") }))]),
+        json!([done("d1", "done")]),
+    ]);
+    let server = Server::start(answers, Mode::Default).await;
+    std::fs::create_dir_all(server.home.join("policy")).unwrap();
+    let rule = format!("[[rule]]\ndecision = \"ask\"\ncommand = [\"touch\"]\nreason = \"see {two}\"\n");
+    std::fs::write(server.home.join("policy/mine.toml"), rule).unwrap();
+    let viewer = Tokens::add(&server.home, "eyes", Role::Viewer).unwrap();
+    let operator = Tokens::add(&server.home, "hands", Role::Operator).unwrap();
+    let mut owner = server.run("go").await;
+    let begun = owner.until("approval").await;
+    let session = begun[0]["session_id"].as_str().or(begun[1]["session_id"].as_str()).unwrap().to_owned();
+    let attach = format!("?session_id={session}");
+    // One comes late and reads the journal, one is there when the next question comes.
+    let (mut eyes, mut hands) =
+        (server.socket_as(&viewer, &attach).await, server.socket_as(&operator, &attach).await);
+    let asked = begun.last().unwrap()["data"].clone();
+    assert_eq!(asked["what"]["line"], line);
+    assert_eq!(hands.until("approval").await.pop().unwrap()["data"], asked);
+    let seen = eyes.until("approval").await.pop().unwrap();
+    assert_eq!(seen["data"]["question"], asked["question"]);
+    for secret in PLANTED {
+        assert!(!seen.to_string().contains(secret), "{secret} in {seen}");
+        assert!(!asked["reason"].to_string().contains(secret), "{secret} in {asked}");
+    }
+    assert!(asked["reason"].as_str().unwrap().contains("«secret»"), "{asked}");
+    let yes = json!({ "type": "approve", "call_id": "a1", "question": asked["question"], "answer": "once" });
+    owner.say(&yes).await;
+    let edit = loop {
+        let frame = owner.until("approval").await.pop().unwrap()["data"].clone();
+        if frame["state"] == "asked" {
+            break frame;
+        }
+    };
+    assert!(edit["what"]["diff"].as_str().unwrap().contains(two), "{edit}");
+    owner.say(&json!({ "type": "approve", "call_id": "b1", "question": edit["question"], "answer": "no", "reason": format!("not {one}") })).await;
+    let frames = eyes.until("completed").await;
+    for frame in &frames {
+        for secret in PLANTED {
+            assert!(!frame.to_string().contains(secret), "{secret} in {frame}");
+        }
+    }
+    // Where the session is not open, nobody can answer, and nobody is shown more than a viewer.
+    let (status, _) = server.post(&format!("/agent/interactive/close{attach}"), json!({})).await;
+    assert_eq!(status, 200);
+    let frames = server.socket(&attach).await.until("completed").await;
+    assert!(frames.iter().any(|frame| frame["type"] == "approval" && frame["data"]["state"] == "asked"));
+    for frame in &frames {
+        for secret in PLANTED {
+            assert!(!frame.to_string().contains(secret), "{secret} in {frame}");
+        }
+    }
+    server.stop().await;
 }

@@ -138,7 +138,7 @@ impl World {
         };
         std::fs::write(server.root.join("gone.txt"), "gone").unwrap();
         let (_, gone) = server.ask_as(&self.admin, "DELETE", "/api/file?file=gone.txt", None).await;
-        let task = server.home.join("task.md");
+        let task = server.root.join("task.md");
         std::fs::write(&task, "do it").unwrap();
         let trajectory = server.home.join("trajectories").join(format!("{full}.json"));
         let none = || json!({});

@@ -123,15 +123,17 @@ async fn a_page_tells_what_was_approved_and_the_title_and_a_run_that_is_not_ther
     // Names are those of the workspace.
     let diff = asked["data"]["what"]["diff"].as_str().unwrap();
     assert!(diff.starts_with("--- /dev/null\n+++ b/b.txt\n@@"), "{diff}");
-    socket.say(&json!({ "type": "approve", "call_id": "w1", "answer": "once" })).await;
+    let number = &asked["data"]["question"];
+    socket.say(&json!({ "type": "approve", "call_id": "w1", "question": number, "answer": "once" })).await;
     socket.until("receipt").await;
-    loop {
+    let asked = loop {
         let asked = socket.until("approval").await.pop().unwrap();
         if asked["data"]["state"] == "asked" {
-            break;
+            break asked;
         }
-    }
-    socket.say(&json!({ "type": "approve", "call_id": "w2", "answer": "no" })).await;
+    };
+    let number = &asked["data"]["question"];
+    socket.say(&json!({ "type": "approve", "call_id": "w2", "question": number, "answer": "no" })).await;
     let frames = socket.until("end").await;
     let id = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
     let export = format!("/api/sessions/{id}/export?format=html");

@@ -39,8 +39,8 @@ async fn ways_in(server: &Server, token: &str, session: &str) -> Vec<(String, bo
         json!({ "type": "task", "task": "x" }),
         json!({ "type": "resume" }),
         json!({ "type": "input", "text": "x" }),
-        json!({ "type": "approve", "call_id": "a1", "answer": "once" }),
-        json!({ "type": "answer", "call_id": "a1", "answers": ["x"] }),
+        json!({ "type": "approve", "call_id": "a1", "question": 1, "answer": "once" }),
+        json!({ "type": "answer", "call_id": "a1", "question": 1, "answers": ["x"] }),
     ] {
         socket.say(&message).await;
         let receipt = socket.until("receipt").await.pop().unwrap()["data"].clone();
@@ -202,12 +202,31 @@ async fn a_token_that_is_made_again_under_its_name_revives_nothing() {
 #[test]
 fn names_that_mean_something_else_are_not_given_to_tokens() {
     let home = tempfile::tempdir().unwrap();
-    for name in
-        ["owner", "Owner", "OWNER", "nobody", "-", "--", "_", ".", "127.0.0.1", "10.1", "12", "", "a b"]
-    {
+    for name in [
+        "owner",
+        "Owner",
+        "OWNER",
+        "nobody",
+        "-",
+        "--",
+        "_",
+        ".",
+        "127.0.0.1",
+        "10.1",
+        "12",
+        "",
+        "a b",
+        "owner.",
+        "Owner-",
+        "0x7f.1",
+        "own-er",
+        "0wner",
+        "beef",
+        "a.b",
+    ] {
         assert!(Tokens::add(home.path(), name, Role::Viewer).is_err(), "{name}");
     }
-    for name in ["owners", "ci", "node-1", "a.b"] {
+    for name in ["owners", "ci", "node-1", "a-box"] {
         assert!(Tokens::add(home.path(), name, Role::Viewer).is_ok(), "{name}");
     }
 }
@@ -326,23 +345,82 @@ async fn two_hundred_silent_clients_leave_the_server_answering() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_a_request_names_is_an_ordinary_one() {
     let server = Server::start(busy(), Mode::FullAuto).await;
-    let folder = tempfile::tempdir().unwrap();
-    let fifo = folder.path().join("pipe");
+    let fifo = server.root.join("pipe");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let large = folder.path().join("large");
+    let large = server.root.join("large");
     std::fs::write(&large, vec![b'a'; (1 << 20) + 1]).unwrap();
-    let good = folder.path().join("task.md");
+    let good = server.root.join("task.md");
     std::fs::write(&good, "Make it.").unwrap();
-    for path in [fifo.to_str().unwrap(), "/dev/zero", "/dev/tty", "/", large.to_str().unwrap(), "/nowhere"] {
+    for path in [fifo.to_str().unwrap(), server.root.to_str().unwrap(), large.to_str().unwrap(), "nowhere"] {
         // More of them than there are workers.
         for _ in 0..3 {
-            for request in [json!({ "file_path": path }), json!({ "task": "x", "config_file": path })] {
-                let (status, body) = server.post("/agent/run", request).await;
-                assert_eq!(status, 400, "{path}: {body}");
-            }
+            let (status, body) = server.post("/agent/run", json!({ "file_path": path })).await;
+            assert!(matches!(status, 400 | 404), "{path}: {body}");
+            let (status, body) = server.post("/agent/run", json!({ "task": "x", "config_file": path })).await;
+            assert_eq!(status, 400, "{path}: {body}");
         }
+    }
+    for path in ["/dev/zero", "/dev/tty", "/", "/nowhere"] {
+        let (status, body) = server.post("/agent/run", json!({ "task": "x", "config_file": path })).await;
+        assert!(matches!(status, 400 | 403), "{path}: {body}");
     }
     let (status, body) = server.post("/agent/run", json!({ "file_path": good })).await;
     assert_eq!((status, &body["success"]), (200, &json!(true)), "{body}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_a_request_names_lies_in_a_root_and_holds_no_keys() {
+    let server = Server::start(busy(), Mode::FullAuto).await;
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("task.md"), "outside").unwrap();
+    std::fs::write(server.home.join("task.md"), "of Lathe").unwrap();
+    std::os::unix::fs::symlink("/etc/shadow", server.root.join("shadow")).unwrap();
+    std::os::unix::fs::symlink(server.home.join("task.md"), server.root.join("home.md")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), server.root.join("out")).unwrap();
+    let root = server.root.display();
+    for path in [
+        format!("{}/task.md", outside.path().display()),
+        format!("{}/task.md", server.home.display()),
+        format!("{}/server/tokens.json", server.home.display()),
+        "/etc/shadow".to_owned(),
+        "/etc/passwd".to_owned(),
+        "/proc/self/environ".to_owned(),
+        format!("{root}/../home/task.md"),
+        format!("{root}/../../etc/shadow"),
+        format!("{root}/shadow"),
+        format!("{root}/home.md"),
+        format!("{root}/out/task.md"),
+        "../home/task.md".to_owned(),
+    ] {
+        let (status, body) = server.post("/agent/run", json!({ "file_path": path })).await;
+        assert!(matches!(status, 400 | 403 | 404), "{path}: {status} {body}");
+    }
+    // A configuration may lie outside of the roots, but not among keys.
+    for path in ["/etc/shadow", "/proc/self/environ", &format!("{}/task.md", server.home.display())] {
+        let (status, body) = server.post("/agent/run", json!({ "task": "x", "config_file": path })).await;
+        assert_eq!(status, 403, "{path}: {body}");
+    }
+    std::fs::write(server.root.join("task.md"), "inside").unwrap();
+    let (status, body) = server.post("/agent/run", json!({ "file_path": "task.md" })).await;
+    assert_eq!((status, &body["success"]), (200, &json!(true)), "{body}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_unknown_fields_make_no_long_answer() {
+    let server = Server::start(busy(), Mode::FullAuto).await;
+    let mut request = json!({ "task": "x", "agent_mode_config": {} });
+    for number in 0..50_000 {
+        request[format!("unknown{number}")] = json!(1);
+    }
+    for number in 0..50_000 {
+        request["agent_mode_config"][format!("unknown{number}")] = json!(1);
+    }
+    let (status, body) = server.post("/agent/run", request).await;
+    assert_eq!(status, 200, "{body}");
+    let warnings = body["warnings"].as_array().unwrap();
+    assert_eq!(warnings.len(), 21);
+    assert_eq!(warnings[20], "99980 more like these are not listed.");
     server.stop().await;
 }

@@ -68,7 +68,10 @@ async fn a_client_that_goes_away_leaves_the_question_open() {
     let mut again = server.socket(&format!("?session_id={session}&until_end=true")).await;
     assert_eq!(question(&mut again).await, asked);
     again
-        .say(&json!({ "type": "approve", "data": { "call_id": "a1", "answer": "no", "reason": "not here" } }))
+        .say(&json!({
+            "type": "approve",
+            "data": { "call_id": "a1", "question": asked["question"], "answer": "no", "reason": "not here" },
+        }))
         .await;
     let frames = again.until("end").await;
     let told = frames.iter().find(|frame| {
@@ -87,10 +90,11 @@ async fn what_is_said_while_the_model_says_done_is_read_before_the_run_ends() {
     ]);
     let server = Server::start(answers, Mode::Default).await;
     let mut socket = server.run("Make it.").await;
-    question(&mut socket).await;
+    let asked = question(&mut socket).await;
     socket.say(&json!({ "type": "input", "text": "and say that you heard this" })).await;
     socket.until("receipt").await;
-    socket.say(&json!({ "type": "approve", "call_id": "a1", "answer": "once" })).await;
+    let number = &asked["question"];
+    socket.say(&json!({ "type": "approve", "call_id": "a1", "question": number, "answer": "once" })).await;
     let frames = socket.until("end").await;
     let completed = &frames[frames.len() - 2]["data"];
     assert_eq!((&completed["final_result"], &completed["steps_count"]), (&json!("second"), &json!(2)));
@@ -139,7 +143,7 @@ async fn input_is_heard_and_cancel_ends_the_run() {
 async fn bad_frames_end_the_connection_with_a_reason_and_the_run_goes_on() {
     let server = Server::start(asking(), Mode::Default).await;
     let mut watcher = server.run("Make it.").await;
-    question(&mut watcher).await;
+    let asked = question(&mut watcher).await;
     let (_, sessions) = server.get("/api/sessions").await;
     let attach = format!("?session_id={}", sessions[0]["id"].as_str().unwrap());
     let big = "x".repeat((1 << 20) + 1);
@@ -192,7 +196,8 @@ async fn bad_frames_end_the_connection_with_a_reason_and_the_run_goes_on() {
         );
         assert_eq!(server.raw(&request).await.0, status, "{query}");
     }
-    watcher.say(&json!({ "type": "approve", "call_id": "a1", "answer": "once" })).await;
+    let number = &asked["question"];
+    watcher.say(&json!({ "type": "approve", "call_id": "a1", "question": number, "answer": "once" })).await;
     let frames = watcher.until("end").await;
     assert!(
         durable(&frames).iter().any(|frame| frame["type"] == "completed" && frame["data"]["success"] == true)
@@ -275,8 +280,9 @@ async fn words_that_say_nothing_are_refused_with_a_reason() {
     ]);
     let server = Server::start(answers, Mode::Default).await;
     let mut socket = server.run("Ask me.").await;
-    socket.until("question").await;
-    let answer = |answers: &[&str]| json!({ "type": "answer", "call_id": "a1", "answers": answers });
+    let asked = socket.until("question").await.pop().unwrap();
+    let number = &asked["data"]["question"];
+    let answer = |answers: &[&str]| json!({ "type": "answer", "call_id": "a1", "question": number, "answers": answers });
     for (message, told) in [
         (answer(&[]), "1 asked, 0 answered"),
         (answer(&["red", "blue"]), "1 asked, 2 answered"),
@@ -284,6 +290,9 @@ async fn words_that_say_nothing_are_refused_with_a_reason() {
         (json!({ "type": "input", "text": " \n" }), "`text` is empty"),
         (json!({ "type": "task", "task": "" }), "`task` is empty"),
         (json!({ "type": "resume" }), "under way"),
+        (json!({ "type": "answer", "call_id": "a1", "answers": ["red"] }), "`question` is missing"),
+        (json!({ "type": "answer", "call_id": "a1", "question": 1, "answers": ["red"] }), "no longer asked"),
+        (json!({ "type": "approve", "call_id": "a1", "answer": "once" }), "`question` is missing"),
     ] {
         let (accepted, reason) = receipt(&mut socket, &message).await;
         assert!(!accepted && reason.contains(told), "{message}: {reason}");

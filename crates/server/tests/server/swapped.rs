@@ -12,6 +12,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use serde_json::{Value, json};
 
 use crate::files::encoded;
+use crate::git_bounds::git;
 use crate::kit::{Server, call, cassette, done};
 use crate::paths_world::picture;
 
@@ -225,4 +226,96 @@ async fn undo_rewind_and_reject_refuse_a_workspace_that_is_a_link_now() {
     assert_eq!(status, 200, "{body}");
     assert_eq!(fs::read_to_string(world.folder.join("sub/a.txt")).unwrap(), BEFORE);
     world.server.stop().await;
+}
+
+/// A repository with two commits, whose newest is not packed.
+fn repository(folder: &Path, text: &str) {
+    fs::create_dir_all(folder).unwrap();
+    git(folder, &["init", "-q", "-b", "main"]);
+    for (at, text) in [text, "second\n"].into_iter().enumerate() {
+        fs::write(folder.join(if at == 0 { "a.txt" } else { "b.txt" }), text).unwrap();
+        git(folder, &["add", "."]);
+        git(folder, &["commit", "-q", "-m", text.trim()]);
+        if at == 0 {
+            git(folder, &["gc", "-q"]);
+        }
+    }
+}
+
+/// Asks a git route about a folder. `init` is asked about the folder `new` of the root.
+async fn ask_git(server: &Server, route: &str, folder: &str, round: usize) -> (u16, Value) {
+    let mut body = json!({ "workspace": folder });
+    let more = match route {
+        "show" => json!({ "path": "a.txt" }),
+        "add" => json!({ "files": ["a.txt"] }),
+        "commit" => json!({ "message": format!("round {round}"), "author_name": "a", "author_email": "b" }),
+        "init" => json!({ "workspace": "new" }),
+        "status" | "log" | "diff" => json!({}),
+        other => panic!("{other}"),
+    };
+    let (Some(body), Some(more)) = (body.as_object_mut(), more.as_object()) else { panic!() };
+    body.extend(more.clone());
+    loop {
+        let answer = server.post(&format!("/api/git/{route}"), json!(body)).await;
+        // The test asks faster than a client may.
+        if answer.0 != 429 {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+const GIT_ROUTES: [&str; 7] = ["log", "show", "diff", "status", "add", "commit", "init"];
+
+/// Issue 15, S1 and S3: a part of a repository is swapped for a link to the same part of one outside, while git runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_repository_swapped_for_a_link_in_a_loop_leads_nowhere() {
+    let server = Server::start(cassette([json!([done("d", "done")])]), Mode::FullAuto).await;
+    let (repo, outside) = (server.root.join("repo"), server.root.parent().unwrap().join("outside"));
+    repository(&repo, "inside\n");
+    repository(&outside, &format!("{CANARY}\n"));
+    git(&repo, &["worktree", "add", "-q", "-b", "side", "../tree"]);
+    for folder in [server.root.join("new"), outside.join("empty")] {
+        fs::create_dir(folder).unwrap();
+    }
+    let secret = git(&outside, &["rev-parse", "HEAD"]);
+    let before = picture(&outside);
+    let parts = [
+        ("repo", "repo/.git", outside.join(".git")),
+        ("repo", "repo/.git/objects", outside.join(".git/objects")),
+        ("repo", "repo/.git/objects/pack", outside.join(".git/objects/pack")),
+        ("repo", "repo/.git/refs", outside.join(".git/refs")),
+        ("repo", "repo/.git/index", outside.join(".git/index")),
+        ("repo", "repo/.git/HEAD", outside.join(".git/HEAD")),
+        ("tree", "repo/.git", outside.join(".git")),
+        ("tree", "tree", outside.clone()),
+        ("repo", "new", outside.join("empty")),
+    ];
+    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|value| value == "1");
+    let rounds = if full { 10_000 } else { 378 };
+    let mut wrong: Vec<String> = Vec::new();
+    let (mut swaps, mut answered) = (0, 0);
+    for (at, (folder, part, lead)) in parts.iter().enumerate() {
+        let link = server.root.join(format!("link{at}"));
+        symlink(lead, &link).unwrap();
+        let swapper = Swapper::start(server.root.join(part), link.clone());
+        for round in 0..rounds / parts.len() {
+            let route = GIT_ROUTES[round % GIT_ROUTES.len()];
+            let (status, body) = Box::pin(ask_git(&server, route, folder, round)).await;
+            answered += usize::from(status == 200);
+            let text = body.to_string();
+            if text.contains(CANARY) || text.contains(&secret) || status >= 500 {
+                wrong.push(format!("{route} with {part} in round {round}: {status} {text}"));
+            }
+        }
+        swaps += swapper.swaps.load(Ordering::Relaxed);
+        drop(swapper);
+        if link.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
+            exchange(&server.root.join(part), &link);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert_eq!(picture(&outside), before, "the outside was changed");
+    assert!(swaps > rounds / 10 && answered > 0, "{swaps} swaps, {answered} answers");
+    server.stop().await;
 }

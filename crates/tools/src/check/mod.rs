@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
 use lathe_policy::Template;
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Pin, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, capture};
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
@@ -191,6 +191,7 @@ impl Checks {
             argv: fixed.into_iter().chain(there).collect(),
             cwd: services.root.clone(),
             env: services.plan.env.clone(),
+            fence: Fence::default(),
         };
         let limits = CaptureLimits { time: self.time, keep: KEEP };
         let ran = capture(&*services.processes, what, b"", limits, cancel.cancelled()).await;

@@ -191,7 +191,10 @@ async fn what_the_mode_denies_is_denied_inside_a_line_too() {
     let told = run(&mut bench, "write b.txt x").await;
     assert!(told.contains("denied by policy") && bench.get("b.txt") == "bee\n", "{told}");
     bench.mode = Mode::FullAuto;
+    // A name in there that shows keeps the whole line from running; one that does not, its command.
     let told = run(&mut bench, "write .git/config x; echo rc $?").await;
+    assert!(told.contains("denied by policy") && !told.contains("rc"), "{told}");
+    let told = run(&mut bench, "write $(printf .g; printf it)/config x; echo rc $?").await;
     assert!(told.contains("rc 126"), "{told}");
     bench.toolbox.services().close().await;
 }

@@ -177,3 +177,40 @@ async fn issue_15_ignored_files_are_left_out_whatever_is_asked() {
     let found = bench.told("search", json!({ "pattern": "NEEDLE", "glob": ".github/**" })).await;
     assert!(found.contains(".github/ci.yml"), "{found}");
 }
+
+#[tokio::test]
+async fn issue_15_a_hard_link_to_an_ignored_file_is_left_out_too() {
+    for (toolset, tool, arguments) in [
+        (Toolset::Lathe, "view", json!({ "path": "hard.txt" })),
+        (Toolset::Lathe, "view", json!({ "path": "plain/hard.txt" })),
+        (Toolset::Lathe, "search", json!({ "pattern": "NEEDLE" })),
+        (Toolset::Lathe, "search", json!({ "pattern": "NEEDLE", "all": true })),
+        (Toolset::Lathe, "search", json!({ "pattern": "NEEDLE", "path": "plain/hard.txt" })),
+        (Toolset::Lathe, "search", json!({ "pattern": "NEEDLE", "glob": "hard*" })),
+        (Toolset::Gemini, "read_file", json!({ "file_path": "hard.txt" })),
+        (Toolset::Gemini, "read_many_files", json!({ "include": ["**/hard*"] })),
+        (Toolset::Gemini, "search_file_content", json!({ "pattern": "NEEDLE", "no_ignore": true })),
+        (Toolset::Trae, "str_replace_based_edit_tool", json!({ "command": "view", "path": "ROOT/hard.txt" })),
+    ] {
+        let mut bench = Bench::with(|services| Toolbox::new(toolset, Arc::new(services)));
+        put_ignored(&mut bench);
+        bench.put("plain/two.txt", "plain and simple\n");
+        std::fs::hard_link(bench.root.join("own-2.txt"), bench.root.join("hard.txt")).unwrap();
+        std::fs::hard_link(bench.root.join("ownfolder/deep/b.txt"), bench.root.join("plain/hard.txt"))
+            .unwrap();
+        std::fs::hard_link(bench.root.join("plain/two.txt"), bench.root.join("plain/three.txt")).unwrap();
+        let text = arguments.to_string().replace("ROOT", &bench.root.display().to_string());
+        let finished = bench.call(tool, serde_json::from_str(&text).unwrap()).await;
+        for name in ["own-2.txt", "ownfolder/deep/b.txt"] {
+            assert!(
+                !finished.text.contains(&format!("NEEDLE in {name}")),
+                "{tool} {arguments}: {}",
+                finished.text
+            );
+        }
+        if toolset == Toolset::Lathe {
+            let other = bench.told("view", json!({ "path": "plain/three.txt" })).await;
+            assert!(other.contains("plain and simple"), "{other}");
+        }
+    }
+}

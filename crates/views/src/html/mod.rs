@@ -21,6 +21,7 @@ pub use words::Language;
 use crate::cost::Prices;
 use crate::session::SessionView;
 use crate::time::LocalTime;
+use crate::wire::{masked_bytes, masked_events};
 use escape::{Attr, Text};
 use words::Say;
 
@@ -32,9 +33,12 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The live branch of a session as one page, with the prices that come with Lathe and times in UTC.
+/// The live branch of a session as one page, with the prices that come with Lathe and times in UTC. A page is made to be
+/// passed on: what looks like a secret is masked in it, in contents of files too.
 pub fn html(events: &[Event], blobs: ReadBlob<'_>, language: Language) -> String {
-    Page::new(events, blobs).language(language).html()
+    let events = masked_events(events);
+    let read = |digest: &Digest| blobs(digest).map(masked_bytes);
+    Page::new(&events, &read).language(language).html()
 }
 
 /// A page with choices.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lathe_protocol::{Frame, FrameBody, RunNo, SessionId, escape_unseen, json_text};
+use lathe_protocol::{Event, Frame, FrameBody, RunNo, SessionId, escape_unseen, json_text};
 use lathe_redact::{ShapeStream, is_secret_name, secrets_in, shape};
 use serde::Serialize;
 use serde_json::Value;
@@ -16,7 +16,10 @@ use crate::trajectory::lay_out;
 #[derive(Debug, Clone)]
 pub struct WireFrame {
     pub kind: &'static str,
+    /// The data without what looks like a secret.
     pub data: Box<RawValue>,
+    /// The data of an open question as it is, for clients that may answer it: an answer is bound to what is shown.
+    pub exact: Option<Box<RawValue>>,
     pub cursor: Cursor,
     pub run: RunNo,
 }
@@ -38,10 +41,20 @@ struct Envelope<'a, D: ?Sized> {
 }
 
 impl WireFrame {
+    /// The frame for every client, masked by shape.
     pub fn to_json(&self, session: &SessionId) -> String {
+        self.written(session, &self.data)
+    }
+
+    /// The frame for clients that may answer the question in it, where it shows more than [`Self::to_json`].
+    pub fn to_exact_json(&self, session: &SessionId) -> Option<String> {
+        self.exact.as_ref().map(|exact| self.written(session, exact))
+    }
+
+    fn written(&self, session: &SessionId, data: &RawValue) -> String {
         text(&Envelope {
             r#type: self.kind,
-            data: &*self.data,
+            data,
             seq: self.cursor.seq.0,
             cursor: Some(self.cursor.to_string()),
             session_id: session.as_str(),
@@ -158,6 +171,33 @@ pub(crate) fn masked_json(json: &str) -> Option<String> {
     mask(&mut value).then(|| json_text(&value))
 }
 
+/// A value as JSON for the wire, without what looks like a secret.
+pub fn wire_json(value: &impl Serialize) -> String {
+    let json = json_text(value);
+    masked_json(&json).unwrap_or(json)
+}
+
+/// Events without what looks like a secret, for pages. An event that cannot be masked is left out.
+pub(crate) fn masked_events(events: &[Event]) -> Vec<Event> {
+    let masked = events.iter().filter_map(|event| {
+        let mut value = serde_json::to_value(event).ok()?;
+        if mask(&mut value) { serde_json::from_value(value).ok() } else { Some(event.clone()) }
+    });
+    masked.collect()
+}
+
+/// Masks by shape each member called `reason`, at any depth.
+pub(super) fn mask_reasons(value: &mut Value) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(mask_reasons),
+        Value::Object(members) => members.iter_mut().for_each(|(name, value)| match name.as_str() {
+            "reason" => drop(mask(value)),
+            _ => mask_reasons(value),
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// A file of JSON, one value or one a line, as it goes over the wire.
 pub fn masked_file(text: &str, lines: bool) -> String {
     if lines {
@@ -172,6 +212,18 @@ pub fn masked_file(text: &str, lines: bool) -> String {
         }
         None => escape_unseen(text.to_owned()),
     }
+}
+
+/// Bytes as they go over the wire: text without what looks like a secret, everything else as it is.
+pub fn masked_bytes(bytes: Vec<u8>) -> Vec<u8> {
+    let masked = match std::str::from_utf8(&bytes) {
+        Ok(text) => match shape(text) {
+            Cow::Owned(masked) => masked,
+            Cow::Borrowed(_) => return bytes,
+        },
+        Err(_) => return bytes,
+    };
+    masked.into_bytes()
 }
 
 /// Whether something was masked.

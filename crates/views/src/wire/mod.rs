@@ -17,6 +17,7 @@ mod projector;
 mod step;
 
 pub use cursor::Cursor;
-pub use frames::{LiveFrames, WireFrame, masked_file};
+pub(crate) use frames::masked_events;
+pub use frames::{LiveFrames, WireFrame, masked_bytes, masked_file, wire_json};
 pub use projector::{PastSteps, Projector};
 pub(crate) use step::lakeview;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::bubbles::{self, Bubble};
 use super::cursor::Cursor;
-use super::frames::{WireFrame, masked_json, raw, text};
+use super::frames::{WireFrame, mask_reasons, masked_json, raw, text};
 use super::step::OpenStep;
 
 /// The events of a past step, in order. Those of the last time the step was asked for are enough.
@@ -71,11 +71,23 @@ impl Out {
     }
 
     fn push_raw(&mut self, kind: &'static str, data: Box<RawValue>) {
-        // A question shows what will run, byte for byte; everything else is masked by shape, as bubbles are.
-        let masked = if kind == "approval" { None } else { masked_json(data.get()) };
+        let masked = masked_json(data.get());
         let data = masked.and_then(|masked| RawValue::from_string(masked).ok()).unwrap_or(data);
         let part = u32::try_from(self.frames.len()).unwrap_or(u32::MAX - 2) + 1;
-        self.frames.push(WireFrame { kind, data, cursor: Cursor { seq: self.seq, part }, run: self.run });
+        let cursor = Cursor { seq: self.seq, part };
+        self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run });
+    }
+
+    /// A question that may be answered. Its exact form shows what will run byte for byte; only reasons are masked in it.
+    fn push_question(&mut self, mut data: Value) {
+        self.push("approval", &data);
+        mask_reasons(&mut data);
+        let exact = raw(&data);
+        if let Some(frame) = self.frames.last_mut()
+            && exact.get() != frame.data.get()
+        {
+            frame.exact = Some(exact);
+        }
     }
 
     fn bubble(
@@ -185,12 +197,17 @@ impl Projector {
             }
             Fact::StepSummarised(_) => self.summarised(event, past, &mut out),
             Fact::TaskFinished(finished) => self.finished(event, finished, &mut out),
-            Fact::ApprovalAsked(asked) => out.push("approval", &asked_data(event, asked)),
+            Fact::ApprovalAsked(asked) => out.push_question(asked_data(event, asked)),
             Fact::ApprovalGiven(given) => out.push("approval", &given_data(event, given)),
             Fact::ApprovalExpired(expired) => out.push("approval", &expired_data(event, expired)),
             Fact::QuestionAsked(asked) => out.push(
                 "question",
-                &json!({ "call_id": event.place.call, "questions": asked.questions, "timestamp": event.at.to_string() }),
+                &json!({
+                    "question": event.seq,
+                    "call_id": event.place.call,
+                    "questions": asked.questions,
+                    "timestamp": event.at.to_string(),
+                }),
             ),
             Fact::FilesRestored(restored) => {
                 self.changed(event, &restored.changes, &mut out);

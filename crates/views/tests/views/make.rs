@@ -86,6 +86,7 @@ impl Journal {
             SessionOpened {
                 session: SessionId::new("20261115-090000-b774"),
                 workspace: WORKSPACE.into(),
+                folder: None,
                 options,
                 parent: None,
                 forked,

@@ -1,0 +1,283 @@
+//! Commands in the words, texts and variables of another program: `tmux new 'git push'`, `docker run x rm a`,
+//! `git rebase -x …`, `echo … | at now`, `PROMPT_COMMAND=…`.
+//!
+//! There are more programs that run others than any table holds, and more languages than could be parsed. So whatever is
+//! given to a program that is not known to only read, write or speak is taken apart into words, and a denial looks for its
+//! own words there. What is only said (messages of commits, text that is searched for) is left alone.
+
+use std::collections::BTreeMap;
+
+use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
+
+use crate::git;
+use crate::places::Values;
+
+/// Words that may be commands, in rows that belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    pub(crate) rows: Vec<Vec<String>>,
+    /// Programs that get another name.
+    pub(crate) copied: Vec<String>,
+}
+
+/// Programs whose words are files, tests and packages of a project, never commands.
+const SPEAK: [&str; 30] = [
+    "pytest",
+    "py.test",
+    "tsc",
+    "mypy",
+    "ruff",
+    "flake8",
+    "pylint",
+    "black",
+    "isort",
+    "eslint",
+    "prettier",
+    "jest",
+    "vitest",
+    "mocha",
+    "pip",
+    "pip3",
+    "gem",
+    "apt",
+    "apt-get",
+    "dnf",
+    "yum",
+    "brew",
+    "lathe",
+    "notify-send",
+    "kill",
+    "pkill",
+    "killall",
+    "systemctl",
+    "rustfmt",
+    "gofmt",
+];
+
+/// Subcommands of builders whose words are no commands.
+const BUILDS: [&str; 34] = [
+    "build", "check", "test", "clippy", "doc", "bench", "run", "nextest", "fmt", "b", "c", "t", "r", "add",
+    "remove", "install", "i", "ci", "update", "metadata", "tree", "ls", "list", "start", "lint", "vet",
+    "get", "mod", "generate", "publish", "search", "fetch", "fix", "clean",
+];
+
+/// Programs on other machines' behalf that run what stands in their words.
+const ELSEWHERE: [&str; 12] = [
+    "kubectl", "oc", "gcloud", "aws", "fly", "flyctl", "heroku", "vagrant", "mosh", "autossh", "pssh",
+    "socat",
+];
+
+/// Builtins of bash whose words are kept and run later.
+const KEEP: [&str; 12] = [
+    "alias", "bind", "complete", "hash", "export", "declare", "typeset", "readonly", "local", "trap",
+    "enable", "fc",
+];
+
+/// Programs that give a program another name.
+const COPY: [&str; 7] = ["ln", "cp", "install", "link", "mv", "alias", "hash"];
+
+/// Subcommands of git whose words are messages, or what is looked for.
+const GIT_SPEAKS: [&str; 13] = [
+    "commit", "tag", "merge", "notes", "revert", "stash", "grep", "log", "show", "shortlog", "blame", "add",
+    "status",
+];
+
+/// Variables whose values are commands.
+fn runs(variable: &str) -> bool {
+    let ends = [
+        "EDITOR",
+        "PAGER",
+        "COMMAND",
+        "ASKPASS",
+        "_CMD",
+        "_WRAPPER",
+        "BROWSER",
+        "SHELL",
+        "_DIFF",
+        "_PROXY_CMD",
+    ];
+    ends.iter().any(|end| variable.ends_with(end))
+        || matches!(
+            variable,
+            "VISUAL" | "FCEDIT" | "PS0" | "PS1" | "PS2" | "PS3" | "PS4" | "LESSOPEN" | "LESSCLOSE"
+        )
+        || matches!(
+            variable,
+            "MAKEFLAGS" | "MAKE" | "CC" | "CXX" | "LD" | "ENV" | "BASH_ENV" | "RUSTC" | "TAR_OPTIONS"
+        )
+        || variable.starts_with("GIT_")
+        || variable.starts_with("BASH_FUNC_")
+        || variable.starts_with("npm_config_")
+}
+
+impl Behind {
+    /// What each command of a script may run besides itself.
+    pub(crate) fn each(script: &Script, values: &Values<'_>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::with_capacity(script.commands.len());
+        // What a pipe carries is looked at once, with the last command that may run it.
+        let (mut texts, mut last) = (BTreeMap::<usize, Vec<String>>::new(), BTreeMap::new());
+        for (index, command) in script.commands.iter().enumerate() {
+            let mut behind = Self::default();
+            let starts = behind.add(command, values);
+            if let Some(stage) = command.stage {
+                let words: Vec<String> =
+                    command.words.iter().skip(1).flat_map(|word| texts_of(word, values)).collect();
+                let carried = texts.entry(stage.pipe).or_default();
+                carried.push(words.join(" "));
+                carried.extend(given(command, values));
+                if starts && stage.index > 0 {
+                    last.insert(stage.pipe, index);
+                }
+            }
+            all.push(behind);
+        }
+        for (pipe, index) in last {
+            if let Some(behind) = all.get_mut(index) {
+                texts.get(&pipe).into_iter().flatten().for_each(|text| behind.take_apart(text));
+            }
+        }
+        all
+    }
+
+    /// Takes in what one command may run; says whether it may run what it is sent.
+    fn add(&mut self, command: &Command, values: &Values<'_>) -> bool {
+        for assignment in command.assignments.iter().filter(|assignment| runs(&assignment.name)) {
+            let texts = assignment.value.iter().flat_map(|value| values.spell(value));
+            texts.for_each(|text| self.take_apart(&text));
+        }
+        let Some(name) = command.words.first().map(Word::show) else { return false };
+        let name = base(&name);
+        let words: Vec<String> =
+            command.words.iter().skip(1).flat_map(|word| texts_of(word, values)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if let Some(words) = git::words(name, &words) {
+            self.of_git(&words);
+            return false;
+        }
+        if COPY.contains(&name) {
+            let made = |word: &&Word| {
+                word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)))
+                    || word.show().contains("bin/")
+            };
+            let made = command.words.iter().skip(1).filter(made).flat_map(|word| values.spell(word));
+            self.copied.extend(made.map(|word| base(&word).to_owned()));
+        }
+        if KEEP.contains(&name) {
+            words.iter().for_each(|word| self.take_apart(word));
+            return false;
+        }
+        if !starts_others(name, &words, command) {
+            return false;
+        }
+        self.rows.push(words.iter().flat_map(|word| plain(word)).collect());
+        for text in words.iter().map(|word| (*word).to_owned()).chain(given(command, values)) {
+            self.take_apart(&text);
+            if name.ends_with("sed") {
+                // `1ecommand`
+                let address = |c: char| c.is_ascii_digit() || ",$! ".contains(c);
+                self.take_apart(text.trim_start_matches(address).trim_start_matches('e'));
+            }
+        }
+        true
+    }
+
+    /// Words of git that it runs: settings before the subcommand, and what stands behind one that does not speak.
+    fn of_git(&mut self, words: &[&str]) {
+        let Some((sub, rest)) = git::split(words) else { return };
+        let before = words.get(..words.len() - rest.len() - 1).unwrap_or_default();
+        before.iter().for_each(|word| self.take_apart(word));
+        if !GIT_SPEAKS.contains(&sub) || !git::is_known(sub) {
+            rest.iter().for_each(|word| self.take_apart(word));
+            // An alias is named by its subcommand alone.
+            if sub == "config" && rest.iter().any(|word| word.starts_with("alias.")) {
+                self.rows.push(["git"].iter().chain(rest).flat_map(|word| plain(word)).collect());
+            }
+            // `git bisect run x`, `git submodule foreach x`
+            self.rows.push(rest.iter().flat_map(|word| plain(word)).collect());
+        }
+    }
+
+    /// Cuts a text into rows of words: at the signs that end a command, then at those that end a word in any language.
+    fn take_apart(&mut self, text: &str) {
+        let bare: String = text.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
+        let glued =
+            bare.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..));
+        for text in [Some(bare.as_str()), glued].into_iter().flatten() {
+            for row in text.split([';', '|', '&', '\n', '\r']) {
+                let words = row.split(|c: char| c.is_whitespace() || "()[]{},+=:!@<>$`".contains(c));
+                let words: Vec<String> = words.filter(|word| !word.is_empty()).flat_map(plain).collect();
+                // `s/x/git push/e`
+                if row.contains('/') && words.len() > 1 {
+                    let parts = words.iter().flat_map(|word| word.split('/'));
+                    self.rows.push(parts.filter(|part| !part.is_empty()).map(str::to_owned).collect());
+                }
+                self.rows.push(words);
+            }
+        }
+    }
+
+    /// Whether a denied command stands there: its words in this order, whatever stands between them.
+    pub(crate) fn holds(&self, denied: &[String]) -> bool {
+        if denied.first().is_some_and(|program| self.copied.contains(program)) {
+            return true;
+        }
+        self.rows.iter().any(|row| {
+            let mut words = row.iter();
+            denied.iter().enumerate().all(|(index, wanted)| {
+                words.any(|word| if index == 0 { base(word) == wanted } else { word == wanted })
+            })
+        })
+    }
+}
+
+/// The name of a program without its folder.
+pub(crate) fn base(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// A word; `git-push` is two.
+fn plain(word: &str) -> Vec<String> {
+    match base(word).strip_prefix("git-").filter(|sub| !sub.is_empty()) {
+        Some(sub) => vec!["git".to_owned(), sub.to_owned()],
+        None => vec![word.to_owned()],
+    }
+}
+
+/// Every spelling of a word, and the text of a process in its place.
+fn texts_of(word: &Word, values: &Values<'_>) -> Vec<String> {
+    match word.pieces.first() {
+        Some(Piece::Process(text)) => text.iter().map(|text| text.to_string()).collect(),
+        _ => values.spell(word),
+    }
+}
+
+/// Whether a program may run its words, or what it reads.
+fn starts_others(name: &str, words: &[&str], command: &Command) -> bool {
+    let effects = Command { words: command.words.clone(), ..Command::default() }.effects();
+    let first = words.iter().copied().find(|word| !word.starts_with(['-', '+'])).unwrap_or_default();
+    let builds =
+        matches!(name, "cargo" | "npm" | "pnpm" | "yarn" | "bun" | "go" | "uv") && BUILDS.contains(&first);
+    // `uv run` and `bun run` start any program.
+    let builds = builds && !(matches!(name, "uv" | "bun") && first == "run");
+    if SPEAK.contains(&name) || builds {
+        return false;
+    }
+    let state = matches!(name, "at" | "batch" | "crontab" | "atq");
+    state
+        || ELSEWHERE.contains(&name)
+        || effects.opaque
+        || !effects.programs.is_empty()
+        || is_language(name, &effects)
+}
+
+/// `sed` and `awk` whose program may do more than print.
+fn is_language(name: &str, effects: &lathe_protocol::Effects) -> bool {
+    (name.ends_with("sed") || name.ends_with("awk") || name.starts_with("tar") || name == "bsdtar")
+        && effects.change_something()
+}
+
+/// The texts that a command is given on its standard input.
+fn given(command: &Command, values: &Values<'_>) -> Vec<String> {
+    let texts = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+    texts.flat_map(|redirect| values.spell(&redirect.word)).collect()
+}

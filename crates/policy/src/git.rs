@@ -1,0 +1,583 @@
+//! What git is told to do: its subcommand, and which files it reads for it.
+//!
+//! Most of git prints, copies or takes in files that no word of the command names. So the table is one of subcommands that
+//! show nothing of a file; every other one, and a name that git does not know (an alias, a program called `git-NAME`), reads
+//! all that it could reach.
+
+/// Which files of a folder are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Every file.
+    Every,
+    /// Files that git tracks.
+    Tracked,
+    /// Files that git tracks, or would take in: those that no ignore file of git's names.
+    Taken,
+}
+
+/// What a git command reads besides the files that its words name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitRead<'w> {
+    pub(crate) extent: Extent,
+    /// Files and folders, each with all that is in it; the whole repository if there are none.
+    pub(crate) paths: Vec<&'w str>,
+}
+
+/// Options before the subcommand that take the next word.
+const GLOBAL: [&str; 9] = [
+    "-c",
+    "-C",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--config-env",
+    "--super-prefix",
+    "--attr-source",
+];
+
+/// Subcommands that show and copy nothing that is in a file, but for the options below.
+const QUIET: [&str; 87] = [
+    "am",
+    "apply",
+    "bisect",
+    "branch",
+    "bugreport",
+    "check-attr",
+    "check-ignore",
+    "check-mailmap",
+    "check-ref-format",
+    "checkout",
+    "cherry",
+    "cherry-pick",
+    "citool",
+    "clean",
+    "column",
+    "commit-graph",
+    "commit-tree",
+    "config",
+    "count-objects",
+    "credential",
+    "credential-cache",
+    "credential-store",
+    "describe",
+    "diagnose",
+    "fast-import",
+    "fetch",
+    "fetch-pack",
+    "fmt-merge-msg",
+    "for-each-ref",
+    "for-each-repo",
+    "fsck",
+    "gc",
+    "get-tar-commit-id",
+    "help",
+    "hook",
+    "index-pack",
+    "init",
+    "init-db",
+    "interpret-trailers",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "mailinfo",
+    "mailsplit",
+    "maintenance",
+    "merge",
+    "merge-base",
+    "merge-file",
+    "mktag",
+    "mktree",
+    "multi-pack-index",
+    "name-rev",
+    "notes",
+    "pack-redundant",
+    "pack-refs",
+    "patch-id",
+    "prune",
+    "prune-packed",
+    "pull",
+    "rebase",
+    "receive-pack",
+    "remote",
+    "repack",
+    "replace",
+    "reset",
+    "restore",
+    "rev-list",
+    "rev-parse",
+    "revert",
+    "show-branch",
+    "show-index",
+    "show-ref",
+    "shortlog",
+    "sparse-checkout",
+    "status",
+    "stripspace",
+    "submodule",
+    "switch",
+    "symbolic-ref",
+    "tag",
+    "unpack-objects",
+    "update-ref",
+    "update-server-info",
+    "var",
+    "verify-commit",
+    "verify-pack",
+    "version",
+];
+
+/// Subcommands that may show, copy or take in what is in files.
+const READING: [&str; 43] = [
+    "add",
+    "annotate",
+    "archive",
+    "blame",
+    "bundle",
+    "cat-file",
+    "checkout-index",
+    "clone",
+    "commit",
+    "daemon",
+    "diff",
+    "diff-files",
+    "diff-index",
+    "diff-pairs",
+    "diff-tree",
+    "difftool",
+    "fast-export",
+    "filter-branch",
+    "format-patch",
+    "grep",
+    "hash-object",
+    "http-push",
+    "imap-send",
+    "instaweb",
+    "log",
+    "merge-index",
+    "merge-tree",
+    "mergetool",
+    "mv",
+    "pack-objects",
+    "push",
+    "range-diff",
+    "read-tree",
+    "reflog",
+    "request-pull",
+    "rerere",
+    "rm",
+    "send-email",
+    "send-pack",
+    "show",
+    "stage",
+    "stash",
+    "whatchanged",
+];
+
+/// Subcommands that are neither above nor an alias of somebody's.
+const FURTHER: [&str; 14] = [
+    "archimport",
+    "cvsexportcommit",
+    "cvsimport",
+    "cvsserver",
+    "gui",
+    "p4",
+    "quiltimport",
+    "subtree",
+    "svn",
+    "unpack-file",
+    "update-index",
+    "upload-archive",
+    "upload-pack",
+    "write-tree",
+];
+
+/// Options of commands that list commits by which no content is shown; `*` stands for any end.
+const NO_CONTENT: [&str; 92] = [
+    "--",
+    "--abbrev*",
+    "--after*",
+    "--all",
+    "--all-match",
+    "--ancestry-path*",
+    "--author*",
+    "--basic-regexp",
+    "--before*",
+    "--bisect",
+    "--boundary",
+    "--branches*",
+    "--cached",
+    "--cherry*",
+    "--children",
+    "--clear-decorations",
+    "--color",
+    "--color=*",
+    "--committer*",
+    "--compact-summary",
+    "--count",
+    "--date*",
+    "--decorate*",
+    "--dense",
+    "--diff-filter*",
+    "--dirstat*",
+    "--encoding*",
+    "--exclude*",
+    "--exit-code",
+    "--expand-tabs*",
+    "--extended-regexp",
+    "--find-copies*",
+    "--find-renames*",
+    "--first-parent",
+    "--fixed-strings",
+    "--follow",
+    "--format*",
+    "--full-history",
+    "--glob*",
+    "--graph",
+    "--grep*",
+    "--ignore-*",
+    "--in-commit-order",
+    "--invert-grep",
+    "--left-only",
+    "--left-right",
+    "--log-size",
+    "--mailmap",
+    "--max-count*",
+    "--max-parents*",
+    "--merge-base",
+    "--merges",
+    "--min-parents*",
+    "--name-only",
+    "--name-status",
+    "--no-*",
+    "--not",
+    "--notes*",
+    "--numstat",
+    "--oneline",
+    "--parents",
+    "--perl-regexp",
+    "--pickaxe*",
+    "--pretty*",
+    "--quiet",
+    "--raw",
+    "--regexp-ignore-case",
+    "--relative*",
+    "--remotes*",
+    "--reverse",
+    "--right-only",
+    "--shortstat",
+    "--show-pulls",
+    "--show-signature",
+    "--simplify*",
+    "--since*",
+    "--single-worktree",
+    "--skip*",
+    "--source",
+    "--sparse",
+    "--staged",
+    "--stat*",
+    "--submodule=short",
+    "--summary",
+    "--tags*",
+    "--topo-order",
+    "--until*",
+    "--use-mailmap",
+    "--walk-reflogs",
+    "--author-date-order",
+    "--date-order",
+    "--no-patch",
+];
+
+/// Letters of commands that list commits by which no content is shown; the first of a word decides.
+const QUIET_LETTERS: &str = "0123456789nisqEFPgzMDSGlX";
+
+/// Options by which a difference is only counted or named.
+const SHORT: [&str; 12] = [
+    "--stat",
+    "--name-",
+    "--shortstat",
+    "--numstat",
+    "--quiet",
+    "--summary",
+    "--dirstat",
+    "--raw",
+    "--no-patch",
+    "--compact-summary",
+    "-s",
+    "-q",
+];
+
+/// The words of git, where a program is git: `git x` and `git-x` are the same.
+pub(crate) fn words<'w>(name: &'w str, words: &[&'w str]) -> Option<Vec<&'w str>> {
+    let sub = name.strip_prefix("git-").filter(|sub| !sub.is_empty());
+    match (name, sub) {
+        ("git", _) => Some(words.to_vec()),
+        (_, Some(sub)) => Some(std::iter::once(sub).chain(words.iter().copied()).collect()),
+        (_, None) => None,
+    }
+}
+
+/// The subcommand and what follows it; none where git is given no subcommand.
+pub(crate) fn split<'s, 'w>(words: &'s [&'w str]) -> Option<(&'w str, &'s [&'w str])> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if !word.starts_with('-') {
+            return Some((word, words.get(at + 1..).unwrap_or_default()));
+        }
+        at += 1 + usize::from(GLOBAL.contains(word));
+    }
+    None
+}
+
+/// Whether git has a subcommand of this name. Any other is an alias, or a program of somebody's.
+pub(crate) fn is_known(sub: &str) -> bool {
+    QUIET.contains(&sub)
+        || READING.contains(&sub)
+        || FURTHER.contains(&sub)
+        || matches!(sub, "worktree" | "fsck-objects" | "checkout--worker" | "version")
+}
+
+fn fits(pattern: &str, word: &str) -> bool {
+    pattern.strip_suffix('*').map_or(pattern == word, |begin| word.starts_with(begin))
+}
+
+/// Whether a word is an option of this letter, alone or among others, or begins with this long name.
+fn is_option(word: &str, options: &[&str]) -> bool {
+    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    options.iter().any(|option| match option.strip_prefix("--") {
+        Some(_) => word.starts_with(option),
+        None => option
+            .chars()
+            .nth(1)
+            .is_some_and(|letter| letters.is_some_and(|letters| letters.contains(letter))),
+    })
+}
+
+/// What a git command reads besides the files that its words name. `words` stand behind `git`.
+pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
+    let (sub, rest) = split(words)?;
+    let before = words.get(..words.len() - rest.len()).unwrap_or_default();
+    let given: Vec<&str> = rest.iter().copied().take_while(|word| *word != "--").collect();
+    let has = |options: &[&str]| given.iter().any(|word| is_option(word, options));
+    let operands: Vec<&'w str> = given.iter().copied().filter(|word| !word.starts_with('-')).collect();
+    let behind = || rest.iter().copied().skip(given.len() + 1);
+    let whole = |extent| Some(GitRead { extent, paths: behind().filter(|path| !path.is_empty()).collect() });
+    let named = |extent, paths: Vec<&'w str>| {
+        let paths: Vec<&str> = paths.into_iter().chain(behind()).filter(|path| !path.is_empty()).collect();
+        (!paths.is_empty()).then_some(GitRead { extent, paths })
+    };
+    // A setting may make a difference of what is only counted.
+    let is_set = before.iter().any(|word| {
+        let key = word.strip_prefix("--config-env=").unwrap_or(word).to_lowercase();
+        ["log.", "diff.", "stash.", "commit.", "format.", "include"]
+            .iter()
+            .any(|begin| key.starts_with(begin))
+    });
+    let lists = || {
+        let quiet = |word: &&str| match word.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => {
+                letters.chars().next().is_none_or(|letter| QUIET_LETTERS.contains(letter))
+            }
+            Some(_) => NO_CONTENT.iter().any(|option| fits(option, word)),
+            None => true,
+        };
+        given.iter().all(quiet)
+    };
+    let counts = || {
+        let short = |word: &&str| SHORT.iter().any(|option| word.starts_with(option));
+        given.iter().any(short) && lists()
+    };
+    // `REV:PATH` names what is shown; `:/TEXT` is a commit.
+    let names_file = |word: &&&str| word.contains(':') && !word.starts_with(":/") && !word.contains("^{/");
+    match sub {
+        "diff" | "diff-tree" | "diff-index" | "diff-files" | "diff-pairs" | "whatchanged" => {
+            let extent = if has(&["--no-index"]) { Extent::Every } else { Extent::Tracked };
+            if counts() { None } else { whole(extent) }
+        }
+        "show" => {
+            let files = !operands.is_empty() && operands.iter().all(|word| names_file(&word));
+            if counts() || files { None } else { whole(Extent::Tracked) }
+        }
+        "log" | "reflog" => {
+            if lists() && !is_set {
+                None
+            } else {
+                whole(Extent::Tracked)
+            }
+        }
+        "grep" => {
+            let wide = ["--no-index", "--untracked", "--no-exclude-standard"];
+            whole(if has(&wide) { Extent::Every } else { Extent::Tracked })
+        }
+        "cat-file" => {
+            let types = ["blob", "tree", "commit", "tag"];
+            let objects: Vec<&&str> = operands.iter().filter(|word| !types.contains(word)).collect();
+            let meta = has(&["-t", "-s", "-e", "--batch-check"]) && !has(&["-p", "--textconv", "--filters"]);
+            let files = !objects.is_empty() && objects.iter().all(names_file);
+            if meta || (files && !has(&["--batch"])) { None } else { whole(Extent::Tracked) }
+        }
+        "blame" | "annotate" => named(Extent::Tracked, Vec::new()),
+        "add" | "stage" => {
+            let extent = match () {
+                () if has(&["-f", "--force"]) => Extent::Every,
+                () if has(&["-u", "--update"]) && !has(&["-A", "--all", "--no-ignore-removal"]) => {
+                    Extent::Tracked
+                }
+                () => Extent::Taken,
+            };
+            let all = has(&[
+                "-A",
+                "-u",
+                "-p",
+                "-i",
+                "-e",
+                "--all",
+                "--update",
+                "--patch",
+                "--interactive",
+                "--edit",
+                "--no-ignore-removal",
+                "--renormalize",
+                "--refresh",
+            ]);
+            match named(extent, operands) {
+                Some(paths) => Some(paths),
+                None if all => whole(extent),
+                None => None,
+            }
+        }
+        "commit" => {
+            let shows =
+                has(&["-a", "-v", "-p", "-i", "--all", "--verbose", "--patch", "--interactive", "--include"]);
+            match named(Extent::Tracked, unspoken(&given)) {
+                Some(paths) if !shows => Some(paths),
+                Some(_) => whole(Extent::Tracked),
+                None if shows || is_set => whole(Extent::Tracked),
+                None => None,
+            }
+        }
+        "stash" => match operands.first().copied() {
+            Some("list" | "drop" | "clear" | "pop" | "apply" | "branch" | "store") if lists() => None,
+            Some("show") if counts() => None,
+            Some("show" | "list") => whole(Extent::Tracked),
+            _ if has(&["-a", "--all"]) => whole(Extent::Every),
+            _ if has(&["-u", "--include-untracked"]) => whole(Extent::Taken),
+            _ if has(&["-p", "--patch"]) => whole(Extent::Tracked),
+            _ => None,
+        },
+        "rm" | "mv" => named(Extent::Tracked, operands),
+        "hash-object" | "update-index" => named(Extent::Every, operands),
+        "bundle" if matches!(operands.first(), Some(&("verify" | "list-heads" | "unbundle"))) => None,
+        "archive" if has(&["--list"]) && !has(&["--add"]) => None,
+        // What comes from elsewhere is not a file of this folder.
+        "clone" if operands.first().is_some_and(|from| is_far(from)) => None,
+        "push" if operands.first().is_none_or(|to| is_far(to) || is_plain(to)) => None,
+        "send-pack" | "http-push" if operands.first().is_some_and(|to| is_far(to)) => None,
+        "write-tree" => None,
+        "worktree" => {
+            operands.first().filter(|sub| **sub == "add").and_then(|_| whole_of_all(Extent::Tracked))
+        }
+        "status" if has(&["-v", "--verbose"]) => whole_of_all(Extent::Tracked),
+        "checkout" | "restore" | "reset" if has(&["-p", "--patch"]) => whole(Extent::Tracked),
+        // Where another commit comes in, git may no longer know the file, and its older commits would be anybody's.
+        "checkout" | "switch" => {
+            let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
+            let other = match rest.contains(&"--") {
+                true => false,
+                false => operands.len() > usize::from(creates) || rest.contains(&"-") || has(&["--orphan"]),
+            };
+            if other { whole_of_all(Extent::Tracked) } else { None }
+        }
+        "reset" if !has(&["--soft"]) && operands.iter().any(|word| !matches!(*word, "HEAD" | "@")) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "rebase" | "revert" | "cherry-pick" if !has(&["--abort", "--continue", "--quit", "--skip"]) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "bisect" if !matches!(operands.first(), None | Some(&("log" | "reset" | "terms" | "help"))) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "am" | "rebase" if has(&["--show-current-patch"]) => whole_of_all(Extent::Tracked),
+        "merge" | "pull" if given.iter().any(|word| word.contains("subtree")) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "notes" | "replace" if has(&["-C", "-c", "--reuse", "--reedit", "--edit"]) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "submodule" if matches!(operands.first(), Some(&("summary" | "add"))) => {
+            whole_of_all(Extent::Tracked)
+        }
+        // The content of what a name stands for.
+        "for-each-ref" | "branch" | "tag" | "remote" if given.iter().any(|word| word.contains("(raw")) => {
+            whole_of_all(Extent::Tracked)
+        }
+        "fsck" if has(&["--lost-found"]) => whole_of_all(Extent::Tracked),
+        _ if QUIET.contains(&sub) => None,
+        _ if READING.contains(&sub) => whole(Extent::Tracked),
+        _ => whole_of_all(Extent::Every),
+    }
+}
+
+fn whole_of_all<'w>(extent: Extent) -> Option<GitRead<'w>> {
+    Some(GitRead { extent, paths: Vec::new() })
+}
+
+/// The operands of `git commit`, without the values of its options.
+fn unspoken<'w>(given: &[&'w str]) -> Vec<&'w str> {
+    let valued = |word: &str| {
+        let long = [
+            "--message",
+            "--file",
+            "--author",
+            "--date",
+            "--reuse-message",
+            "--reedit-message",
+            "--fixup",
+            "--squash",
+            "--template",
+            "--cleanup",
+            "--trailer",
+            "--pathspec-from-file",
+        ];
+        let short =
+            word.starts_with('-') && !word.starts_with("--") && word.ends_with(['m', 'F', 'C', 'c', 't']);
+        long.contains(&word) || short
+    };
+    let value = |index: usize| {
+        index.checked_sub(1).and_then(|before| given.get(before)).is_some_and(|before| valued(before))
+    };
+    let free = given.iter().enumerate().filter(|(index, word)| !word.starts_with('-') && !value(*index));
+    free.map(|(_, word)| *word).collect()
+}
+
+/// Whether a repository is on another machine.
+pub(crate) fn is_far(address: &str) -> bool {
+    let scheme = address.split_once("://").is_some_and(|(scheme, _)| scheme != "file");
+    let colon = address.find(':').filter(|_| !address.contains("://"));
+    scheme || colon.is_some_and(|colon| address.find('/').is_none_or(|slash| colon < slash))
+}
+
+/// The name of a remote.
+fn is_plain(address: &str) -> bool {
+    !address.contains(['/', '~', ':', crate::places::UNKNOWN]) && !matches!(address, "." | "..")
+}
+
+/// Whether a path of git's is a pattern or begins with a sign of its own: it may mean any file of the repository.
+pub(crate) fn is_wide(path: &str) -> bool {
+    path.starts_with(':') || path.contains(['*', '?', '['])
+}
+
+/// Whether a command may change the files that say what git leaves alone, without naming them.
+pub(crate) fn rewrites(words: &[&str]) -> bool {
+    let Some((sub, rest)) = split(words) else { return false };
+    let has = |options: &[&str]| rest.iter().any(|word| is_option(word, options));
+    match sub {
+        "checkout" => !has(&["-b"]) || rest.contains(&"--"),
+        "switch" => !has(&["-c", "--create"]),
+        "reset" => has(&["--hard", "--merge", "--keep"]),
+        "stash" => !matches!(rest.first(), Some(&("list" | "show" | "drop" | "clear"))),
+        "restore" | "apply" | "am" | "merge" | "pull" | "rebase" | "cherry-pick" | "revert" | "read-tree"
+        | "checkout-index" | "rm" | "mv" | "clean" | "sparse-checkout" | "filter-branch" | "bisect" => true,
+        _ => !is_known(sub),
+    }
+}

@@ -1,0 +1,336 @@
+//! What goes to a client: the frames of its session, and the answers to what it said.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{Message, WebSocket, close_code};
+use futures::SinkExt;
+use futures::stream::SplitSink;
+use lathe_host::{Cursor, FrameReader, SessionState, wire_json};
+use lathe_protocol::{Seq, SessionId};
+use serde_json::{Value, json};
+use tokio::sync::{broadcast, mpsc};
+
+use super::pump::Goodbye;
+use crate::access::Identity;
+use crate::app::App;
+use crate::live::{Live, Sent, SessionWork};
+
+/// Between two pings.
+const PING: Duration = Duration::from_secs(15);
+/// How long one frame may take to be taken.
+const STUCK: Duration = Duration::from_secs(30);
+/// Between two looks at a journal that another process writes.
+const TAIL: Duration = Duration::from_millis(200);
+
+pub(super) type Sink = SplitSink<WebSocket, Message>;
+
+/// The direction to the client.
+pub(super) struct Sending {
+    app: App,
+    identity: Identity,
+    id: SessionId,
+    cursor: Cursor,
+    until_end: bool,
+    view: View,
+}
+
+/// How much this client sees of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// The client may answer: it sees what will run, byte for byte.
+    Exact,
+    /// The client may only watch: questions are masked by shape like everything else.
+    Masked,
+    /// The session is not open here, so that its questions are masked and cannot be answered.
+    Unopened,
+}
+
+impl View {
+    fn of(live: Option<&Live>, identity: &Identity) -> Self {
+        match live.map(|live| live.needs.check(identity, SessionWork::Drive)) {
+            None => View::Unopened,
+            Some(Ok(())) => View::Exact,
+            Some(Err(_)) => View::Masked,
+        }
+    }
+}
+
+/// What to do after something was sent.
+enum Then {
+    GoOn,
+    /// The run has ended, and with it the connection.
+    End,
+}
+
+impl Sending {
+    /// Sends the frames of a session after a cursor, and with `until_end` nothing after the end of a run.
+    pub fn new(app: &App, identity: &Identity, id: SessionId, cursor: Cursor, until_end: bool) -> Self {
+        Self { app: app.clone(), identity: identity.clone(), id, cursor, until_end, view: View::Unopened }
+    }
+
+    pub async fn run(mut self, sink: &mut Sink, mut answers: mpsc::Receiver<Message>) -> Goodbye {
+        let mut pings = tokio::time::interval(PING);
+        pings.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut was_open = None;
+        loop {
+            let live = self.app.sessions.get(&self.id);
+            self.view = View::of(live.as_deref(), &self.identity);
+            let is_new = was_open.replace(live.is_some()) != Some(live.is_some());
+            let went = match live {
+                Some(live) => self.follow(sink, &live, is_new, &mut answers, &mut pings).await,
+                None => self.tail(sink, &mut answers, &mut pings).await,
+            };
+            match went {
+                Ok(Then::GoOn) => {}
+                Ok(Then::End) => return ended(sink).await,
+                Err(goodbye) => return goodbye,
+            }
+        }
+    }
+
+    /// A session that is open here, until this client has fallen behind or the session is closed.
+    async fn follow(
+        &mut self,
+        sink: &mut Sink,
+        live: &Live,
+        is_new: bool,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        // Listening begins before anything is read, so nothing falls between.
+        let hub = live.hub.listen();
+        let mut shown = match is_new {
+            true => live.hub.reach(self.written().await).await,
+            false => Seq::default(),
+        };
+        match live.hub.recent(self.cursor) {
+            Some(recent) => {
+                for sent in recent {
+                    if let Then::End = self.pass(sink, sent).await? {
+                        return Ok(Then::End);
+                    }
+                }
+            }
+            None => {
+                let mut frames = self.reader(Some(live)).await?;
+                if let (Then::End, _) = self.catch_up(sink, &mut frames).await? {
+                    return Ok(Then::End);
+                }
+                shown = shown.max(frames.last());
+            }
+        }
+        if is_new {
+            self.tell_status(sink, Some(shown)).await?;
+        }
+        flush(sink).await?;
+        self.listen(sink, hub, answers, pings).await
+    }
+
+    /// A session that is not open here, until it is: its journal is read, and looked at again now and then.
+    async fn tail(
+        &mut self,
+        sink: &mut Sink,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        let app = self.app.clone();
+        let mut frames = self.reader(None).await?;
+        let (mut told, mut was_held) = (false, false);
+        while self.app.sessions.get(&self.id).is_none() {
+            let opened = app.sessions.opened();
+            let (then, read) = self.catch_up(sink, &mut frames).await?;
+            if let Then::End = then {
+                return Ok(Then::End);
+            }
+            let held = self.app.host.is_running(&self.id);
+            if !told || read || held != was_held {
+                self.tell_status(sink, None).await?;
+                (told, was_held) = (true, held);
+            }
+            tokio::select! {
+                () = opened => {}
+                () = tokio::time::sleep(TAIL) => {}
+                _ = pings.tick() => ping(sink).await?,
+                Some(answer) = answers.recv() => push(sink, answer).await?,
+            }
+        }
+        Ok(Then::GoOn)
+    }
+
+    /// The last event that the journal has.
+    async fn written(&self) -> Seq {
+        let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
+        let last = tokio::task::spawn_blocking(move || host.last_seq(&id).ok()).await;
+        last.ok().flatten().unwrap_or_default()
+    }
+
+    async fn tell_status(&self, sink: &mut Sink, shown: Option<Seq>) -> Result<(), Goodbye> {
+        let status = self.status(shown).await;
+        push(sink, note("status", &status)).await
+    }
+
+    async fn reader(&self, live: Option<&Live>) -> Result<FrameReader, Goodbye> {
+        let near = live.and_then(|live| live.hub.near(Seq(self.cursor.seq.0.saturating_sub(1))));
+        let (host, id, cursor) = (Arc::clone(&self.app.host), self.id.clone(), self.cursor);
+        let opened = tokio::task::spawn_blocking(move || host.frames(&id, cursor, near)).await;
+        match opened {
+            Ok(Ok(frames)) => Ok(frames),
+            Ok(Err(error)) => Err(Goodbye::new(close_code::ERROR, error.to_string())),
+            Err(_) => Err(Goodbye::new(close_code::ERROR, "the journal cannot be read")),
+        }
+    }
+
+    /// Sends what the journal has, and says whether that was anything.
+    async fn catch_up(&mut self, sink: &mut Sink, frames: &mut FrameReader) -> Result<(Then, bool), Goodbye> {
+        let mut any = false;
+        loop {
+            let read = tokio::task::block_in_place(|| frames.read());
+            let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
+            for frame in read {
+                if frame.cursor <= self.cursor {
+                    continue;
+                }
+                let exact = frame.to_exact_json(&self.id);
+                // The session was opened here meanwhile: this question may be open, and is shown to those who may answer it.
+                if exact.is_some() && self.view == View::Unopened && self.app.sessions.get(&self.id).is_some()
+                {
+                    flush(sink).await?;
+                    return Ok((Then::GoOn, any));
+                }
+                any = true;
+                self.cursor = frame.cursor;
+                let exact = exact.filter(|_| self.view == View::Exact);
+                let text = exact.unwrap_or_else(|| frame.to_json(&self.id));
+                feed(sink, Message::Text(text.into())).await?;
+                self.app.counts.frames.add(1);
+                if frame.kind == "end" && self.until_end {
+                    return Ok((Then::End, any));
+                }
+            }
+            if !more {
+                flush(sink).await?;
+                return Ok((Then::GoOn, any));
+            }
+        }
+    }
+
+    /// Sends what the hub tells, until this client has fallen behind or the session is closed.
+    async fn listen(
+        &mut self,
+        sink: &mut Sink,
+        mut hub: broadcast::Receiver<Sent>,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<Then, Goodbye> {
+        loop {
+            tokio::select! {
+                sent = hub.recv() => match sent {
+                    Ok(sent) => {
+                        if let Then::End = self.pass(sink, sent).await? {
+                            return Ok(Then::End);
+                        }
+                        if hub.is_empty() {
+                            flush(sink).await?;
+                        }
+                    }
+                    Err(broadcast::error::RecvError::Lagged(_)) => return Ok(Then::GoOn),
+                    Err(broadcast::error::RecvError::Closed) => {
+                        // The session is closed here; it may be opened again.
+                        tokio::time::sleep(TAIL).await;
+                        return Ok(Then::GoOn);
+                    }
+                },
+                Some(answer) = answers.recv() => push(sink, answer).await?,
+                _ = pings.tick() => ping(sink).await?,
+            }
+        }
+    }
+
+    async fn pass(&mut self, sink: &mut Sink, sent: Sent) -> Result<Then, Goodbye> {
+        match sent {
+            Sent::Frame { cursor, .. } if cursor <= self.cursor => Ok(Then::GoOn),
+            Sent::Frame { kind, cursor, text, exact } => {
+                self.cursor = cursor;
+                let exact = exact.filter(|_| self.view == View::Exact);
+                feed(sink, Message::Text(exact.unwrap_or(text))).await?;
+                self.app.counts.frames.add(1);
+                Ok(if kind == "end" && self.until_end { Then::End } else { Then::GoOn })
+            }
+            // What the journal has already told needs no announcement.
+            Sent::Live { after, .. } if after < self.cursor.seq => Ok(Then::GoOn),
+            Sent::Live { text, .. } => {
+                feed(sink, Message::Text(text)).await?;
+                Ok(Then::GoOn)
+            }
+        }
+    }
+
+    /// How the session stands, for one who has just caught up; of one that is open here, with the last event that was
+    /// shown. It never tells the end of a run whose frames are still to come.
+    async fn status(&self, shown: Option<Seq>) -> Value {
+        // Before the journal is looked at: a run that ends meanwhile would look like one that stands still.
+        let is_at_work = self.is_at_work();
+        let (host, id) = (Arc::clone(&self.app.host), self.id.clone());
+        let looked = tokio::task::spawn_blocking(move || (host.state(&id), host.last_seq(&id).ok())).await;
+        let (state, last) = looked.unwrap_or_default();
+        let is_moving = shown.is_some_and(|shown| last.is_some_and(|last| last > shown));
+        let running_here = shown.is_some() && state == Some(SessionState::Running);
+        let parked = state == Some(SessionState::Interrupted) || (running_here && !is_at_work);
+        let word = match state {
+            _ if is_moving => SessionState::Running.as_str(),
+            _ if parked => "parked",
+            Some(state) => state.as_str(),
+            None => "unknown",
+        };
+        json!({
+            "session_id": self.id,
+            "state": word,
+            "open": shown.is_some(),
+            "cursor": self.cursor.to_string(),
+        })
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.app.sessions.get(&self.id).is_some_and(|live| live.hub.is_running())
+    }
+}
+
+/// Trae's server waits a moment before it closes, so that the last frame is read.
+async fn ended(sink: &mut Sink) -> Goodbye {
+    let _ = flush(sink).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    Goodbye::new(close_code::NORMAL, "done")
+}
+
+/// A frame that is in no journal.
+pub(super) fn note(kind: &str, data: &Value) -> Message {
+    Message::Text(wire_json(&json!({ "type": kind, "data": data })).into())
+}
+
+async fn ping(sink: &mut Sink) -> Result<(), Goodbye> {
+    let now = jiff::Timestamp::now().to_string();
+    feed(sink, Message::Text(json!({ "type": "ping", "data": now }).to_string().into())).await?;
+    push(sink, Message::Ping(axum::body::Bytes::new())).await
+}
+
+pub(super) async fn push(sink: &mut Sink, message: Message) -> Result<(), Goodbye> {
+    feed(sink, message).await?;
+    flush(sink).await
+}
+
+async fn feed(sink: &mut Sink, message: Message) -> Result<(), Goodbye> {
+    in_time(sink.feed(message)).await
+}
+
+async fn flush(sink: &mut Sink) -> Result<(), Goodbye> {
+    in_time(sink.flush()).await
+}
+
+async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), Goodbye> {
+    match tokio::time::timeout(STUCK, sending).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(Goodbye::gone()),
+        Err(_) => Err(Goodbye::new(close_code::AGAIN, "frames were not taken for 30 seconds")),
+    }
+}

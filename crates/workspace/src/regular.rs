@@ -1,0 +1,64 @@
+//! Regular files, opened without waiting: a pipe or a device in the place of a file is an error.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use nix::libc;
+
+/// Opens a regular file for reading. The kind is asked of the open file, so that a file swapped for a pipe is not waited for.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(not_regular()),
+    }
+}
+
+/// The content of a regular file of at most `most` bytes. None: there is no file of this name.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    match open_regular(path) {
+        Ok(file) => content_of(file, most).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The content of an open file, if it is a regular one of at most `most` bytes.
+pub fn content_of(file: File, most: u64) -> io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    let mut content = Vec::new();
+    file.take(most + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than such a file can be"));
+    }
+    Ok(content)
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pipes_devices_and_large_files_are_errors_and_none_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::write(folder.path().join("file"), "1234").unwrap();
+        let read = |name: &str, most| read_regular(&folder.path().join(name), most);
+        assert_eq!(read("file", 4).unwrap().unwrap(), b"1234");
+        assert!(read("nothing", 4).unwrap().is_none());
+        for (name, most) in [("pipe", 9), ("/dev/zero", 9), ("", 9), ("file", 3)] {
+            assert!(read(name, most).is_err(), "{name}");
+        }
+        assert!(open_regular(&pipe).is_err());
+    }
+}
