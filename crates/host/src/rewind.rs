@@ -240,13 +240,7 @@ impl Story {
 /// What calls after an event changed for good.
 fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
-    later
-        .flat_map(|event| match &event.fact {
-            Fact::CallFinished(finished) => finished.not_undoable.as_slice(),
-            _ => &[],
-        })
-        .cloned()
-        .collect()
+    later.flat_map(|event| event.fact.not_undoable()).cloned().collect()
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {
@@ -275,15 +269,7 @@ fn end_of(story: &Story, to: StepNo) -> Seq {
 /// Every change after an event, on whatever branch.
 fn changes_after(events: &[Event], end: Seq) -> Vec<TreeChange> {
     let later = events.iter().filter(|event| event.seq > end);
-    later.flat_map(|event| changes_of(&event.fact)).map(TreeChange::from).collect()
-}
-
-fn changes_of(fact: &Fact) -> &[Change] {
-    match fact {
-        Fact::CallFinished(finished) => &finished.changes,
-        Fact::FilesRestored(restored) => &restored.changes,
-        _ => &[],
-    }
+    later.flat_map(|event| event.fact.changes()).map(TreeChange::from).collect()
 }
 
 /// Something that changed files.
@@ -327,7 +313,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                 let before = at.checked_sub(1).and_then(|at| events.get(at));
                 let files = before.filter(|before| matches!(&before.fact, Fact::FilesRestored(restored) if restored.to == Some(rewound.to)));
                 let changes =
-                    files.map(|files| changes_of(&files.fact).iter().map(TreeChange::from).collect());
+                    files.map(|files| files.fact.changes().iter().map(TreeChange::from).collect());
                 return Some(Act {
                     seq: files.map_or(event.seq, |files| files.seq),
                     about: format!("the rewind to step {}", rewound.to),
@@ -362,10 +348,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                         && other.place.run == event.place.run
                         && !undone.contains(&other.seq)
                 };
-                let changes = events.iter().filter(same).flat_map(|event| match &event.fact {
-                    Fact::CallFinished(finished) => finished.changes.as_slice(),
-                    _ => &[],
-                });
+                let changes = events.iter().filter(same).flat_map(|event| event.fact.changes());
                 let step = event.place.step.unwrap_or_default();
                 return Some(Act {
                     seq: event.seq,
