@@ -37,6 +37,7 @@ mod quarantine;
 mod removed;
 mod report;
 mod reports;
+mod restoring;
 mod review;
 mod rewind;
 mod seal;

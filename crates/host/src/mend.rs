@@ -13,6 +13,7 @@ use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
 use lathe_tools::recorded;
 
 use crate::error::HostError;
+use crate::place::same_folder;
 use crate::session::{Host, beginning, now};
 
 /// Paths that the result of an interrupted call names.
@@ -32,7 +33,7 @@ impl Host {
     /// is read as it is: whoever goes on with it is told why.
     pub(crate) fn mend_left(&self, id: &SessionId) -> Result<(), HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        if !reader.dangling()?.iter().any(|call| call.started) {
+        if !self.is_restoring(id) && !reader.dangling()?.iter().any(|call| call.started) {
             return Ok(());
         }
         drop(reader);
@@ -40,7 +41,11 @@ impl Host {
             Ok(mut journal) => {
                 let mended = self.mend(&mut journal);
                 journal.close()?;
-                mended
+                match mended {
+                    // The folder is gone or another one: what the call changed in it cannot be looked at.
+                    Err(HostError::Folder { .. }) => Ok(()),
+                    mended => mended,
+                }
             }
             // It runs, or cannot be written just now.
             Err(JournalError::Held { .. } | JournalError::Denied { .. } | JournalError::Busy { .. }) => {
@@ -52,13 +57,14 @@ impl Host {
 
     /// The same for whoever holds the session.
     pub(crate) fn mend(&self, journal: &mut Journal) -> Result<(), HostError> {
+        self.finish_restoring(journal)?;
         let calls = journal.dangling()?;
         let begun: Vec<&Dangling> = calls.iter().filter(|call| call.started).collect();
         if !begun.is_empty() {
             let (opened, _) = beginning(&journal.reader()?)?;
             let id = journal.id().clone();
-            let root = Path::new(&opened.workspace);
-            let found = self.changed_by(&id, root, &begun);
+            let root = same_folder(&opened)?;
+            let found = self.changed_by(&id, &root, &begun);
             journal.repair_with(now(), |call| {
                 let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
                 self.closed(call, compared.map(|(_, compared)| compared))

@@ -11,15 +11,14 @@ use lathe_changes::restore::{self, Planned, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
-    CallId, Change, Draft, Event, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
-    SessionOpened, StepNo,
+    CallId, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
-use lathe_tools::recorded;
 use serde::Serialize;
 
 use crate::error::HostError;
 use crate::place::same_folder;
+use crate::restoring::{Restoring, shown};
 use crate::session::{Host, now};
 
 /// What goes back.
@@ -109,22 +108,20 @@ impl Host {
             not_undoable: lost_after(&story.all, end),
             ..story.undone(id, format!("to the end of step {to}"))
         };
+        let rewound = (what.conversation() && to < last).then_some(to);
+        undone.steps = rewound.map_or(0, |to| last.0 - to.0);
         if what.files() {
             let changes = changes_after(&story.all, end);
-            let done = self.put_back(&story, &changes, really, &mut undone)?;
+            let plan = self.plan_back(&story, &changes, &mut undone)?;
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
-            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
-            if let (Some(journal), Some(changes)) = (&mut held, done) {
-                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored = FilesRestored { to: Some(to), undoes: None, changes, conflicts };
-                append(journal, story.last_run, restored)?;
-            }
-        }
-        if what.conversation() && to < last {
-            undone.steps = last.0 - to.0;
             if let Some(journal) = &mut held {
-                append(journal, story.last_run, Rewound { to })?;
+                let restoring =
+                    Restoring { to: Some(to), rewound, ..story.restoring(journal, &plan, &undone) };
+                self.put_back(journal, &story, &restoring, &mut undone)?;
             }
+            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
+        } else if let (Some(journal), Some(to)) = (&mut held, rewound) {
+            append(journal, story.last_run, Rewound { to })?;
         }
         if let Some(journal) = held {
             journal.close()?;
@@ -150,19 +147,16 @@ impl Host {
             return Err(HostError::NothingToUndo);
         };
         let mut undone = story.undone(id, act.about.clone());
-        let done = self.put_back(&story, &act.changes, really, &mut undone)?;
-        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
+        let plan = self.plan_back(&story, &act.changes, &mut undone)?;
         if let Some(journal) = &mut held {
-            // First the branch is what it was, then the files are: the restoring belongs to that branch.
-            if let Some(rewind) = act.rewind {
-                append(journal, story.last_run, RewindUndone { rewind })?;
-            }
-            if let Some(changes) = done {
-                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored = FilesRestored { to: None, undoes: Some(act.seq), changes, conflicts };
-                append(journal, story.last_run, restored)?;
-            }
+            let restoring = Restoring {
+                undoes: Some(act.seq),
+                rewind: act.rewind,
+                ..story.restoring(journal, &plan, &undone)
+            };
+            self.put_back(journal, &story, &restoring, &mut undone)?;
         }
+        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
         if let Some(journal) = held {
             journal.close()?;
             self.note(id);
@@ -170,24 +164,31 @@ impl Host {
         Ok(undone.cleaned(&self.screen()))
     }
 
-    /// Undoes changes, oldest first in the list, in the tree. Gives what was done to files.
-    fn put_back(
+    /// What undoing changes, oldest first in the list, does to the tree.
+    fn plan_back(
         &self,
         story: &Story,
         changes: &[TreeChange],
-        really: Really,
         undone: &mut Undone,
-    ) -> Result<Option<Vec<Change>>, HostError> {
+    ) -> Result<Vec<Planned>, HostError> {
         let (root, blobs) = (&*same_folder(&story.opened)?, self.home().blobs()?);
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {
             note(root, planned, undone);
         }
-        if really == Really::Preview {
-            return Ok(None);
-        }
-        let applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
+        Ok(plan)
+    }
+
+    fn put_back(
+        &self,
+        journal: &mut Journal,
+        story: &Story,
+        restoring: &Restoring,
+        undone: &mut Undone,
+    ) -> Result<(), HostError> {
+        let root = &*same_folder(&story.opened)?;
+        let applied = self.restore(journal, root, restoring)?;
         // What changed between the plan and the act is a conflict too.
         for left in &applied.left {
             let path = shown(root, &left.wanted.path);
@@ -196,8 +197,7 @@ impl Host {
                 undone.conflicts.push(PathAct { path, act: reason(&left.step) });
             }
         }
-        let by = CallId::new("rewind");
-        Ok(Some(recorded(applied.changes, &by, &self.screen())))
+        Ok(())
     }
 
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {
@@ -226,6 +226,23 @@ impl Undone {
 }
 
 impl Story {
+    /// What a plan puts back, and nothing yet of why.
+    fn restoring(&self, journal: &Journal, plan: &[Planned], undone: &Undone) -> Restoring {
+        let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
+        let by = CallId::new("rewind");
+        Restoring {
+            pid: std::process::id(),
+            after: journal.last(),
+            run: self.last_run,
+            to: None,
+            undoes: None,
+            rewind: None,
+            rewound: None,
+            conflicts: undone.conflicts.iter().map(|act| act.path.clone()).collect(),
+            changes: chosen.map(|planned| planned.wanted.as_change().into_change(by.clone())).collect(),
+        }
+    }
+
     fn undone(&self, id: &SessionId, about: String) -> Undone {
         Undone {
             about,
@@ -312,8 +329,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
             Fact::Rewound(rewound) if !conversation_undone(event.seq) => {
                 let before = at.checked_sub(1).and_then(|at| events.get(at));
                 let files = before.filter(|before| matches!(&before.fact, Fact::FilesRestored(restored) if restored.to == Some(rewound.to)));
-                let changes =
-                    files.map(|files| files.fact.changes().iter().map(TreeChange::from).collect());
+                let changes = files.map(|files| files.fact.changes().iter().map(TreeChange::from).collect());
                 return Some(Act {
                     seq: files.map_or(event.seq, |files| files.seq),
                     about: format!("the rewind to step {}", rewound.to),
@@ -389,8 +405,4 @@ fn reason(step: &Step) -> String {
         Step::Refused => "it is not a path that is put back".to_owned(),
         Step::Failed { why } => why.clone(),
     }
-}
-
-fn shown(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }

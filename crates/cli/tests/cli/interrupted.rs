@@ -88,17 +88,17 @@ fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
     assert_eq!(shown.code, 0, "{about}: {}", shown.stderr);
     let undone = at(&["undo"]);
     assert_eq!(undone.code, 0, "{about}: undo: {}{}", undone.stdout, undone.stderr);
-    assert_eq!(tree(repo.path()), *first, "{about}: undo");
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: undo");
     // The way back that it names works, and then the other way does.
     let hint = format!("{}{}", undone.stdout, undone.stderr);
     let hint = hint.split('`').find(|part| part.starts_with("lathe rewind")).unwrap().to_owned();
     let words: Vec<&str> = hint.split(' ').skip(1).collect();
     let redone = at(&words);
     assert_eq!(redone.code, 0, "{about}: {hint}: {}{}", redone.stdout, redone.stderr);
-    assert_eq!(tree(repo.path()), left, "{about}: {hint}");
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "{about}: {hint}");
     let rewound = at(&["rewind", "--to", "0", "--files"]);
     assert_eq!(rewound.code, 0, "{about}: rewind: {}{}", rewound.stdout, rewound.stderr);
-    assert_eq!(tree(repo.path()), *first, "{about}: rewind");
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: rewind");
 }
 
 fn end(run: &lathe_testkit::Running, how: End) {
@@ -136,4 +136,60 @@ fn nothing_is_lost_in_the_middle_of_a_line() {
             ended_in(how, name, answer, index % 2 == 0);
         }
     }
+}
+
+/// The names that are not the same in two trees, which is less to read than all that is in them.
+fn differing<'t>(a: &'t Tree, b: &'t Tree) -> Vec<&'t String> {
+    let all = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+    all.filter(|name| a.get(*name) != b.get(*name)).collect()
+}
+
+/// Names of ours that a killed process left in the tree.
+fn litter(tree: &Tree) -> Vec<&String> {
+    tree.keys().filter(|name| name.contains(".lathe-")).collect()
+}
+
+#[test]
+fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
+    let files: Vec<(String, String)> =
+        (0..150).map(|n| (format!("d{}/f{n}.txt", n % 7), format!("file {n}\n").repeat(50))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let repo = TempRepo::new(&files);
+    let first = tree(repo.path());
+    let line =
+        "for f in d*/*.txt; do echo new > $f; done; rm -r d3; mkdir made; echo x > made/x; chmod 700 d1";
+    let answers = Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok"));
+    let model = FakeModel::serving(answers);
+    let run = lathe().in_dir(repo.path()).args(["run", "x", "--mode", "full-auto"]).with_model(&model);
+    run.run().expect_code(0);
+    let left = tree(repo.path());
+    let at = |args: &[&str]| at_home(&run).in_dir(repo.path()).args(args);
+    let begun = Instant::now();
+    at(&["undo"]).run().expect_code(0);
+    let whole = begun.elapsed();
+    at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new());
+    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
+    let kills = if full { 60 } else { 12 };
+    let mut finished = 0;
+    for kill in 0..kills {
+        let undo: &[&str] = if kill % 2 == 0 { &["undo"] } else { &["rewind", "--to", "0", "--files"] };
+        let running = at(undo).spawn();
+        let share = (f64::from(kill) + f64::from((kill * 7919) % 97) / 97.0) / f64::from(kills);
+        std::thread::sleep(whole.mul_f64(share));
+        running.kill9();
+        running.wait();
+        at(&["show"]).run().expect_code(0);
+        let now = tree(repo.path());
+        assert_eq!(litter(&now), Vec::<&String>::new(), "kill {kill}");
+        if now == left {
+            continue;
+        }
+        // Once it began it is finished, and recorded whole: the way back leads to where it was.
+        finished += 1;
+        assert_eq!(differing(&now, &first), Vec::<&String>::new(), "kill {kill}");
+        at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
+        assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "kill {kill}");
+    }
+    assert!(finished > 0, "no kill came after the beginning");
 }
