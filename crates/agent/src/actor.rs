@@ -373,6 +373,7 @@ impl Actor {
                 self.append(self.in_run(), reviewed.clone())?;
                 if !changes.is_empty() {
                     let restored = FilesRestored {
+                        folder: None,
                         to: None,
                         undoes: None,
                         changes: changes.clone(),

@@ -10,7 +10,7 @@ use lathe_workspace::LocalProcesses;
 
 use crate::error::HostError;
 use crate::outfile::write_output;
-use crate::place::same_folder;
+use crate::place::{opened_in, same_folder};
 use crate::report::run_report;
 use crate::session::Host;
 
@@ -77,11 +77,9 @@ impl Host {
     /// What the last run of a session changed, as a patch that `git apply` takes.
     pub async fn patch(&self, id: &SessionId) -> Result<Vec<u8>, HostError> {
         let events = self.events(id)?;
-        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
-            return Err(lathe_agent::AgentError::NoBeginning.into());
-        };
+        let opened = opened_in(&events)?;
         if let Some(tree) = baseline(&events) {
-            let git = self.patcher(id, &same_folder(opened)?).git();
+            let git = self.patcher(id, &same_folder(&opened)?).git();
             let patch = match git {
                 Ok(git) => git.patch(&tree).await,
                 Err(error) => Err(error),

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::{FolderIdentity, SessionId, SessionOpened};
+use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened};
 use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::absolute_path;
 
@@ -111,6 +111,27 @@ pub(crate) fn same_folder(opened: &SessionOpened) -> Result<PathBuf, HostError> 
         )),
         _ => Ok(root),
     }
+}
+
+/// The same for going back, which makes a folder again that is gone.
+pub(crate) fn folder_or_gone(opened: &SessionOpened) -> Result<PathBuf, HostError> {
+    let recorded = Path::new(&opened.workspace);
+    match recorded.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(recorded.to_owned()),
+        Ok(_) | Err(_) => same_folder(opened),
+    }
+}
+
+/// How a session was opened, with the identity that its folder has since.
+pub(crate) fn opened_in(events: &[Event]) -> Result<SessionOpened, HostError> {
+    let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
+        return Err(lathe_agent::AgentError::NoBeginning.into());
+    };
+    let remade = events.iter().rev().find_map(|event| match &event.fact {
+        Fact::FilesRestored(restored) => restored.folder,
+        _ => None,
+    });
+    Ok(SessionOpened { folder: remade.or(opened.folder), ..opened.clone() })
 }
 
 /// Sorted by time when sorted by name, short enough to type the beginning of.

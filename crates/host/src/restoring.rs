@@ -11,13 +11,14 @@ use lathe_changes::restore::{self, Applied, Step};
 use lathe_changes::{TreeChange, Wanted};
 use lathe_journal::Journal;
 use lathe_protocol::{
-    CallId, Change, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId, StepNo,
+    CallId, Change, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
+    SessionOpened, StepNo,
 };
 use lathe_tools::recorded;
 use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
-use crate::place::same_folder;
+use crate::place::{folder_or_gone, identity};
 use crate::session::{Host, beginning, now};
 
 /// What is put back, and what the journal is told of it.
@@ -53,7 +54,7 @@ impl Host {
     pub(crate) fn restore(
         &self,
         journal: &mut Journal,
-        root: &Path,
+        opened: &SessionOpened,
         restoring: &Restoring,
     ) -> Result<Applied, HostError> {
         let file = self.restoring_file(journal.id());
@@ -69,7 +70,7 @@ impl Host {
         write().map_err(|error| {
             HostError::Rewind(format!("cannot be noted down in {}: {error}", file.display()))
         })?;
-        self.carry_out(journal, root, restoring)
+        self.carry_out(journal, opened, restoring)
     }
 
     /// Finishes what a killed process began.
@@ -82,20 +83,20 @@ impl Host {
             return Ok(());
         };
         let (opened, _) = beginning(&journal.reader()?)?;
-        let root = &*same_folder(&opened)?;
+        let root = &*folder_or_gone(&opened)?;
         let paths = restoring.changes.iter().map(|change| TreeChange::from(change).path);
         restore::sweep(root, paths, restoring.pid);
-        self.carry_out(journal, root, &restoring).map(drop)
+        self.carry_out(journal, &opened, &restoring).map(drop)
     }
 
     fn carry_out(
         &self,
         journal: &mut Journal,
-        root: &Path,
+        opened: &SessionOpened,
         restoring: &Restoring,
     ) -> Result<Applied, HostError> {
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
-        let blobs = self.home().blobs()?;
+        let (root, blobs) = (&*folder_or_gone(opened)?, self.home().blobs()?);
         let changes: Vec<TreeChange> = restoring.changes.iter().map(TreeChange::from).collect();
         let wanted: Vec<Wanted> = changes.iter().map(Wanted::of).collect();
         let plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
@@ -129,7 +130,10 @@ impl Host {
         conflicts.extend(applied.left.iter().map(|left| shown(root, &left.wanted.path)));
         conflicts.dedup();
         let changes = recorded(applied.changes.clone(), &by, &self.screen());
-        append(FilesRestored { to: restoring.to, undoes: restoring.undoes, changes, conflicts }.into())?;
+        // Going back may have made the folder itself again.
+        let folder = identity(root).filter(|now| opened.folder.is_some_and(|was| was.inode != now.inode));
+        let (to, undoes) = (restoring.to, restoring.undoes);
+        append(FilesRestored { to, undoes, changes, conflicts, folder }.into())?;
         if let Some(to) = restoring.rewound {
             append(Rewound { to }.into())?;
         }

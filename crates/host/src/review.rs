@@ -23,7 +23,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::place::same_folder;
+use crate::place::{opened_in, same_folder};
 use crate::session::{Host, now};
 
 /// Lines around a hunk.
@@ -160,7 +160,10 @@ impl Host {
         for (word, changes) in reviewed {
             append(word.into())?;
             if !changes.is_empty() {
-                append(FilesRestored { to: None, undoes: None, changes, conflicts: Vec::new() }.into())?;
+                append(
+                    FilesRestored { to: None, undoes: None, changes, conflicts: Vec::new(), folder: None }
+                        .into(),
+                )?;
             }
         }
         journal.close()?;
@@ -171,12 +174,10 @@ impl Host {
     fn review(&self, id: &SessionId, run: Option<RunNo>) -> Result<Review, HostError> {
         let blobs = self.home().blobs()?;
         let events = Reader::open(&self.home().sessions(), id, blobs.clone())?.all()?;
-        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
-            return Err(lathe_agent::AgentError::NoBeginning.into());
-        };
+        let opened = opened_in(&events)?;
         let last_run = events.iter().map(|event| event.place.run).max().unwrap_or_default();
         let root = PathBuf::from(&opened.workspace);
-        let mut review = Review { root, opened: opened.clone(), blobs, files: BTreeMap::new(), last_run };
+        let mut review = Review { root, opened, blobs, files: BTreeMap::new(), last_run };
         let counts = |event: &&Event| run.is_none_or(|run| event.place.run == run);
         for event in events.iter().filter(counts) {
             review.changed(event.fact.changes());

@@ -17,7 +17,7 @@ use lathe_redact::Redactor;
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::place::same_folder;
+use crate::place::{folder_or_gone, opened_in};
 use crate::restoring::{Restoring, shown};
 use crate::session::{Host, now};
 
@@ -171,7 +171,7 @@ impl Host {
         changes: &[TreeChange],
         undone: &mut Undone,
     ) -> Result<Vec<Planned>, HostError> {
-        let (root, blobs) = (&*same_folder(&story.opened)?, self.home().blobs()?);
+        let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {
@@ -187,8 +187,8 @@ impl Host {
         restoring: &Restoring,
         undone: &mut Undone,
     ) -> Result<(), HostError> {
-        let root = &*same_folder(&story.opened)?;
-        let applied = self.restore(journal, root, restoring)?;
+        let root = &*folder_or_gone(&story.opened)?;
+        let applied = self.restore(journal, &story.opened, restoring)?;
         // What changed between the plan and the act is a conflict too.
         for left in &applied.left {
             let path = shown(root, &left.wanted.path);
@@ -203,11 +203,9 @@ impl Host {
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let all = reader.all()?;
-        let Some(Fact::SessionOpened(opened)) = all.first().map(|event| &event.fact) else {
-            return Err(lathe_agent::AgentError::NoBeginning.into());
-        };
+        let opened = opened_in(&all)?;
         let last_run = all.iter().map(|event| event.place.run).max().unwrap_or_default();
-        Ok(Story { opened: opened.clone(), last_run, all })
+        Ok(Story { opened, last_run, all })
     }
 }
 

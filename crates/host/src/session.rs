@@ -33,7 +33,7 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
-use crate::place::{fit_env, identity, new_id, same_folder, shell_env, working_folder};
+use crate::place::{fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder};
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
 /// Where answers come from.
@@ -500,19 +500,14 @@ pub(crate) fn variables_of(opened: &SessionOpened, root: &Path) -> Variables {
 
 /// The opening of a session and the options it has now.
 pub(crate) fn beginning(reader: &Reader) -> Result<(SessionOpened, SessionOptions), HostError> {
-    let mut opened = None;
-    let mut options = None;
-    for event in reader.settings()? {
-        match event.fact {
-            Fact::SessionOpened(found) => {
-                options = Some(found.options.clone());
-                opened = Some(found);
-            }
-            Fact::OptionsChanged(changed) => options = Some(changed.options),
-            _ => {}
-        }
-    }
-    Ok(opened.zip(options).ok_or(AgentError::NoBeginning)?)
+    let events = reader.settings()?;
+    let opened = opened_in(&events)?;
+    let changed = events.into_iter().rev().find_map(|event| match event.fact {
+        Fact::OptionsChanged(changed) => Some(changed.options),
+        _ => None,
+    });
+    let options = changed.unwrap_or_else(|| opened.options.clone());
+    Ok((opened, options))
 }
 
 /// Where a model is looked for, and for what.

@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
-use crate::place::{identity, new_id, same_folder, working_folder};
+use crate::place::{identity, new_id, opened_in, same_folder, working_folder};
 use crate::session::{Attended, Host, ModelSource, SessionPlan, variables_of};
 
 /// Events read at once.
@@ -101,15 +101,13 @@ impl Host {
         stop: impl Future<Output = ()>,
     ) -> Result<Option<LiveReplay>, HostError> {
         let events = self.events(id)?;
-        let Some(Fact::SessionOpened(opened)) = events.first().map(|event| &event.fact) else {
-            return Err(lathe_agent::AgentError::NoBeginning.into());
-        };
+        let opened = opened_in(&events)?;
         let scratch = tempfile::Builder::new()
             .prefix("lathe-replay-")
             .tempdir()
             .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?;
         let folder = working_folder(scratch.path())?.join("workspace");
-        self.copy_as_it_was(&same_folder(opened)?, &folder, &events)?;
+        self.copy_as_it_was(&same_folder(&opened)?, &folder, &events)?;
         let replaying = Host::new(Home::at(scratch.path().join("home")));
         let plan = SessionPlan {
             folder: folder.clone(),

@@ -244,7 +244,7 @@ impl Store {
 
     /// The events that say how a session is set.
     pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
-        let kinds = "kind IN ('session_opened', 'options_changed')";
+        let kinds = "kind IN ('session_opened', 'options_changed', 'files_restored')";
         self.events(&format!("SELECT {COLUMNS} FROM events WHERE {kinds} ORDER BY seq"), [])
     }
 

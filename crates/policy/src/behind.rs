@@ -238,7 +238,7 @@ pub(crate) fn base(word: &str) -> &str {
 /// A word; `git-push` is two.
 fn plain(word: &str) -> Vec<String> {
     match base(word).strip_prefix("git-").filter(|sub| !sub.is_empty()) {
-        Some(sub) => vec!["git".to_owned(), sub.to_owned()],
+        Some(sub) => ["git", sub].map(str::to_owned).to_vec(),
         None => vec![word.to_owned()],
     }
 }

@@ -392,6 +392,9 @@ pub struct FilesRestored {
     /// Paths that somebody had changed meanwhile, and that were left alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// The identity of the workspace from here on, where the folder itself had to be made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<FolderIdentity>,
 }
 
 /// A call waits for the user's answers.

@@ -140,6 +140,9 @@ fn the_workspace_itself_comes_back() {
     }
     taken.is_whole();
     assert_eq!((taken.place.tree(), taken.known()), (tree, known));
+    // The folder that was made again is the session's own from here on.
+    let rewound = taken.lathe(&run.home(), &["rewind", "--to", "0", "--files"]);
+    assert_eq!(rewound.code, 0, "{}{}", rewound.stdout, rewound.stderr);
 }
 
 #[test]

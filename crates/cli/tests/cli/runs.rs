@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{bodies, lathe, play, results, run_in, size};
 
-/// Events without what differs between any two runs: times, durations, ids of commands and sessions.
+/// Events without what differs between any two runs: times, durations, folders, ids of commands and sessions.
 pub(crate) fn comparable(events: &[Value]) -> Vec<Value> {
     let mut events = events.to_vec();
     for event in &mut events {
         let object = event.as_object_mut().unwrap();
         object.remove("at");
         let body = object["body"].as_object_mut().unwrap();
-        for key in ["took_ms", "command", "session", "workspace", "surroundings"] {
+        for key in ["took_ms", "command", "session", "workspace", "folder", "surroundings"] {
             body.remove(key);
         }
         // The fake model's port differs.
