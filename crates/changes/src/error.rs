@@ -27,6 +27,19 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
+    /// Whether the disk or the quota is full.
+    pub fn is_full(&self) -> bool {
+        let full = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        match self {
+            Self::Root { source, .. } | Self::Scratch { source, .. } | Self::Io { source, .. } => {
+                full(source)
+            }
+            Self::Blob(error) => matches!(error, BlobError::NoSpace { .. }),
+        }
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
     }

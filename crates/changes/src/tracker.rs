@@ -144,6 +144,14 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
     Ok(Some(Recovered { line, compared }))
 }
 
+/// What must be free where copies are kept before a line may run: room to write down what it changes.
+const ROOM: u64 = 8 << 20;
+
+fn room(folder: &Path) -> std::io::Result<u64> {
+    let found = nix::sys::statvfs::statvfs(folder)?;
+    Ok(u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size())))
+}
+
 /// Takes away what a killed process left in `scratch` and that was recovered, or is of no use.
 pub fn discard(scratch: &Path) {
     let _ = Book::discard(&tree_folder(scratch));
@@ -222,6 +230,9 @@ impl Tracker {
     fn write_down(&mut self, line: Option<&str>) -> Result<(), ChangesError> {
         let folder = tree_folder(&self.options.scratch);
         let mut written = || -> std::io::Result<()> {
+            if line.is_some() && room(&folder)? < ROOM {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
             // The book names places in the packs, so these are durable first.
             self.packs.sync()?;
             let book = match self.book.take().filter(|book| !book.has_outgrown()) {
@@ -244,6 +255,11 @@ impl Tracker {
             self.packs.release(place);
         }
         Ok(())
+    }
+
+    /// Whether the last look failed: then the next one finds what that one should have found.
+    pub fn is_unsettled(&self) -> bool {
+        self.unsettled
     }
 
     /// What changed since the last look. That becomes the state before the next line.
