@@ -45,6 +45,9 @@ impl Reader {
                 let redirects = vec![Redirect { kind: RedirectKind::Text, word }];
                 let given = Command { words: command.words.clone(), redirects, ..Command::default() };
                 let name = given.program_name().unwrap_or("");
+                if let Some(command) = self.script.commands.get_mut(index) {
+                    command.redirects.extend(given.redirects.iter().cloned());
+                }
                 for inner in foreign::inner(name, &given) {
                     match inner {
                         wrap::Inner::Text(text) => {

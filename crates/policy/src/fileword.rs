@@ -1,19 +1,15 @@
 //! Which words of a program are files, which of them it writes, and whether it goes through folders.
 
 use crate::guard::{find_parts, operands, recursive};
-use crate::harm::files_of_sed;
+use crate::pattern;
 use crate::reading::Depth;
-
-/// Programs whose first word is a pattern or a program of their own, unless an option gives it.
-pub(crate) const PATTERN_FIRST: [&str; 16] = [
-    "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "fd", "fdfind", "awk", "gawk", "mawk", "nawk",
-    "jq", "gojq", "yq",
-];
 
 /// The words that surely are files or folders.
 pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    if let Some(read) = pattern::read(name, words) {
+        return read.files.into_iter().filter_map(|at| words.get(at).copied()).collect();
+    }
     match name {
-        "sed" => files_of_sed(words),
         "find" => find_parts(words).starts,
         "dd" => Vec::new(),
         "git" => {
@@ -21,33 +17,42 @@ pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
             let at = words.iter().position(|word| *word == "--");
             at.and_then(|at| words.get(at + 1..)).unwrap_or_default().to_vec()
         }
-        _ if PATTERN_FIRST.contains(&name) => {
-            let given = |word: &str| {
-                matches!(word, "-e" | "-f" | "--regexp" | "--file" | "--files" | "--from-file")
-                    || word.starts_with("--regexp=")
-                    || word.starts_with("--file=")
-                    || word.starts_with("--from-file=")
-                    || (word.starts_with('-')
-                        && !word.starts_with("--")
-                        && word.len() > 2
-                        && word.contains(['e', 'f'])
-                        && name.contains("grep"))
-            };
-            let is_pattern = |before: &str| {
-                let letters = before.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-                before == "--regexp"
-                    || letters.is_some_and(|letters| letters.ends_with('e') && name.contains(['g', 'a']))
-            };
-            let files = words.iter().enumerate().filter(|(index, _)| {
-                let before = index.checked_sub(1).and_then(|before| words.get(before));
-                !before.is_some_and(|before| is_pattern(before))
-            });
-            let files: Vec<&str> = files.map(|(_, word)| *word).collect();
-            let patterns = usize::from(!words.iter().any(|word| given(word)));
-            operands(&files).into_iter().skip(patterns).collect()
-        }
         _ => operands(words),
     }
+}
+
+/// Whether it goes through the folder it runs in although no word says so.
+pub(crate) fn packs_here(name: &str, words: &[&str]) -> bool {
+    let has = |options: &[&str]| words.iter().any(|word| options.contains(word));
+    match name {
+        "npm" | "pnpm" | "yarn" => has(&["pack", "publish"]),
+        "cargo" => has(&["package", "publish"]),
+        _ => words.windows(2).any(|pair| pair[0] == "-m" && pair[1] == "http.server"),
+    }
+}
+
+/// Where words of git stand that are only words: messages, and names of people.
+pub(crate) fn spoken_to_git(words: &[&str]) -> Vec<usize> {
+    let speaks = |word: &&str| {
+        matches!(*word, "commit" | "tag" | "merge" | "notes" | "stash" | "revert" | "cherry-pick" | "log")
+    };
+    if !words.iter().any(|word| speaks(&word)) {
+        return Vec::new();
+    }
+    let says = |word: &str| {
+        let bundle = word.starts_with('-') && !word.starts_with("--") && word.ends_with('m');
+        bundle || matches!(word, "--message" | "--author" | "--date" | "--grep" | "--trailer" | "--committer")
+    };
+    let glued = |word: &str| {
+        ["--message=", "--author=", "--date=", "--grep=", "--trailer="]
+            .iter()
+            .any(|long| word.starts_with(long))
+    };
+    let spoken = words.iter().enumerate().filter(|(index, word)| {
+        glued(word)
+            || index.checked_sub(1).and_then(|before| words.get(before)).is_some_and(|word| says(word))
+    });
+    spoken.map(|(index, _)| index).collect()
 }
 
 /// Parts of a program's text that may be files. A regular expression between slashes is none.
@@ -86,8 +91,10 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(letters))
     };
     let deep = match name {
-        "rg" | "ag" | "ack" | "find" | "fd" | "fdfind" | "tree" | "du" | "tar" | "bsdtar" | "zip" | "7z"
-        | "7za" | "rsync" | "cpio" | "locate" => true,
+        "find" => !words.windows(2).any(|pair| pair[0] == "-maxdepth" && matches!(pair[1], "0" | "1")),
+        "tree" => !words.windows(2).any(|pair| pair[0] == "-L" && pair[1] == "1"),
+        "rg" | "ag" | "ack" | "fd" | "fdfind" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync"
+        | "cpio" | "locate" => true,
         "grep" | "egrep" | "fgrep" | "zgrep" => {
             let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
             recursive(words)
@@ -98,6 +105,15 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
         "scp" | "diff" => recursive(words),
         "mv" | "ln" => true,
+        "gzip" | "pigz" | "bzip2" | "xz" | "zstd" | "lz4" | "brotli" => recursive(words),
+        // They pack or send what is in a folder.
+        "python" | "python3" | "pypy" | "pypy3" => words.windows(2).any(|pair| {
+            pair[0] == "-m" && ["tarfile", "zipfile", "zipapp", "http.server"].contains(&pair[1])
+        }),
+        "npm" | "pnpm" | "yarn" => has(&["pack", "publish"]),
+        "pip" | "pip3" | "uv" | "pipx" => has(&["install", "wheel", "build"]),
+        "docker" | "podman" | "nerdctl" | "buildah" => has(&["build", "buildx", "bud"]),
+        "cargo" => has(&["package", "publish"]),
         _ => false,
     };
     if deep { Depth::All } else { Depth::One }

@@ -64,6 +64,21 @@ const CSCOPE: [FileOption; 1] = [option(Some('i'), "--input", true)];
 const ISO: [FileOption; 1] = [option(None, "--path-list", true)];
 const XARGS: [FileOption; 1] = [option(Some('a'), "--arg-file", true)];
 const GREP: [FileOption; 2] = [option(Some('f'), "--file", false), option(None, "--exclude-from", false)];
+const SED: [FileOption; 1] = [option(Some('f'), "--file", false)];
+const AWK: [FileOption; 4] = [
+    option(Some('f'), "--file", false),
+    option(Some('i'), "--include", false),
+    option(Some('E'), "--exec", false),
+    option(Some('l'), "--load", false),
+];
+const JQ: [FileOption; 2] =
+    [option(Some('f'), "--from-file", false), option(Some('L'), "--library-path", true)];
+const CURL: [FileOption; 4] = [
+    option(Some('K'), "--config", true),
+    option(Some('T'), "--upload-file", false),
+    option(None, "--netrc-file", false),
+    option(Some('E'), "--cert", false),
+];
 const GIT_GREP: [FileOption; 1] = [option(Some('f'), "--file", false)];
 const GIT_LIST: [FileOption; 2] =
     [option(Some('X'), "--exclude-from", false), option(None, "--pathspec-from-file", true)];
@@ -93,6 +108,10 @@ fn options(name: &str, words: &[&str]) -> &'static [FileOption] {
         "cscope" => &CSCOPE,
         "mkisofs" | "genisoimage" | "xorrisofs" => &ISO,
         "grep" | "egrep" | "fgrep" | "zgrep" | "rg" => &GREP,
+        "sed" | "gsed" => &SED,
+        "awk" | "gawk" | "mawk" | "nawk" => &AWK,
+        "jq" | "gojq" | "jaq" | "yq" => &JQ,
+        "curl" => &CURL,
         "git" => match crate::git::split(words).map(|(sub, _)| sub) {
             Some("grep") => &GIT_GREP,
             Some(
@@ -117,6 +136,10 @@ pub(crate) fn files<'w>(name: &str, words: &[&'w str]) -> Vec<(&'w str, bool)> {
     let mut found = Vec::new();
     for (index, word) in words.iter().enumerate() {
         let next = || words.get(index + 1).copied();
+        // It writes its long options with one dash.
+        if name == "find" && *word == "-files0-from" {
+            found.extend(next().map(|file| (file, true)));
+        }
         for option in known {
             let value = if word.starts_with("--") {
                 let (key, value) = match word.split_once('=') {

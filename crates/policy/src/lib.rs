@@ -24,6 +24,7 @@ mod line;
 mod losses;
 mod names;
 mod operators;
+mod pattern;
 mod patterns;
 mod places;
 mod reach;

@@ -271,8 +271,9 @@ impl Rulebook {
                     Region::Elsewhere => touch.sure && touch.reads,
                     Region::Keys | Region::LatheHome => true,
                 };
+                let holds = !places.iter().any(|place| std::path::Path::new(place).starts_with(&gate.home));
                 let Some(read) =
-                    reading(region, setting.actor, setting.mode, &touch.shown).filter(|_| counts)
+                    reading((region, holds), setting.actor, setting.mode, &touch.shown).filter(|_| counts)
                 else {
                     continue;
                 };

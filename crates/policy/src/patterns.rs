@@ -68,8 +68,13 @@ impl Wanted {
                     let rest = form.strip_prefix(&folder).filter(|_| folder.len() > 1)?;
                     Some(format!("{}{rest}", disk.real(Path::new(&folder)).display()))
                 };
-                let reals: Vec<String> =
-                    forms.iter().filter(|form| form.starts_with('/')).filter_map(real).collect();
+                // A link in the workspace may be the model's own: what is allowed there is allowed as it is named.
+                let fixed_there = |form: &&String| {
+                    decision != Verdict::Allow
+                        || gate.is_none_or(|gate| !Path::new(form.as_str()).starts_with(&gate.root))
+                };
+                let absolute = forms.iter().filter(|form| form.starts_with('/'));
+                let reals: Vec<String> = absolute.filter(fixed_there).filter_map(real).collect();
                 forms.extend(reals);
             }
             if decision != Verdict::Allow {

@@ -9,11 +9,12 @@ use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
-use crate::fileword::{PATTERN_FIRST, depth, literals, sure, targets};
+use crate::fileword::{depth, literals, packs_here, spoken_to_git, sure, targets};
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
 use crate::guard::operands;
+use crate::pattern;
 use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
 use crate::reading::{Depth, Region};
 use crate::touch::{Touch, What, fixed, text};
@@ -41,7 +42,26 @@ const LISTS: [&str; 15] = [
 const LOOKS_HERE: [&str; 11] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "rg", "ag", "ack"];
 
 /// Languages, and programs of text, in whose words a file may stand as a literal.
-const LANGUAGES: [&str; 30] = [
+const LANGUAGES: [&str; 49] = [
+    "gsed",
+    "jq",
+    "gojq",
+    "jaq",
+    "yq",
+    "make",
+    "gmake",
+    "gcc",
+    "g++",
+    "cc",
+    "c++",
+    "clang",
+    "cpp",
+    "m4",
+    "gnuplot",
+    "curl",
+    "wget",
+    "bc",
+    "dc",
     "python",
     "python2",
     "python3",
@@ -196,6 +216,12 @@ impl Reacher<'_> {
         };
         let words: Vec<&str> = words.into_iter().filter(|word| !remote(word)).collect();
         let before = touches.len();
+        // What an interpreter is given on its standard input is a program too.
+        let input = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+        for text in input.filter(|_| is_language(name)).flat_map(|redirect| self.spell(&redirect.word)) {
+            self.literals(name, &text, &mut touches);
+            text.lines().for_each(|line| self.maybe(&mut touches, line));
+        }
         let (words, folders) = self.folders(name, words);
         let there = Reacher { from: &folders, ..*self };
         there.words(name, &words, &mut touches);
@@ -248,7 +274,7 @@ impl Reacher<'_> {
                 self.add(touches, word, Depth::One, false);
             } else if *word != "-" {
                 self.add(touches, word, depth, read);
-                if word.contains(['@', ':', '=']) {
+                if word.contains(|c: char| c.is_whitespace() || "@:=,;<\"'{".contains(c)) {
                     self.maybe(touches, word);
                 }
             }
@@ -260,7 +286,7 @@ impl Reacher<'_> {
         let recurses = name.ends_with("grep") && depth == Depth::All;
         if name == "git" {
             self.read_by_git(words, touches);
-        } else if sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses) {
+        } else if (sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
             self.add(touches, ".", depth, true);
         }
         if depth == Depth::All && follows::links(name, words) {
@@ -272,11 +298,34 @@ impl Reacher<'_> {
             touches.push(unknown("what it reads from the pipe", read));
         }
         // Tests of `find` are no files.
-        for word in words.iter().filter(|word| !sure.contains(word) && name != "find") {
-            self.other(name, word, touches);
+        let texts = pattern::read(name, words).map_or_else(Vec::new, |read| read.texts);
+        let spoken = if name == "git" { spoken_to_git(words) } else { Vec::new() };
+        let is_other = |(index, word): &(usize, &&str)| {
+            !texts.contains(index) && !spoken.contains(index) && !sure.contains(*word) && name != "find"
+        };
+        for (_, word) in words.iter().enumerate().filter(is_other) {
+            self.other(word, touches);
         }
-        for word in words.iter().filter(|_| LANGUAGES.contains(&name)) {
-            literals(name, word).for_each(|part| self.maybe(touches, part));
+        // Of those that take a text of their own, only that is one.
+        let is_text = |index: usize| name.ends_with("awk") || texts.is_empty() || texts.contains(&index);
+        for (index, word) in words.iter().enumerate().filter(|_| is_language(name)) {
+            if is_text(index) {
+                self.literals(name, word, touches);
+            }
+        }
+    }
+
+    /// Files that stand as literals in a program's text.
+    fn literals(&self, name: &str, text: &str, touches: &mut Vec<Touch>) {
+        literals(name, text).for_each(|part| self.maybe(touches, part));
+        match name {
+            "sed" | "gsed" => pattern::read_by_sed(text).for_each(|part| self.maybe(touches, part)),
+            // Modules are looked for by name in many folders.
+            "jq" | "gojq" | "jaq" if ["import", "include"].iter().any(|word| text.contains(word)) => {
+                touches.push(unknown("what its program imports", true));
+            }
+            "yq" if text.contains("load") => touches.push(unknown("what its program loads", true)),
+            _ => {}
         }
     }
 
@@ -355,16 +404,15 @@ impl Reacher<'_> {
     }
 
     /// A word that is no file by its place: options with a value, `key=value`, `rev:path`, `@file`.
-    fn other(&self, name: &str, word: &str, touches: &mut Vec<Touch>) {
-        let pattern = PATTERN_FIRST.contains(&name) || name == "sed";
+    fn other(&self, word: &str, touches: &mut Vec<Touch>) {
         if let Some(rest) = word.strip_prefix('-') {
             if let Some((_, value)) = word.split_once('=') {
                 let file = value.starts_with(['/', '~']);
-                if pattern && word.starts_with("--r") {
-                    return;
+                if file {
+                    self.add(touches, value, Depth::One, true)
                 }
-                if file { self.add(touches, value, Depth::One, true) } else { self.maybe(touches, value) }
-            } else if !rest.starts_with('-') && rest.len() > 1 && !(pattern && rest.starts_with(['e', 'E'])) {
+                self.maybe(touches, value);
+            } else if !rest.starts_with('-') && rest.len() > 1 {
                 let value = rest.char_indices().nth(1).and_then(|(at, _)| rest.get(at..)).unwrap_or_default();
                 self.maybe(touches, value);
                 // Several letters in a row, the last of which has the value.
@@ -374,15 +422,17 @@ impl Reacher<'_> {
             }
             return;
         }
-        if !pattern {
-            self.maybe(touches, word);
-        }
+        self.maybe(touches, word);
     }
 
     /// A word, or a part of one, that may be a file.
     fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
-        let parts = word.split([':', '=']).chain([word]);
-        for part in parts.map(|part| part.trim_start_matches('@')).filter(|part| !part.is_empty()) {
+        // `x=@a;type=b`, `OPEN:a,rdonly`, `{"path":"a"}`, `x a y`
+        let cut = |c: char| c.is_whitespace() || "=@<>;,:|\"'{}()".contains(c);
+        let mut parts: Vec<&str> = word.split([':', '=']).chain(word.split(cut)).chain([word]).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        for part in parts.iter().map(|part| part.trim_start_matches('@')).filter(|part| !part.is_empty()) {
             let from = touches.len();
             self.add(touches, part, Depth::One, true);
             touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
@@ -416,7 +466,14 @@ impl Reacher<'_> {
         if names.is_empty() {
             return What::Unknown;
         }
-        if spelling.contains(['*', '?', '[']) {
+        let is_pattern = |text: &str| text.contains(['*', '?', '[']);
+        // `cd va*; cat k`: the folder is a pattern, beyond what the workspace itself is called.
+        let led = |folder: &String| {
+            let root = self.gate.root.display().to_string();
+            is_pattern(folder.strip_prefix(root.as_str()).unwrap_or(folder))
+        };
+        let relative = !spelling.starts_with(['/', '~']) && !spelling.starts_with(HERE);
+        if is_pattern(spelling) || (relative && self.from.iter().any(led)) {
             // A quoted pattern is a name.
             let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
             if let Some(disk) = self.gate.disk.get() {
@@ -461,6 +518,31 @@ fn is_extended(text: &str) -> bool {
     ["@(", "+(", "!(", "?(", "*("].iter().any(|sign| text.contains(sign))
 }
 
+/// An address without its escapes: `s%65cret` is `secret`.
+fn unescaped(address: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), address.as_bytes());
+    while let Some((byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| *byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escaped) => {
+                out.push(escaped);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Whether files may stand as literals in the words or the input of a program of this name.
+fn is_language(name: &str) -> bool {
+    let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    LANGUAGES.contains(&name) || LANGUAGES.contains(&versioned)
+}
+
 /// `cd -`, `pushd +1`
 fn is_back(word: &str) -> bool {
     word == "-" || word.strip_prefix(['+', '-']).is_some_and(|rest| rest.parse::<usize>().is_ok())
@@ -480,7 +562,13 @@ fn unknown(shown: &str, reads: bool) -> Touch {
 impl Gate {
     /// The absolute paths that a spelling may mean, not yet without `.` and `..`.
     pub(crate) fn joined(&self, spelling: &str, from: &[String]) -> Vec<String> {
-        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(spelling));
+        let spelling = match spelling.strip_prefix("file:") {
+            // Sets and lists in an address are the program's own.
+            Some(address) if address.contains(['{', '[']) => return Vec::new(),
+            Some(address) => unescaped(address.trim_start_matches("//").trim_start_matches("localhost")),
+            None => spelling.to_owned(),
+        };
+        let spelling = outside_proc(&spelling);
         let one = |spelling: &str| -> Option<String> {
             if let Some(rest) = spelling.strip_prefix(HERE) {
                 let here = self.here.as_deref().unwrap_or(&self.root);

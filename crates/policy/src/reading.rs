@@ -112,7 +112,24 @@ const TOOLCHAINS: [&str; 25] = [
 const TOOLCHAIN_PARTS: [&str; 3] = ["site-packages", "dist-packages", "node_modules"];
 
 /// Keys, passwords and histories in a home folder. `*` stands for the rest of a name.
-const HOME_KEYS: [&str; 80] = [
+const HOME_KEYS: [&str; 97] = [
+    ".claude/.credentials.json",
+    ".claude.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".config/github-copilot",
+    ".ollama/id_*",
+    ".Xauthority",
+    ".ICEauthority",
+    ".bitcoin",
+    ".electrum",
+    ".ethereum",
+    ".monero",
+    "id_rsa*",
+    "id_ed25519*",
+    "id_ecdsa*",
+    "*.pem",
+    "*.key",
     ".ssh",
     ".gnupg",
     ".gpg",
@@ -241,6 +258,26 @@ const SYSTEM_KEYS: [&str; 42] = [
     "/proc/kmsg",
 ];
 
+/// What the kernel tells of a process that holds nothing of its memory.
+const PROCESS_FACTS: [&str; 16] = [
+    "cgroup",
+    "status",
+    "stat",
+    "statm",
+    "mounts",
+    "mountinfo",
+    "limits",
+    "comm",
+    "loginuid",
+    "oom_score",
+    "oom_score_adj",
+    "sched",
+    "schedstat",
+    "uid_map",
+    "gid_map",
+    "cpuset",
+];
+
 /// Folders in which each user has a home.
 const HOMES: [&str; 3] = ["/home", "/Users", "/var/home"];
 
@@ -300,12 +337,20 @@ impl Gate {
         let process = || {
             let Ok(rest) = path.strip_prefix("/proc") else { return false };
             let first = rest.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
-            first.is_some_and(|first| {
-                matches!(first.as_str(), "self" | "thread-self")
-                    || first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'*' || byte == b'?')
-            })
+            let harmless = |name: &str| PROCESS_FACTS.iter().any(|fact| name == *fact);
+            let second = rest.components().nth(1).map(|part| part.as_os_str().to_string_lossy().into_owned());
+            let fact = rest.components().count() == 2 && second.as_deref().is_some_and(harmless);
+            !fact
+                && first.is_some_and(|first| {
+                    matches!(first.as_str(), "self" | "thread-self")
+                        || first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'*' || byte == b'?')
+                })
         };
-        self.user_home.as_deref().is_some_and(at_home)
+        let is_open = || {
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            name.ends_with(".pub") || name.starts_with("known_hosts")
+        };
+        (self.user_home.as_deref().is_some_and(at_home) && !is_open())
             || SYSTEM_KEYS.iter().any(|key| begins(path, Path::new(key)))
             || host_key()
             || process()
@@ -355,12 +400,23 @@ fn begins(path: &Path, place: &Path) -> bool {
 }
 
 /// What is decided about reading a place in a mode; nothing where the rule does not speak. A person is not limited by it.
-pub(crate) fn reading(region: Region, actor: Actor, mode: Mode, shown: &str) -> Option<Decision> {
+/// `holds` says that it is not in Lathe's own folder, but above it.
+pub(crate) fn reading(
+    (region, holds): (Region, bool),
+    actor: Actor,
+    mode: Mode,
+    shown: &str,
+) -> Option<Decision> {
     if actor == Actor::Person {
         return None;
     }
     let (verdict, rule, what) = match (region, mode) {
         (Region::Inside | Region::Public, _) | (Region::Elsewhere, Mode::FullAuto) => return None,
+        (Region::LatheHome, _) if holds => (
+            Verdict::Deny,
+            "reading.home",
+            "holds Lathe's own folder, which the model never reads; name what is wanted in it",
+        ),
         (Region::LatheHome, _) => {
             (Verdict::Deny, "reading.home", "is in Lathe's own folder, which the model never reads")
         }

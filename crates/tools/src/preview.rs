@@ -3,6 +3,9 @@
 //! A person who looks at a proposed text may change it. The contract has three parts, as in Gemini CLI: the current text, the
 //! proposed text, and the arguments that the model would have had to give for what the person made of it.
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
 use lathe_edit::{Text, unified_diff};
 use lathe_protocol::Digest;
 use serde::Serialize;
@@ -23,6 +26,9 @@ pub enum Preview {
         paths: Vec<String>,
         /// Unified, one file after the other.
         diff: String,
+        /// The same paths, absolute.
+        #[serde(skip)]
+        places: Vec<PathBuf>,
     },
     /// A command that would run.
     Exec { command: String },
@@ -31,9 +37,20 @@ pub enum Preview {
 }
 
 impl Preview {
-    /// The digest of all that is shown, so that an answer can be tied to it.
+    /// The digest of all that is shown, and of where the files that would be changed really are: an answer can be tied to it,
+    /// and is worth nothing once a name leads elsewhere.
     pub fn digest(&self) -> Digest {
-        Digest::of(&serde_json::to_vec(self).unwrap_or_default())
+        let mut shown = serde_json::to_vec(self).unwrap_or_default();
+        let places: Vec<&Path> = match self {
+            Self::Edit { path, .. } => vec![Path::new(path)],
+            Self::Patch { places, .. } => places.iter().map(PathBuf::as_path).collect(),
+            Self::Exec { .. } | Self::Info { .. } => Vec::new(),
+        };
+        for place in places {
+            shown.push(0);
+            shown.extend_from_slice(real(place).as_os_str().as_bytes());
+        }
+        Digest::of(&shown)
     }
 
     /// A file as it is, none if there is none, and as it would be.
@@ -47,4 +64,11 @@ impl Preview {
             diff: unified_diff(current, Some(proposed), path),
         }
     }
+}
+
+/// Where a path leads. Of one that is not there yet, where the nearest folder above it does.
+fn real(path: &Path) -> PathBuf {
+    let above = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let Some((above, real)) = above else { return path.to_owned() };
+    path.strip_prefix(above).map_or(real.clone(), |rest| real.join(rest))
 }

@@ -102,7 +102,7 @@ impl Actor {
                 commands: judged.each.iter().map(|each| self.shown(each)).collect(),
             },
             Preview::Edit { path, diff, .. } => edit(&path, &diff),
-            Preview::Patch { paths, diff } => edit(&paths.join(", "), &diff),
+            Preview::Patch { paths, diff, .. } => edit(&paths.join(", "), &diff),
             // What a tool says of itself, whole.
             Preview::Info { text } if text.is_empty() => {
                 Proposal::Other { about: visible_lines(&self.clean(&prepared.about)) }

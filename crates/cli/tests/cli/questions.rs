@@ -139,6 +139,58 @@ fn a_file_that_changed_while_the_question_stood_is_not_touched() {
     }
 }
 
+#[test]
+fn a_name_that_leads_elsewhere_since_the_question_is_not_followed() {
+    for (number, answer) in [
+        call("c", "edit", json!({ "path": "f.txt", "old_str": "two", "new_str": "2" })),
+        call("c", "apply_patch", patch("*** Update File: f.txt\n@@\n-two\n+2\n")),
+        bash("c", "edit f.txt --old-string two --new-string 2"),
+        call("c", "write", json!({ "path": "d/new.txt", "content": "other\n" })),
+        bash("c", "write d/new.txt other"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let before = "one\ntwo\nthree\n";
+        let repo = TempRepo::new(&[("f.txt", before), ("g.txt", before), ("d/x", ""), ("sub/x", "")]);
+        let home = tempfile::tempdir().unwrap();
+        let (mut terminal, _model) = working(&repo, home.path(), vec![answer]);
+        terminal.sees(ASKED, 1);
+        std::fs::remove_file(repo.join("f.txt")).unwrap();
+        std::os::unix::fs::symlink("g.txt", repo.join("f.txt")).unwrap();
+        std::fs::remove_dir_all(repo.join("d")).unwrap();
+        std::os::unix::fs::symlink("sub", repo.join("d")).unwrap();
+        terminal.types("y\n");
+        terminal.sees("All said.", 1);
+        terminal.leaves();
+        assert_eq!(repo.read("g.txt"), before, "{number}");
+        assert!(!repo.exists("sub/new.txt"), "{number}");
+    }
+}
+
+#[test]
+fn an_answer_for_the_session_holds_for_the_file_it_was_given_for() {
+    let repo = TempRepo::new(&[("conftest.py", "mine\n")]);
+    let home = tempfile::tempdir().unwrap();
+    let write = |id: &str, text: &str| call(id, "write", json!({ "path": "notes.txt", "content": text }));
+    let answers = vec![
+        write("c1", "one\n"),
+        bash("c2", "ln -sf conftest.py notes.txt"),
+        call("c3", "view", json!({ "path": "notes.txt" })),
+        write("c4", "two\n"),
+    ];
+    let (mut terminal, _model) = working(&repo, home.path(), answers);
+    terminal.sees(ASKED, 1);
+    terminal.types("s\n");
+    terminal.sees(ASKED, 2);
+    terminal.types("y\n");
+    terminal.sees(ASKED, 3);
+    terminal.types("n\n");
+    terminal.sees("All said.", 1);
+    terminal.leaves();
+    assert_eq!(repo.read("conftest.py"), "mine\n");
+}
+
 /// The calls of one answer, one after the other.
 fn in_one_answer(lines: &[&str]) -> Answer {
     lines.iter().enumerate().fold(Answer::new(Vec::new()), |answer, (at, line)| {

@@ -15,4 +15,5 @@ mod options;
 mod reading;
 mod reads;
 mod rules;
+mod texts;
 mod values;

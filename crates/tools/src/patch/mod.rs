@@ -97,7 +97,8 @@ impl Apply {
             format!("{head}{old}\n{rest}")
         };
         let paths = self.paths.iter().map(|(_, path)| shown(&self.root, path)).collect();
-        Preview::Patch { paths, diff: planned.iter().map(diff).collect() }
+        let places = self.paths.iter().map(|(_, path)| path.clone()).collect();
+        Preview::Patch { paths, diff: planned.iter().map(diff).collect(), places }
     }
 
     async fn work_out(&self, context: &RunContext) -> Result<Vec<FileChange>, Problem> {
