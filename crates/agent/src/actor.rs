@@ -524,6 +524,9 @@ impl Actor {
             self.calls = calls_of(&answered.blocks).cloned().collect();
             self.prepared.clear();
         }
+        if let (Fact::CallFinished(_), Some(call)) = (&event.fact, &event.place.call) {
+            self.setup.toolbox.services().settled(call);
+        }
         self.last.send_replace(event.seq);
         let _ = self.watchers.updates.send(Update::Event(Arc::new(event)));
     }

@@ -57,6 +57,19 @@ pub struct Wanted {
     pub foreign: bool,
 }
 
+impl Wanted {
+    /// The change that going there is.
+    pub fn as_change(&self) -> TreeChange {
+        TreeChange::new(self.path.clone(), self.now.clone(), self.want.clone())
+    }
+
+    /// The other way round.
+    pub fn of(change: &TreeChange) -> Self {
+        let path = change.path.clone();
+        Self { path, now: change.state_before(), want: change.state_after(), foreign: false }
+    }
+}
+
 impl TreeChange {
     pub(crate) fn new(path: PathBuf, before: Option<State>, after: Option<State>) -> Self {
         let mode_before = before.as_ref().map(|state| state.mode);

@@ -27,6 +27,19 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
+    /// Whether the disk or the quota is full.
+    pub fn is_full(&self) -> bool {
+        let full = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        };
+        match self {
+            Self::Root { source, .. } | Self::Scratch { source, .. } | Self::Io { source, .. } => {
+                full(source)
+            }
+            Self::Blob(error) => matches!(error, BlobError::NoSpace { .. }),
+        }
+    }
+
     pub(crate) fn io(doing: &'static str, path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
     }
@@ -34,6 +47,7 @@ impl ChangesError {
 
 /// Why something cannot be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum Why {
     /// Larger than one file may be.
     TooLarge,
@@ -57,6 +71,26 @@ pub enum Why {
     ObjectDiffers,
     /// Our copy cannot be read any more.
     CopyGone,
+}
+
+impl Why {
+    const ALL: [Self; 11] = [
+        Self::TooLarge,
+        Self::OverTotal,
+        Self::TooMany,
+        Self::Unreadable,
+        Self::Special,
+        Self::Cache,
+        Self::Git,
+        Self::Excluded,
+        Self::ObjectGone,
+        Self::ObjectDiffers,
+        Self::CopyGone,
+    ];
+
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|why| *why as u8 == byte)
+    }
 }
 
 impl fmt::Display for Why {

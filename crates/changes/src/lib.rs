@@ -2,8 +2,9 @@
 //!
 //! A shell line may do anything to the files around it, and nobody knows beforehand which it will touch. So before the
 //! first one a [`Tracker`] secures everything: files that git has are named by their objects, the rest is copied raw
-//! into a file without a name. After a line [`Tracker::compare`] says what changed, with the content of both sides in
-//! the blobs; [`restore`] goes back by such records alone, in another process or a year later.
+//! into a pack. After a line [`Tracker::compare`] says what changed, with the content of both sides in the blobs;
+//! [`restore`] goes back by such records alone, in another process or a year later. Packs and the book of what is known
+//! are durable before a line begins: if the process is killed in its middle, [`recover`] says what the line changed.
 //!
 //! What holds:
 //! - Nothing changes unseen: the watcher only narrows the look, and whenever it may have missed something the whole
@@ -19,14 +20,17 @@
 //! preloaded library or tracer (static programs and containers escape it).
 
 mod beneath;
+mod book;
 mod change;
 mod error;
 mod examine;
+mod frame;
 mod git;
 mod health;
 mod manifest;
 mod pack;
 mod parts;
+mod pledge;
 mod quarantine;
 mod refs;
 mod repository;
@@ -38,7 +42,8 @@ mod watch;
 
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
+pub use pledge::{Before, Pledges};
 pub use quarantine::{Keeping, Kept, KeptRepository, NotKept, Note, PutBack, Quarantine};
 pub use refs::KeptRef;
 pub use repository::{Broken, Repositories};
-pub use tracker::{Compared, Limits, Secured, Tracker, TrackerOptions, Watch};
+pub use tracker::{Compared, Limits, Recovered, Secured, Tracker, TrackerOptions, Watch, discard, recover};

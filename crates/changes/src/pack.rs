@@ -1,12 +1,13 @@
-//! Raw copies of files, one after the other, in files that have no name.
+//! Raw copies of files, one after the other.
 //!
-//! Most copies are never looked at: they exist for the one line that deletes the file. So they are not compressed, not
-//! hashed and not synced, and they die with the process, as does the knowledge of where in the pack they are. Only what
-//! a line changed goes on into the blobs. Every thread has a pack of its own, so none waits for another.
+//! Most copies are never looked at: they exist for the one line that deletes the file. So they are neither compressed nor
+//! hashed. They are synced before a line begins, and outlive the process with the book that says where in the packs they
+//! are, so that what a killed line destroyed can still be told. What a line changed goes on into the blobs. Every thread
+//! has a pack of its own, so none waits for another.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,17 +35,58 @@ struct Pack {
     /// What the file holds; the buffer comes after it.
     written: u64,
     buffer: Vec<u8>,
+    /// Whether something was written since the last sync.
+    dirty: bool,
+}
+
+impl Place {
+    pub fn to_bytes(self) -> [u8; 13] {
+        let mut bytes = [0; 13];
+        let parts = self.offset.to_le_bytes().into_iter().chain(self.len.to_le_bytes()).chain([self.pack]);
+        bytes.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        bytes
+    }
+
+    pub fn from_bytes(bytes: [u8; 13]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, pack] = bytes;
+        let (offset, len) = ([a, b, c, d, e, f, g, h], [i, j, k, l]);
+        Self { offset: u64::from_le_bytes(offset), len: u32::from_le_bytes(len), pack }
+    }
 }
 
 impl Packs {
     /// `total` is the most that all copies together may take.
-    pub fn new(scratch: &Path, number: u8, total: u64) -> io::Result<Self> {
-        let pack = || {
-            let file = tempfile::tempfile_in(scratch)?;
-            Ok(Mutex::new(Pack { file, written: 0, buffer: Vec::new() }))
+    pub fn new(folder: &Path, number: u8, total: u64) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).read(true).write(true).mode(0o600);
+        Self::open(folder, number, total, &options)
+    }
+
+    /// The packs that another process left, to be read.
+    pub fn left(folder: &Path, number: u8) -> io::Result<Self> {
+        Self::open(folder, number, 0, OpenOptions::new().read(true))
+    }
+
+    fn open(folder: &Path, number: u8, total: u64, options: &OpenOptions) -> io::Result<Self> {
+        let pack = |number: u8| {
+            let file = options.open(folder.join(format!("pack-{number}")))?;
+            let written = file.metadata()?.len();
+            Ok(Mutex::new(Pack { file, written, buffer: Vec::new(), dirty: false }))
         };
-        let packs = (0..number).map(|_| pack()).collect::<io::Result<_>>()?;
+        let packs = (0..number).map(pack).collect::<io::Result<_>>()?;
         Ok(Self { packs, live: AtomicU64::new(0), total })
+    }
+
+    /// Makes every copy durable.
+    pub fn sync(&self) -> io::Result<()> {
+        for number in (0..).take(self.packs.len()) {
+            let mut pack = self.lock(number)?;
+            pack.flush()?;
+            if std::mem::take(&mut pack.dirty) {
+                pack.file.sync_data()?;
+            }
+        }
+        Ok(())
     }
 
     /// None if there is no room.
@@ -60,6 +102,7 @@ impl Packs {
             pack.flush()?;
             pack.file.write_all_at(bytes, pack.written)?;
             pack.written += u64::from(len);
+            pack.dirty = true;
         } else {
             pack.buffer.extend_from_slice(bytes);
             if pack.buffer.len() >= BUFFER {
@@ -122,6 +165,7 @@ impl Pack {
             self.file.write_all_at(&self.buffer, self.written)?;
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
+            self.dirty = true;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::path::{Component, Path};
 use lathe_blobs::Blobs;
 use lathe_protocol::Digest;
 
-use crate::beneath::{Rel, Root, is_git};
+use crate::beneath::{Rel, Root, is_git, split};
 use crate::change::{State, Wanted};
 use crate::stat::Kind;
 use crate::{ChangesError, TreeChange};
@@ -87,11 +87,39 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
     target.iter().map(|wanted| Ok(Planned { step: step(wanted)?, wanted: wanted.clone() })).collect()
 }
 
+/// The same for what a killed process began: a folder that it made, or opened to itself for a while, and did not give its
+/// mode yet is no conflict.
+pub fn plan_again(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned>, ChangesError> {
+    let is_folder =
+        |state: &Option<State>| state.as_ref().is_some_and(|state| Kind::of(state.mode) == Kind::Folder);
+    let mut plan = plan(target, blobs, root)?;
+    for planned in &mut plan {
+        if let Step::Conflict { found } = &planned.step
+            && is_folder(found)
+            && is_folder(&planned.wanted.want)
+        {
+            planned.wanted.now = found.clone();
+            planned.step = Step::Restore;
+        }
+    }
+    Ok(plan)
+}
+
 /// Restores what the plan says is to be restored. A root that is gone is made again; only if that cannot be it is an error.
 pub fn apply(plan: &[Planned], blobs: &Blobs, root: &Path) -> Result<Applied, ChangesError> {
     let restores = plan.iter().any(|planned| planned.step == Step::Restore);
     let root = if restores { Root::open_or_make(root)? } else { Root::open_or_gone(root)? };
     Ok(apply::Apply::new(&root, blobs).run(plan))
+}
+
+/// Removes what a killed process may have left beside these paths under private names of its own.
+pub fn sweep(root: &Path, paths: impl Iterator<Item = std::path::PathBuf>, pid: u32) {
+    let Ok(root) = Root::open(root) else { return };
+    let folders: std::collections::BTreeSet<Rel> =
+        paths.filter_map(|path| rel_of(&root.path, &path)).map(|rel| Rel::from(split(&rel).0)).collect();
+    for folder in folders {
+        disk::sweep(&root, &folder, pid);
+    }
 }
 
 /// Only the mode is another one.

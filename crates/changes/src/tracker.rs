@@ -1,6 +1,6 @@
 //! The tree as it was before a line, kept up to date from line to line.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -9,10 +9,12 @@ use lathe_blobs::Blobs;
 use nix::errno::Errno;
 
 use crate::beneath::{Rel, Root, is_inside, split};
+use crate::book::Book;
 use crate::examine::{Candidate, Examine, Keep, Outcome, WORKERS};
 use crate::git::{self, Reference};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
-use crate::pack::Packs;
+use crate::pack::{Packs, Place};
+use crate::pledge::Pledges;
 use crate::stat::{Kind, Since};
 use crate::walk::{Seen, Walk};
 use crate::watch::{Depth, Touched, Watcher};
@@ -94,6 +96,71 @@ pub struct Tracker {
     unsettled: bool,
     /// A copy of the repository, if it is gone itself.
     git_copy: Option<PathBuf>,
+    /// What a crash is recovered by. None before the first line.
+    book: Option<Book>,
+    /// Whether packs and book were left by another process, and stay.
+    left: bool,
+    /// Entries that are other ones than the book says. It is told when the next line begins, because until then the
+    /// journal may not have the changes of the last one.
+    pending: BTreeSet<Rel>,
+    /// Copies that the book may still need.
+    released: Vec<Place>,
+}
+
+/// What a line had changed when its process was killed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// What the line was marked with when it began.
+    pub line: String,
+    pub compared: Compared,
+}
+
+/// What the last line of a process that was killed has changed so far, by what the process left in `scratch`. None if no
+/// line had begun. The tree may be looked at as often as one likes: nothing is taken away but by [`Tracker::secure`].
+pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesError> {
+    let folder = tree_folder(&options.scratch);
+    let failed = |source| ChangesError::Scratch { scratch: options.scratch.clone(), source };
+    let Some(read) = Book::read(&folder).map_err(failed)? else { return Ok(None) };
+    let Some(line) = read.line else { return Ok(None) };
+    let root = Root::open_or_gone(&options.root)?;
+    let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
+    let mut tracker = Tracker {
+        excluded: excluded(&options),
+        root,
+        inode,
+        manifest: read.manifest,
+        packs: Packs::left(&folder, WORKERS).map_err(failed)?,
+        oids: read.oids,
+        watcher: None,
+        unsettled: false,
+        git_copy: None,
+        book: None,
+        left: true,
+        pending: BTreeSet::new(),
+        released: Vec::new(),
+        options,
+    };
+    let compared = tracker.full_check()?;
+    Ok(Some(Recovered { line, compared }))
+}
+
+/// What must be free where copies are kept before a line may run: room to write down what it changes.
+const ROOM: u64 = 8 << 20;
+
+fn room(folder: &Path) -> std::io::Result<u64> {
+    let found = nix::sys::statvfs::statvfs(folder)?;
+    Ok(u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size())))
+}
+
+/// Takes away what a killed process left in `scratch` and that was recovered, or is of no use.
+pub fn discard(scratch: &Path) {
+    let _ = Book::discard(&tree_folder(scratch));
+    Pledges::of(scratch).discard();
+}
+
+/// Where packs and book are: others keep things of a session beside them.
+fn tree_folder(scratch: &Path) -> PathBuf {
+    scratch.join("tree")
 }
 
 enum Scope {
@@ -120,6 +187,10 @@ impl Tracker {
             watcher: start_watcher(options.watch),
             unsettled: false,
             git_copy: None,
+            book: None,
+            left: false,
+            pending: BTreeSet::new(),
+            released: Vec::new(),
             options,
         };
         let (seen, references) = std::thread::scope(|scope| {
@@ -142,6 +213,53 @@ impl Tracker {
         self.settle(outcomes)?;
         paths.sort();
         Ok(paths)
+    }
+
+    /// Writes down how the tree is now, which for a large one takes a while: ahead of the first line, so that it does not
+    /// have to wait for it.
+    pub fn keep(&mut self) -> Result<(), ChangesError> {
+        self.write_down(None)
+    }
+
+    /// Makes durable how the tree is now, as the state before a line. To be called after [`refresh`](Self::refresh) or
+    /// [`secure`](Self::secure), before the line runs; `line` is its name for [`recover`].
+    pub fn begin(&mut self, line: &str) -> Result<(), ChangesError> {
+        self.write_down(Some(line))
+    }
+
+    fn write_down(&mut self, line: Option<&str>) -> Result<(), ChangesError> {
+        let folder = tree_folder(&self.options.scratch);
+        let mut written = || -> std::io::Result<()> {
+            if line.is_some() && room(&folder)? < ROOM {
+                return Err(std::io::ErrorKind::StorageFull.into());
+            }
+            // The book names places in the packs, so these are durable first.
+            self.packs.sync()?;
+            let book = match self.book.take().filter(|book| !book.has_outgrown()) {
+                Some(mut book) => {
+                    let entries = self.pending.iter().map(|rel| (rel, self.manifest.get(rel)));
+                    book.append(entries, &self.oids).map(|()| book)?
+                }
+                None => Book::write(&folder, &self.manifest, &self.oids)?,
+            };
+            self.pending.clear();
+            let book = self.book.insert(book);
+            match line {
+                Some(line) => book.begin(line),
+                None => book.sync(),
+            }
+        };
+        let failed = |source| ChangesError::Scratch { scratch: self.options.scratch.clone(), source };
+        written().map_err(failed)?;
+        for place in self.released.drain(..) {
+            self.packs.release(place);
+        }
+        Ok(())
+    }
+
+    /// Whether the last look failed: then the next one finds what that one should have found.
+    pub fn is_unsettled(&self) -> bool {
+        self.unsettled
     }
 
     /// What changed since the last look. That becomes the state before the next line.
@@ -349,8 +467,9 @@ impl Tracker {
             if let Some(Entry { pre: Preimage::Pack(place), .. }) = self.manifest.set(&outcome.rel, entry)
                 && kept != Some(place)
             {
-                self.packs.release(place);
+                self.released.push(place);
             }
+            self.pending.insert(outcome.rel);
         }
         self.flush()?;
         self.unsettled = false;
@@ -396,6 +515,15 @@ impl Tracker {
     }
 }
 
+impl Drop for Tracker {
+    /// Whoever ends in order needs copies no more.
+    fn drop(&mut self) {
+        if !self.left {
+            let _ = Book::discard(&tree_folder(&self.options.scratch));
+        }
+    }
+}
+
 /// Whether a look at a folder above covers this path.
 fn has_ancestor(paths: &BTreeMap<Rel, Depth>, rel: &[u8]) -> bool {
     let mut above = split(rel).0;
@@ -417,8 +545,11 @@ fn start_watcher(watch: Watch) -> Option<Watcher> {
 
 fn make_packs(options: &TrackerOptions) -> std::io::Result<Packs> {
     use std::os::unix::fs::DirBuilderExt as _;
-    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&options.scratch)?;
-    Packs::new(&options.scratch, WORKERS, options.limits.total_bytes)
+    let folder = tree_folder(&options.scratch);
+    // What a process left that was killed was recovered, or is of no use.
+    Book::discard(&folder)?;
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&folder)?;
+    Packs::new(&folder, WORKERS, options.limits.total_bytes)
 }
 
 fn excluded(options: &TrackerOptions) -> Vec<Rel> {

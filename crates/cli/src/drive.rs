@@ -11,6 +11,7 @@ use lathe_protocol::{
 };
 use lathe_protocol::{Arguments, Block, Proposal, Raw};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::Instant;
 
 use crate::approval;
 use crate::exit::Exit;
@@ -119,6 +120,7 @@ pub(crate) async fn perform(
     host.note(&session.id);
     let mut stops = Stops::listen();
     let mut proposed = HashMap::new();
+    let mut patience = None;
     loop {
         tokio::select! {
             update = updates.next() => {
@@ -170,16 +172,34 @@ pub(crate) async fn perform(
                     return Performed::Ended(finished.ending.into());
                 }
             }
-            count = stops.next() => {
-                if count > 1 {
-                    // Ending the process ends the supervisor, and with it everything it watches.
-                    std::process::exit(i32::from(Exit::Cancelled.number()));
+            count = stops.next() => match count {
+                1 => {
+                    output.stopping();
+                    session.handle().submit(command(CommandBody::Cancel)).await;
                 }
-                output.stopping();
-                session.handle().submit(command(CommandBody::Cancel)).await;
-            }
+                // What runs is being ended already, and what it changed is then written down: it gets a moment.
+                2 => patience = Some(Instant::now() + PATIENCE),
+                _ => end_now(),
+            },
+            () = until(patience) => end_now(),
         }
     }
+}
+
+/// How long a second Ctrl-C still waits for an end in order.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ending the process ends the supervisor, and with it everything it watches. What a call changed so far is found at the
+/// next look at the session.
+fn end_now() -> ! {
+    std::process::exit(i32::from(Exit::Cancelled.number()))
 }
 
 /// Notes the arguments of the calls of an answer: a person may change them.
@@ -218,20 +238,17 @@ fn question(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
     }
 }
 
-/// Ctrl-C and SIGTERM, counted.
+/// The signals that ask for an end, counted: Ctrl-C, SIGTERM, a closed terminal, Ctrl-\\.
 pub(crate) struct Stops {
-    interrupt: Option<Signal>,
-    terminate: Option<Signal>,
+    signals: [Option<Signal>; 4],
     count: u32,
 }
 
 impl Stops {
     pub(crate) fn listen() -> Self {
-        Self {
-            interrupt: signal(SignalKind::interrupt()).ok(),
-            terminate: signal(SignalKind::terminate()).ok(),
-            count: 0,
-        }
+        let kinds =
+            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
+        Self { signals: kinds.map(|kind| signal(kind).ok()), count: 0 }
     }
 
     pub(crate) async fn next(&mut self) -> u32 {
@@ -243,9 +260,12 @@ impl Stops {
                 None => std::future::pending().await,
             }
         }
+        let [interrupt, terminate, hangup, quit] = &mut self.signals;
         tokio::select! {
-            () = one(&mut self.interrupt) => {}
-            () = one(&mut self.terminate) => {}
+            () = one(interrupt) => {}
+            () = one(terminate) => {}
+            () = one(hangup) => {}
+            () = one(quit) => {}
         }
         self.count += 1;
         self.count

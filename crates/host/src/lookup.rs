@@ -119,6 +119,7 @@ impl Host {
 
     /// The opening and the last run of a session.
     pub fn last_run(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
+        self.mend_left(id)?;
         Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.last_run()?)
     }
 
@@ -134,6 +135,7 @@ impl Host {
 
     /// The live branch of a session, also while another process writes it.
     pub fn events(&self, id: &SessionId) -> Result<Vec<Event>, HostError> {
+        self.mend_left(id)?;
         Ok(Reader::open(&self.home().sessions(), id, self.home().blobs()?)?.live()?)
     }
 }

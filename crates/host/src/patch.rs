@@ -78,7 +78,7 @@ impl Host {
     pub(crate) fn patcher(&self, id: &SessionId, folder: &Path) -> GitPatcher {
         GitPatcher {
             folder: folder.to_owned(),
-            scratch: self.home().path().join("baselines").join(id.as_str()),
+            scratch: self.scratch(id),
             home: self.home().path().to_owned(),
         }
     }

@@ -177,19 +177,7 @@ pub(crate) fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
 
 /// Blobs an event names.
 pub(crate) fn blobs_of(fact: &Fact) -> Vec<Digest> {
-    let (changes, other): (_, Vec<Digest>) = match fact {
-        Fact::CallFinished(finished) => {
-            let attached = finished.attachments.iter().map(|attached| attached.blob.clone());
-            (
-                &finished.changes,
-                attached.chain(finished.truncated.iter().map(|cut| cut.blob.clone())).collect(),
-            )
-        }
-        Fact::FilesRestored(restored) => (&restored.changes, Vec::new()),
-        _ => return Vec::new(),
-    };
-    let changes = changes.iter().flat_map(|change| [change.before.clone(), change.after.clone()]);
-    changes.flatten().chain(other).collect()
+    fact.blobs().into_iter().cloned().collect()
 }
 
 fn size(path: &Path) -> u64 {

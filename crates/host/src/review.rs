@@ -180,11 +180,9 @@ impl Host {
         let mut review = Review { root, opened, blobs, files: BTreeMap::new(), last_run };
         let counts = |event: &&Event| run.is_none_or(|run| event.place.run == run);
         for event in events.iter().filter(counts) {
-            match &event.fact {
-                Fact::CallFinished(finished) => review.changed(&finished.changes),
-                Fact::FilesRestored(restored) => review.changed(&restored.changes),
-                Fact::EditsReviewed(word) => review.said(word),
-                _ => {}
+            review.changed(event.fact.changes());
+            if let Fact::EditsReviewed(word) = &event.fact {
+                review.said(word);
             }
         }
         Ok(review)

@@ -11,15 +11,14 @@ use lathe_changes::restore::{self, Planned, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
-    CallId, Change, Draft, Event, Fact, FilesRestored, FolderIdentity, Place, RewindUndone, Rewound, RunNo,
-    Seq, SessionId, SessionOpened, StepNo,
+    CallId, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_redact::Redactor;
-use lathe_tools::recorded;
 use serde::Serialize;
 
 use crate::error::HostError;
-use crate::place::{folder_or_gone, identity, opened_in};
+use crate::place::{folder_or_gone, opened_in};
+use crate::restoring::{Restoring, shown};
 use crate::session::{Host, now};
 
 /// What goes back.
@@ -94,6 +93,10 @@ impl Host {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
             Really::Preview => None,
         };
+        match &mut held {
+            Some(journal) => self.mend(journal)?,
+            None => self.mend_left(id)?,
+        }
         let story = self.story(id)?;
         let branch = live(story.all.clone());
         let last = last_step(&branch);
@@ -105,23 +108,20 @@ impl Host {
             not_undoable: lost_after(&story.all, end),
             ..story.undone(id, format!("to the end of step {to}"))
         };
+        let rewound = (what.conversation() && to < last).then_some(to);
+        undone.steps = rewound.map_or(0, |to| last.0 - to.0);
         if what.files() {
             let changes = changes_after(&story.all, end);
-            let done = self.put_back(&story, &changes, really, &mut undone)?;
+            let plan = self.plan_back(&story, &changes, &mut undone)?;
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
-            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
-            if let (Some(journal), Some(changes)) = (&mut held, done) {
-                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored =
-                    FilesRestored { to: Some(to), undoes: None, changes, conflicts, folder: story.remade() };
-                append(journal, story.last_run, restored)?;
-            }
-        }
-        if what.conversation() && to < last {
-            undone.steps = last.0 - to.0;
             if let Some(journal) = &mut held {
-                append(journal, story.last_run, Rewound { to })?;
+                let restoring =
+                    Restoring { to: Some(to), rewound, ..story.restoring(journal, &plan, &undone) };
+                self.put_back(journal, &story, &restoring, &mut undone)?;
             }
+            self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
+        } else if let (Some(journal), Some(to)) = (&mut held, rewound) {
+            append(journal, story.last_run, Rewound { to })?;
         }
         if let Some(journal) = held {
             journal.close()?;
@@ -136,6 +136,10 @@ impl Host {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
             Really::Preview => None,
         };
+        match &mut held {
+            Some(journal) => self.mend(journal)?,
+            None => self.mend_left(id)?,
+        }
         let story = self.story(id)?;
         let kept: Vec<String> =
             self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
@@ -143,25 +147,16 @@ impl Host {
             return Err(HostError::NothingToUndo);
         };
         let mut undone = story.undone(id, act.about.clone());
-        let done = self.put_back(&story, &act.changes, really, &mut undone)?;
-        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
+        let plan = self.plan_back(&story, &act.changes, &mut undone)?;
         if let Some(journal) = &mut held {
-            // First the branch is what it was, then the files are: the restoring belongs to that branch.
-            if let Some(rewind) = act.rewind {
-                append(journal, story.last_run, RewindUndone { rewind })?;
-            }
-            if let Some(changes) = done {
-                let conflicts = undone.conflicts.iter().map(|act| act.path.clone()).collect();
-                let restored = FilesRestored {
-                    to: None,
-                    undoes: Some(act.seq),
-                    changes,
-                    conflicts,
-                    folder: story.remade(),
-                };
-                append(journal, story.last_run, restored)?;
-            }
+            let restoring = Restoring {
+                undoes: Some(act.seq),
+                rewind: act.rewind,
+                ..story.restoring(journal, &plan, &undone)
+            };
+            self.put_back(journal, &story, &restoring, &mut undone)?;
         }
+        self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
         if let Some(journal) = held {
             journal.close()?;
             self.note(id);
@@ -169,24 +164,31 @@ impl Host {
         Ok(undone.cleaned(&self.screen()))
     }
 
-    /// Undoes changes, oldest first in the list, in the tree. Gives what was done to files.
-    fn put_back(
+    /// What undoing changes, oldest first in the list, does to the tree.
+    fn plan_back(
         &self,
         story: &Story,
         changes: &[TreeChange],
-        really: Really,
         undone: &mut Undone,
-    ) -> Result<Option<Vec<Change>>, HostError> {
+    ) -> Result<Vec<Planned>, HostError> {
         let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
         let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {
             note(root, planned, undone);
         }
-        if really == Really::Preview {
-            return Ok(None);
-        }
-        let applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
+        Ok(plan)
+    }
+
+    fn put_back(
+        &self,
+        journal: &mut Journal,
+        story: &Story,
+        restoring: &Restoring,
+        undone: &mut Undone,
+    ) -> Result<(), HostError> {
+        let root = &*folder_or_gone(&story.opened)?;
+        let applied = self.restore(journal, &story.opened, restoring)?;
         // What changed between the plan and the act is a conflict too.
         for left in &applied.left {
             let path = shown(root, &left.wanted.path);
@@ -195,8 +197,7 @@ impl Host {
                 undone.conflicts.push(PathAct { path, act: reason(&left.step) });
             }
         }
-        let by = CallId::new("rewind");
-        Ok(Some(recorded(applied.changes, &by, &self.screen())))
+        Ok(())
     }
 
     fn story(&self, id: &SessionId) -> Result<Story, HostError> {
@@ -223,10 +224,21 @@ impl Undone {
 }
 
 impl Story {
-    /// The identity of the workspace, if it is another one than it was: going back made the folder again.
-    fn remade(&self) -> Option<FolderIdentity> {
-        identity(Path::new(&self.opened.workspace))
-            .filter(|now| self.opened.folder.is_some_and(|was| was.inode != now.inode))
+    /// What a plan puts back, and nothing yet of why.
+    fn restoring(&self, journal: &Journal, plan: &[Planned], undone: &Undone) -> Restoring {
+        let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
+        let by = CallId::new("rewind");
+        Restoring {
+            pid: std::process::id(),
+            after: journal.last(),
+            run: self.last_run,
+            to: None,
+            undoes: None,
+            rewind: None,
+            rewound: None,
+            conflicts: undone.conflicts.iter().map(|act| act.path.clone()).collect(),
+            changes: chosen.map(|planned| planned.wanted.as_change().into_change(by.clone())).collect(),
+        }
     }
 
     fn undone(&self, id: &SessionId, about: String) -> Undone {
@@ -243,13 +255,7 @@ impl Story {
 /// What calls after an event changed for good.
 fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
-    later
-        .flat_map(|event| match &event.fact {
-            Fact::CallFinished(finished) => finished.not_undoable.as_slice(),
-            _ => &[],
-        })
-        .cloned()
-        .collect()
+    later.flat_map(|event| event.fact.not_undoable()).cloned().collect()
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {
@@ -270,21 +276,15 @@ fn end_of(story: &Story, to: StepNo) -> Seq {
         fact: Rewound { to }.into(),
     };
     let left = live(story.all.iter().cloned().chain([rewind]));
-    left.iter().rev().nth(1).map_or(Seq(0), |event| event.seq)
+    // What was put back after the step is no part of it: going to the step brings it back.
+    let is_own = |event: &&Event| !matches!(event.fact, Fact::FilesRestored(_) | Fact::RewindUndone(_));
+    left.iter().rev().skip(1).find(is_own).map_or(Seq(0), |event| event.seq)
 }
 
 /// Every change after an event, on whatever branch.
 fn changes_after(events: &[Event], end: Seq) -> Vec<TreeChange> {
     let later = events.iter().filter(|event| event.seq > end);
-    later.flat_map(|event| changes_of(&event.fact)).map(TreeChange::from).collect()
-}
-
-fn changes_of(fact: &Fact) -> &[Change] {
-    match fact {
-        Fact::CallFinished(finished) => &finished.changes,
-        Fact::FilesRestored(restored) => &restored.changes,
-        _ => &[],
-    }
+    later.flat_map(|event| event.fact.changes()).map(TreeChange::from).collect()
 }
 
 /// Something that changed files.
@@ -327,8 +327,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
             Fact::Rewound(rewound) if !conversation_undone(event.seq) => {
                 let before = at.checked_sub(1).and_then(|at| events.get(at));
                 let files = before.filter(|before| matches!(&before.fact, Fact::FilesRestored(restored) if restored.to == Some(rewound.to)));
-                let changes =
-                    files.map(|files| changes_of(&files.fact).iter().map(TreeChange::from).collect());
+                let changes = files.map(|files| files.fact.changes().iter().map(TreeChange::from).collect());
                 return Some(Act {
                     seq: files.map_or(event.seq, |files| files.seq),
                     about: format!("the rewind to step {}", rewound.to),
@@ -363,10 +362,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                         && other.place.run == event.place.run
                         && !undone.contains(&other.seq)
                 };
-                let changes = events.iter().filter(same).flat_map(|event| match &event.fact {
-                    Fact::CallFinished(finished) => finished.changes.as_slice(),
-                    _ => &[],
-                });
+                let changes = events.iter().filter(same).flat_map(|event| event.fact.changes());
                 let step = event.place.step.unwrap_or_default();
                 return Some(Act {
                     seq: event.seq,
@@ -407,8 +403,4 @@ fn reason(step: &Step) -> String {
         Step::Refused => "it is not a path that is put back".to_owned(),
         Step::Failed { why } => why.clone(),
     }
-}
-
-fn shown(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).display().to_string()
 }

@@ -266,7 +266,8 @@ impl Host {
 
     /// Opens a session again. What was left open is closed as interrupted; a run that was under way can be gone on with.
     pub async fn resume(&self, id: &SessionId, overrides: Overrides) -> Result<Session, HostError> {
-        let journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
+        let mut journal = Journal::open(&self.home.sessions(), id, self.home.blobs()?)?;
+        self.mend(&mut journal)?;
         // Only what says how to go on is read here; the actor reads the rest, once.
         let (opened, before) = beginning(&journal.reader()?)?;
         let root = same_folder(&opened)?;
@@ -324,6 +325,7 @@ impl Host {
                 Tracking::new(options).with(self.quarantine().repositories())
             }))
             .keeping(self.keeper(Some(&id)))
+            .pledging(self.pledges(&id))
             .checked(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
         let source = extras.review.source.as_ref();
@@ -417,7 +419,7 @@ impl Host {
         Ok(Some(TrackerOptions {
             root: root.to_owned(),
             blobs: self.home.blobs()?,
-            scratch: self.home.path().join("baselines").join(id.as_str()),
+            scratch: self.scratch(id),
             limits: lathe_changes::Limits { files: TRACKED_FILES, ..lathe_changes::Limits::default() },
             exclude,
             watch: Watch::On,

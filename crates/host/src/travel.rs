@@ -170,11 +170,7 @@ impl Host {
             return Err(HostError::Replay(format!("{} cannot be copied: {words}", from.display())));
         }
         let blobs = self.home().blobs()?;
-        let changes = events.iter().flat_map(|event| match &event.fact {
-            Fact::CallFinished(finished) => finished.changes.as_slice(),
-            Fact::FilesRestored(restored) => restored.changes.as_slice(),
-            _ => &[],
-        });
+        let changes = events.iter().flat_map(|event| event.fact.changes());
         let moved = changes.map(TreeChange::from).filter_map(|change| {
             let path = to.join(change.path.strip_prefix(from).ok()?);
             Some(TreeChange { path, ..change })

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Dangling, Draft, Event, Fact, Place, Seq, SessionId, Timestamp, interrupted};
+use lathe_protocol::{CallFinished, Dangling, Draft, Event, Place, Seq, SessionId, Timestamp, interrupted};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::dangling::dangling;
 use crate::files::{Files, make_folder};
-use crate::live::branch;
 use crate::lock::Lock;
 use crate::store::{Store, signed, unsigned};
 use crate::{JournalError, Reader, Syncer};
@@ -127,43 +125,29 @@ impl Journal {
 
     /// The calls of the last answer on the live branch that have no result.
     pub fn dangling(&self) -> Result<Vec<Dangling>, JournalError> {
-        Ok(self.open_calls()?.map_or_else(Vec::new, |(_, calls)| calls))
+        self.store.dangling()
     }
 
     /// Gives every dangling call the result that says it was interrupted. To be called after `open`, before
     /// anything else is appended. Cut off in the middle, it goes on where it was the next time.
     pub fn repair(&mut self, now: Timestamp) -> Result<Vec<Event>, JournalError> {
-        let Some((answer, calls)) = self.open_calls()? else {
-            return Ok(Vec::new());
-        };
-        let close = |call: Dangling| Draft {
-            place: Place { call: Some(call.call), cause: None, ..answer.clone() },
-            fact: interrupted(&call.name, call.started).into(),
-        };
-        calls.into_iter().map(|call| self.append(now, close(call))).collect()
+        self.repair_with(now, |call| interrupted(&call.name, call.started))
     }
 
-    /// The place of the last live answer, and its calls without a result.
-    ///
-    /// Only the events from the last answer on are read, unless that answer was rewound since: then the live
-    /// branch has to be computed.
-    fn open_calls(&self) -> Result<Option<(Place, Vec<Dangling>)>, JournalError> {
-        const ANSWERED: &str = "model_answered";
-        let Some(answer) = self.store.last_of(ANSWERED)? else {
-            return Ok(None);
+    /// The same, for whoever knows more of what such a call did.
+    pub fn repair_with(
+        &mut self,
+        now: Timestamp,
+        mut result: impl FnMut(&Dangling) -> CallFinished,
+    ) -> Result<Vec<Event>, JournalError> {
+        let Some((answer, calls)) = self.store.open_calls()? else {
+            return Ok(Vec::new());
         };
-        let mut after = self.store.after(answer.seq, usize::MAX)?;
-        let mut answer = Some(answer);
-        if after.iter().any(|event| matches!(event.fact, Fact::Rewound(_))) {
-            let mut events = branch(self.store.after(Seq(0), usize::MAX)?);
-            let at = events.iter().rposition(|event| event.fact.kind() == ANSWERED);
-            after = at.map_or_else(Vec::new, |at| events.split_off(at + 1));
-            answer = at.and_then(|_| events.pop());
-        }
-        Ok(answer.map(|answer| {
-            let calls = dangling(&answer, &after);
-            (answer.place, calls)
-        }))
+        let mut close = |call: Dangling| {
+            let fact = result(&call).into();
+            Draft { place: Place { call: Some(call.call), cause: None, ..answer.clone() }, fact }
+        };
+        calls.into_iter().map(|call| self.append(now, close(call))).collect()
     }
 
     /// Checks the log in and lets go of the session. Readers that are open keep the log from being checked in;

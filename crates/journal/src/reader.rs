@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{Digest, Event, Fact, RunNo, Seq, SessionId, StepNo};
+use lathe_protocol::{Dangling, Digest, Event, Fact, RunNo, Seq, SessionId, StepNo};
 
 use crate::files::Files;
 use crate::store::Store;
@@ -44,6 +44,11 @@ impl Reader {
 
     pub fn all(&self) -> Result<Vec<Event>, JournalError> {
         self.store.after(Seq(0), usize::MAX)
+    }
+
+    /// The calls of the last answer on the live branch that have no result.
+    pub fn dangling(&self) -> Result<Vec<Dangling>, JournalError> {
+        self.store.dangling()
     }
 
     /// The current branch.

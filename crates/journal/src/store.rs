@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{AgentId, CallId, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
+use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
 use nix::unistd::{AccessFlags, access};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::JournalError;
+use crate::dangling::dangling;
 use crate::files::{Files, remove_database, sync_folder};
+use crate::live::branch;
 
 /// The format of the file, in `user_version`. A newer one is refused; an older one would be lifted on open.
 pub(crate) const FORMAT: i64 = 1;
@@ -41,6 +43,34 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// The calls of the last answer on the live branch that have no result.
+    pub fn dangling(&self) -> Result<Vec<Dangling>, JournalError> {
+        Ok(self.open_calls()?.map_or_else(Vec::new, |(_, calls)| calls))
+    }
+
+    /// The place of the last live answer, and its calls without a result.
+    ///
+    /// Only the events from the last answer on are read, unless that answer was rewound since: then the live
+    /// branch has to be computed.
+    pub fn open_calls(&self) -> Result<Option<(Place, Vec<Dangling>)>, JournalError> {
+        const ANSWERED: &str = "model_answered";
+        let Some(answer) = self.last_of(ANSWERED)? else {
+            return Ok(None);
+        };
+        let mut after = self.after(answer.seq, usize::MAX)?;
+        let mut answer = Some(answer);
+        if after.iter().any(|event| matches!(event.fact, Fact::Rewound(_))) {
+            let mut events = branch(self.after(Seq(0), usize::MAX)?);
+            let at = events.iter().rposition(|event| event.fact.kind() == ANSWERED);
+            after = at.map_or_else(Vec::new, |at| events.split_off(at + 1));
+            answer = at.and_then(|_| events.pop());
+        }
+        Ok(answer.map(|answer| {
+            let calls = dangling(&answer, &after);
+            (answer.place, calls)
+        }))
+    }
+
     /// Makes the database under another name and gives it its own when it is whole and synced.
     pub fn create(files: &Files) -> Result<(), JournalError> {
         remove_database(&files.unfinished)?;

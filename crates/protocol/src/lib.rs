@@ -10,6 +10,7 @@ mod distance;
 mod event;
 mod facts;
 mod gate;
+mod holds;
 mod ids;
 mod json;
 mod listed;

@@ -169,6 +169,8 @@ pub enum Signal {
     Interrupt,
     Terminate,
     Kill,
+    Hangup,
+    Quit,
 }
 
 /// A program that runs. Dropping it kills it.
@@ -198,6 +200,8 @@ impl Running {
             Signal::Interrupt => "INT",
             Signal::Terminate => "TERM",
             Signal::Kill => "KILL",
+            Signal::Hangup => "HUP",
+            Signal::Quit => "QUIT",
         };
         // The shell's own `kill` is everywhere, and this crate stays without a dependency for signals. A process
         // that has already ended makes it fail, which is no news.

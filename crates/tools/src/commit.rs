@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_blobs::{BlobError, Blobs};
-use lathe_changes::TreeChange;
+use lathe_changes::{Before, TreeChange};
 use lathe_protocol::{Digest, SeenFile};
 use lathe_workspace::{Applied, Content, Expect, FileOp, Files, WorkspaceError};
 use tokio::task::spawn_blocking;
 
 use crate::outcome::{Data, Outcome};
 use crate::services::Services;
+use crate::tool::RunContext;
 
 /// What a file tool did.
 pub(crate) struct Committed {
@@ -51,19 +52,21 @@ const TYPE: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-pub(crate) async fn commit(services: &Arc<Services>, ops: Vec<FileOp>) -> Result<Committed, WorkspaceError> {
+pub(crate) async fn commit(context: &RunContext, ops: Vec<FileOp>) -> Result<Committed, WorkspaceError> {
     let known = ops.iter().map(expected).collect();
-    commit_known(services, ops, known).await
+    commit_known(context, ops, known).await
 }
 
 /// As [`commit`], for whoever knows digests of what is there that the operations do not say.
 pub(crate) async fn commit_known(
-    services: &Arc<Services>,
+    context: &RunContext,
     ops: Vec<FileOp>,
     known: Vec<Option<Digest>>,
 ) -> Result<Committed, WorkspaceError> {
+    let services = &context.services;
     let files = &*services.files;
     let missing = missing_folders(files, &ops).await;
+    pledge(context, &missing, &ops).await?;
     let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
@@ -94,6 +97,28 @@ pub(crate) async fn commit_known(
     }
     committed.unrecorded = failed;
     Ok(committed)
+}
+
+/// Writes down what is about to change, so that a process that is killed before the journal has the change leaves a way
+/// back. A file that is not as the operation expects it is told by the change itself.
+async fn pledge(context: &RunContext, folders: &[PathBuf], ops: &[FileOp]) -> Result<(), WorkspaceError> {
+    let Some(pledges) = context.services.pledges.clone() else { return Ok(()) };
+    let files = &*context.services.files;
+    let mut before: Vec<Before> =
+        folders.iter().map(|path| Before { path: path.clone(), was: None }).collect();
+    for op in ops {
+        let (FileOp::Write { path, expect, .. } | FileOp::Remove { path, expect }) = op;
+        let mode = files.stat(path).await.map_or(0, |stat| FILE | stat.mode);
+        let was = match expect {
+            Expect::Absent => None,
+            Expect::Held(content, _) => Some((mode, content.to_vec())),
+            Expect::Hash(_) => files.read(path, None).await.ok().map(|content| (mode, content)),
+        };
+        before.push(Before { path: files.real(path).await.unwrap_or_else(|_| path.clone()), was });
+    }
+    let (call, root) = (context.call.clone(), context.services.root.clone());
+    let pledged = spawn_blocking(move || pledges.pledge(call.as_str(), &before)).await;
+    pledged.map_err(std::io::Error::other).flatten().map_err(|error| WorkspaceError::io(root, error))
 }
 
 fn expected(op: &FileOp) -> Option<Digest> {

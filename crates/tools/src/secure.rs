@@ -74,7 +74,8 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     };
     let (root, actor) = (gate.root.clone(), judge.actor);
     if tracking.is_sparing() && (losses.work || !losses.trees.is_empty()) {
-        tracking.before().await;
+        let full = "there is no room in Lathe's own folder for a copy of what it takes away";
+        tracking.before(context.call.as_str()).await.map_err(|_| full.to_owned())?;
     }
     // What the tracker says it cannot bring back.
     let beyond = tracking.beyond().await;

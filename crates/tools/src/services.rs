@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lathe_blobs::Blobs;
+use lathe_changes::Pledges;
 use lathe_edit::syntax::SyntaxCache;
-use lathe_protocol::{OutputStream, Toolset};
+use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
 use lathe_workspace::{Files, Processes};
@@ -49,6 +50,8 @@ pub struct Services {
     pub tracking: Tracking,
     /// Where things are kept that a line takes away; none where nothing is.
     pub keeper: Option<Keeper>,
+    /// Where file tools write down what they are about to change; none where no session would look there.
+    pub pledges: Option<Pledges>,
     /// What looks at files after they were changed.
     pub checks: Checks,
     /// Who judges edits, in a session with rules for that.
@@ -91,6 +94,7 @@ impl Services {
             plan,
             tracking: Tracking::off(),
             keeper: None,
+            pledges: None,
             checks: Checks::default(),
             reviewer: None,
             documents: None,
@@ -114,6 +118,18 @@ impl Services {
     /// Lets things be kept that lines take away.
     pub fn keeping(self, keeper: Keeper) -> Self {
         Self { keeper: Some(keeper), ..self }
+    }
+
+    /// Lets what file tools are about to change outlive the process.
+    pub fn pledging(self, pledges: Pledges) -> Self {
+        Self { pledges: Some(pledges), ..self }
+    }
+
+    /// The journal has the result of a call: nothing has to be kept for it any more.
+    pub fn settled(&self, call: &CallId) {
+        if let Some(pledges) = &self.pledges {
+            pledges.settled(call.as_str());
+        }
     }
 
     /// The folder the next line runs in, as far as that is known.

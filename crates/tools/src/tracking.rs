@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lathe_changes::{Broken, Compared, Repositories, Tracker, TrackerOptions, Why};
+use lathe_changes::{Broken, ChangesError, Compared, Repositories, Tracker, TrackerOptions, Why};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
@@ -31,6 +31,18 @@ enum State {
     Ready(Box<Tracker>),
     /// Why it cannot be done.
     Broken(String),
+    /// There is no room for copies.
+    Full,
+}
+
+/// There is no room for copies of what a line may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoRoom;
+
+impl State {
+    fn broken(error: &ChangesError) -> Self {
+        if error.is_full() { Self::Full } else { Self::Broken(error.to_string()) }
+    }
 }
 
 impl Tracking {
@@ -99,28 +111,39 @@ impl Tracking {
         self.securing.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Before a line: what others changed meanwhile is not the line's doing.
-    pub(crate) async fn before(&self) {
+    /// Before a line: what others changed meanwhile is not the line's doing, and how the tree is now is durable, so that
+    /// even a killed process leaves the way back. `line` is its name for that. Without room for it the line must not run.
+    pub(crate) async fn before(&self, line: &str) -> Result<(), NoRoom> {
         let mut state = self.state.lock().await;
         if let Some(task) = self.begun() {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
         }
         let held = std::mem::replace(&mut *state, State::Off);
-        let (copies, root) = (self.repositories.clone(), self.root.clone());
-        *state = on_thread(held, move |state| {
+        let (copies, root, line) = (self.repositories.clone(), self.root.clone(), line.to_owned());
+        let (now, _) = on_thread(held, move |state| {
             let state = match state {
                 State::Waiting(options) => secure(options),
+                // What a look that failed should have found is found by the next one.
+                State::Ready(tracker) if tracker.is_unsettled() => State::Ready(tracker),
                 State::Ready(mut tracker) => match tracker.refresh() {
                     Ok(_) => State::Ready(tracker),
-                    Err(error) => State::Broken(error.to_string()),
+                    Err(error) => State::broken(&error),
                 },
-                other @ (State::Off | State::Broken(_)) => other,
+                other @ (State::Off | State::Broken(_) | State::Full) => other,
+            };
+            let state = match state {
+                State::Ready(mut tracker) => match tracker.begin(&line) {
+                    Ok(()) => State::Ready(tracker),
+                    Err(error) => State::broken(&error),
+                },
+                other @ (State::Off | State::Waiting(_) | State::Broken(_) | State::Full) => other,
             };
             copy_repositories(&state, copies.as_ref(), &root);
             (state, ())
         })
-        .await
-        .0;
+        .await;
+        *state = now;
+        if matches!(*state, State::Full) { Err(NoRoom) } else { Ok(()) }
     }
 
     /// Before a line that may do anything: only git's own data is looked at.
@@ -144,10 +167,11 @@ impl Tracking {
         let (now, compared) = on_thread(held, |state| match state {
             State::Ready(mut tracker) => match tracker.compare_with(objects) {
                 Ok(compared) => (State::Ready(tracker), Ok(compared)),
-                // What could not be compared is unknown from here on; the next look begins anew.
-                Err(error) => (State::Broken(error.to_string()), Err(error.to_string())),
+                // What could not be compared is still known as it was before the line, and told with the next one.
+                Err(error) => (State::Ready(tracker), Err(error.to_string())),
             },
             State::Broken(reason) => (State::Broken(reason.clone()), Err(reason)),
+            State::Full => (State::Full, Err("there is no room for copies of files".to_owned())),
             other @ (State::Off | State::Waiting(_)) => (other, Ok(Compared::default())),
         })
         .await;
@@ -164,16 +188,17 @@ fn copy_repositories(state: &State, copies: Option<&Copies>, root: &std::path::P
     if let Some(copies) = copies {
         let found = match state {
             State::Ready(tracker) => tracker.git_paths(),
-            State::Off | State::Waiting(_) | State::Broken(_) => Vec::new(),
+            State::Off | State::Waiting(_) | State::Broken(_) | State::Full => Vec::new(),
         };
         lock(copies).secure(root, &found);
     }
 }
 
 fn secure(options: TrackerOptions) -> State {
-    match Tracker::secure(options) {
+    let secured = Tracker::secure(options).and_then(|mut tracker| tracker.keep().map(|()| tracker));
+    match secured {
         Ok(tracker) => State::Ready(Box::new(tracker)),
-        Err(error) => State::Broken(error.to_string()),
+        Err(error) => State::broken(&error),
     }
 }
 

@@ -20,6 +20,27 @@ use crate::beneath::Root;
 use crate::change::State;
 use crate::stat::Kind;
 
+/// How the private names of a process begin.
+fn prefix(pid: u32) -> String {
+    format!(".lathe-restore-{pid}-")
+}
+
+/// Removes what a process left in a folder under its private names.
+pub(super) fn sweep(root: &Root, folder: &[u8], pid: u32) {
+    let prefix = prefix(pid);
+    let Ok(folder) = root.open_folder(folder) else { return };
+    let Ok(names) = std::fs::read_dir(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder)))
+    else {
+        return;
+    };
+    for name in names.flatten().map(|entry| entry.file_name()) {
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix));
+        if number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit())) {
+            let _ = unlinkat(&folder, name.as_os_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
 /// What is at a path. A special file counts as one without content.
 pub(super) fn found_at(root: &Root, rel: &[u8]) -> io::Result<Option<State>> {
     let Some(stat) = root.lstat(rel)? else { return Ok(None) };
@@ -111,7 +132,7 @@ impl Prepared {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".lathe-restore-{}-{number}", std::process::id());
+            let name = format!("{}{number}", prefix(std::process::id()));
             match make(&folder, &name) {
                 Ok(made) => return Ok((Self { folder, name, placed: false }, made)),
                 Err(Errno::EEXIST) => {}

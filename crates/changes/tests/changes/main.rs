@@ -6,6 +6,7 @@ mod kinds;
 mod parts;
 mod property;
 mod quarantine;
+mod recovering;
 mod repository;
 mod restoring;
 mod tree;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::tree::Tree;
 
 #[derive(Debug, Clone)]
-enum Act {
+pub(crate) enum Act {
     Write(String, u8),
     Remove(String),
     Move(String, String),
@@ -27,7 +27,7 @@ fn path() -> impl Strategy<Value = String> {
     proptest::collection::vec("[abc]", 1..4).prop_map(|parts| parts.join("/"))
 }
 
-fn act() -> impl Strategy<Value = Act> {
+pub(crate) fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (path(), any::<u8>()).prop_map(|(path, byte)| Act::Write(path, byte % 4)),
         2 => path().prop_map(Act::Remove),
@@ -41,7 +41,7 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 /// Does it if it can be done; what cannot be done is no change. Links point nowhere, so nothing happens through them.
-fn perform(root: &Path, act: &Act) {
+pub(crate) fn perform(root: &Path, act: &Act) {
     let _ = match act {
         Act::Write(path, byte) => fs::write(root.join(path), [*byte; 3]),
         Act::Remove(path) => {

@@ -24,6 +24,7 @@ mod hostile_layouts;
 mod hostile_serve;
 mod hostile_table;
 mod house;
+mod interrupted;
 mod keys;
 mod kills;
 mod layers;

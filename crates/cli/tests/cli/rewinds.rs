@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{bodies, lathe, run_in};
 
 /// Everything in a tree: modes, contents and targets of links, by path. Git's own is left out.
-fn tree(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
+pub(crate) fn tree(root: &Path) -> BTreeMap<String, (u32, Vec<u8>)> {
     fn add(root: &Path, folder: &Path, found: &mut BTreeMap<String, (u32, Vec<u8>)>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();

@@ -167,7 +167,10 @@ impl Line {
         let cwd = context.services.cwd();
         let cwd = self.folder.as_ref().map_or_else(|| cwd.clone(), |folder| cwd.join(folder));
         if !tracking.is_sparing() {
-            tracking.before().await;
+            // A line that could destroy something for good is not run.
+            if tracking.before(context.call.as_str()).await.is_err() {
+                return Err(Problem::NoSpace(context.services.plan.home.clone())).into();
+            }
         }
         let secured = match secure::before(context, &self.command, &cwd).await {
             Ok(secured) => secured,

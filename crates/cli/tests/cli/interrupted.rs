@@ -1,0 +1,195 @@
+//! Whatever ends Lathe in the middle of a call, what the call changed is known afterwards and can be taken back.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, done};
+use serde_json::json;
+
+use crate::lathe;
+use crate::rewinds::tree;
+
+/// How a run is ended.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    Kill,
+    Hangup,
+    Quit,
+    TwiceInterrupted,
+    Terminated,
+}
+
+const ENDS: [End; 5] = [End::Kill, End::Hangup, End::Quit, End::TwiceInterrupted, End::Terminated];
+
+/// Lines and calls that change something and then wait, or take long. `started` is made when the first change is done.
+fn calls() -> Vec<(&'static str, Answer)> {
+    let line = |name: &'static str, text: &str| {
+        (name, call("c1", "bash", json!({ "command": format!("{text}; touch started; sleep 60") })))
+    };
+    vec![
+        line("removed", "rm precious.txt"),
+        line("written over", "echo new > over.txt"),
+        line("both", "rm precious.txt; echo new > over.txt"),
+        line("appended", "echo more >> over.txt"),
+        line("moved", "mv precious.txt elsewhere.txt"),
+        line("a folder", "rm -r folder"),
+        line("a mode", "chmod 755 over.txt"),
+        line("a link", "rm link; ln -s nowhere link"),
+        line("made", "mkdir -p new/deep; echo x > new/deep/x"),
+        line("swapped", "rm -r folder; echo x > folder"),
+        line("in place", "sed -i s/old/new/ over.txt"),
+        line("emptied", ": > precious.txt"),
+        line("a command of the agent's", "write over.txt --content agent"),
+        line("truncated", "truncate -s 3 precious.txt"),
+        line("cleaned", "rm -rf untracked* folder/*"),
+        line("in the background", "(rm precious.txt &) ; sleep 0.2"),
+        line("in a script", "printf 'rm precious.txt\\n' > s.sh; sh s.sh"),
+        line("another program", "python3 -c 'import os; os.remove(\"precious.txt\")'"),
+        line("copied over", "cp folder/a.txt precious.txt"),
+        line("hard links", "ln precious.txt hard.txt; echo x > hard.txt"),
+    ]
+}
+
+fn repo(git: bool) -> TempRepo {
+    let files = [("over.txt", "old text\n"), ("folder/a.txt", "a\n"), ("folder/b.txt", "b\n")];
+    let repo = if git { TempRepo::with_git(&files) } else { TempRepo::new(&files) };
+    // Git does not have this one.
+    repo.write("precious.txt", "the only copy\n");
+    repo.write("untracked.bin", [0, 1, 2, 255]);
+    std::os::unix::fs::symlink("over.txt", repo.join("link")).unwrap();
+    repo
+}
+
+fn wait_for(path: &Path) {
+    let begun = Instant::now();
+    while !path.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{} did not come", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn at_home(run: &Lathe) -> Lathe {
+    lathe().env("LATHE_HOME", run.home())
+}
+
+type Tree = BTreeMap<String, (u32, Vec<u8>)>;
+
+/// What must hold after an end: every look agrees, and everything comes back.
+fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
+    let left = tree(repo.path());
+    let at = |args: &[&str]| at_home(run).in_dir(repo.path()).args(args).run();
+    let diff = at(&["diff", "--stat"]);
+    let shown = at(&["show"]);
+    if left == *first {
+        return;
+    }
+    assert!(!diff.stdout.contains("no file is changed"), "{about}: {}", diff.stdout);
+    assert_eq!(shown.code, 0, "{about}: {}", shown.stderr);
+    let undone = at(&["undo"]);
+    assert_eq!(undone.code, 0, "{about}: undo: {}{}", undone.stdout, undone.stderr);
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: undo");
+    // The way back that it names works, and then the other way does.
+    let hint = format!("{}{}", undone.stdout, undone.stderr);
+    let hint = hint.split('`').find(|part| part.starts_with("lathe rewind")).unwrap().to_owned();
+    let words: Vec<&str> = hint.split(' ').skip(1).collect();
+    let redone = at(&words);
+    assert_eq!(redone.code, 0, "{about}: {hint}: {}{}", redone.stdout, redone.stderr);
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "{about}: {hint}");
+    let rewound = at(&["rewind", "--to", "0", "--files"]);
+    assert_eq!(rewound.code, 0, "{about}: rewind: {}{}", rewound.stdout, rewound.stderr);
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: rewind");
+}
+
+fn end(run: &lathe_testkit::Running, how: End) {
+    match how {
+        End::Kill => run.kill9(),
+        End::Hangup => run.kill(Signal::Hangup),
+        End::Quit => run.kill(Signal::Quit),
+        End::TwiceInterrupted => {
+            run.kill(Signal::Interrupt);
+            run.kill(Signal::Interrupt);
+        }
+        End::Terminated => run.kill(Signal::Terminate),
+    }
+}
+
+fn ended_in(how: End, name: &str, answer: &Answer, git: bool) {
+    let repo = repo(git);
+    let first = tree(repo.path());
+    let model = FakeModel::serving(Script::new().answer(answer.clone()).answer(done("ok")));
+    let run = lathe().in_dir(repo.path()).args(["run", "x", "--mode", "full-auto"]).with_model(&model);
+    let running = run.spawn();
+    wait_for(&repo.join("started"));
+    end(&running, how);
+    running.wait();
+    comes_back(&format!("{name}, {how:?}, git: {git}"), &run, &repo, &first);
+}
+
+#[test]
+fn nothing_is_lost_in_the_middle_of_a_line() {
+    for (index, (name, answer)) in calls().iter().enumerate() {
+        // Every way to end meets every kind of line in the full run.
+        let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
+        let ends: Vec<End> = if full { ENDS.to_vec() } else { vec![End::Kill, ENDS[1 + index % 4]] };
+        for how in ends {
+            ended_in(how, name, answer, index % 2 == 0);
+        }
+    }
+}
+
+/// The names that are not the same in two trees, which is less to read than all that is in them.
+fn differing<'t>(a: &'t Tree, b: &'t Tree) -> Vec<&'t String> {
+    let all = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+    all.filter(|name| a.get(*name) != b.get(*name)).collect()
+}
+
+/// Names of ours that a killed process left in the tree.
+fn litter(tree: &Tree) -> Vec<&String> {
+    tree.keys().filter(|name| name.contains(".lathe-")).collect()
+}
+
+#[test]
+fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
+    let files: Vec<(String, String)> =
+        (0..150).map(|n| (format!("d{}/f{n}.txt", n % 7), format!("file {n}\n").repeat(50))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let repo = TempRepo::new(&files);
+    let first = tree(repo.path());
+    let line =
+        "for f in d*/*.txt; do echo new > $f; done; rm -r d3; mkdir made; echo x > made/x; chmod 700 d1";
+    let answers = Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok"));
+    let model = FakeModel::serving(answers);
+    let run = lathe().in_dir(repo.path()).args(["run", "x", "--mode", "full-auto"]).with_model(&model);
+    run.run().expect_code(0);
+    let left = tree(repo.path());
+    let at = |args: &[&str]| at_home(&run).in_dir(repo.path()).args(args);
+    let begun = Instant::now();
+    at(&["undo"]).run().expect_code(0);
+    let whole = begun.elapsed();
+    at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new());
+    let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
+    let kills = if full { 60 } else { 12 };
+    let mut finished = 0;
+    for kill in 0..kills {
+        let undo: &[&str] = if kill % 2 == 0 { &["undo"] } else { &["rewind", "--to", "0", "--files"] };
+        let running = at(undo).spawn();
+        let share = (f64::from(kill) + f64::from((kill * 7919) % 97) / 97.0) / f64::from(kills);
+        std::thread::sleep(whole.mul_f64(share));
+        running.kill9();
+        running.wait();
+        at(&["show"]).run().expect_code(0);
+        let now = tree(repo.path());
+        assert_eq!(litter(&now), Vec::<&String>::new(), "kill {kill}");
+        if now == left {
+            continue;
+        }
+        // Once it began it is finished, and recorded whole: the way back leads to where it was.
+        finished += 1;
+        assert_eq!(differing(&now, &first), Vec::<&String>::new(), "kill {kill}");
+        at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
+        assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "kill {kill}");
+    }
+    assert!(finished > 0, "no kill came after the beginning");
+}

@@ -1,0 +1,163 @@
+//! What a killed process left behind, written down at the next look.
+//!
+//! A call that had begun and has no result may have changed files. Before it began, how the tree was went to disk (a line:
+//! `lathe_changes::recover`; a file tool: its pledge). Whoever looks at the session next, and finds that nobody has it
+//! open, compares the tree with that and closes the call with what it changed: from then on undo, rewind, diff and show
+//! know of it like of any other change.
+
+use std::path::Path;
+
+use lathe_changes::{Compared, Pledges, TreeChange};
+use lathe_journal::{Journal, JournalError, Reader};
+use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
+use lathe_tools::recorded;
+
+use crate::error::HostError;
+use crate::place::same_folder;
+use crate::session::{Host, beginning, now};
+
+/// Paths that the result of an interrupted call names.
+const NAMED: usize = 20;
+
+impl Host {
+    /// Where the file tools of a session write down what they are about to change.
+    pub(crate) fn pledges(&self, id: &SessionId) -> Pledges {
+        Pledges::of(&self.scratch(id))
+    }
+
+    pub(crate) fn scratch(&self, id: &SessionId) -> std::path::PathBuf {
+        self.home().path().join("baselines").join(id.as_str())
+    }
+
+    /// Closes what a killed process left open in a session, if nobody has it open now. A session that cannot be mended
+    /// is read as it is: whoever goes on with it is told why.
+    pub(crate) fn mend_left(&self, id: &SessionId) -> Result<(), HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        if !self.is_restoring(id) && !reader.dangling()?.iter().any(|call| call.started) {
+            return Ok(());
+        }
+        drop(reader);
+        match Journal::open(&self.home().sessions(), id, self.home().blobs()?) {
+            Ok(mut journal) => {
+                let mended = self.mend(&mut journal);
+                journal.close()?;
+                match mended {
+                    // The folder is gone or another one: what the call changed in it cannot be looked at.
+                    Err(HostError::Folder { .. }) => Ok(()),
+                    mended => mended,
+                }
+            }
+            // It runs, or cannot be written just now.
+            Err(JournalError::Held { .. } | JournalError::Denied { .. } | JournalError::Busy { .. }) => {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same for whoever holds the session.
+    pub(crate) fn mend(&self, journal: &mut Journal) -> Result<(), HostError> {
+        self.finish_restoring(journal)?;
+        let calls = journal.dangling()?;
+        let begun: Vec<&Dangling> = calls.iter().filter(|call| call.started).collect();
+        if !begun.is_empty() {
+            let (opened, _) = beginning(&journal.reader()?)?;
+            let id = journal.id().clone();
+            let root = same_folder(&opened)?;
+            let found = self.changed_by(&id, &root, &begun);
+            journal.repair_with(now(), |call| {
+                let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
+                self.closed(call, compared.map(|(_, compared)| compared))
+            })?;
+            self.note(&id);
+        }
+        lathe_changes::discard(&self.scratch(journal.id()));
+        Ok(())
+    }
+
+    /// What each of these calls changed, or why that cannot be said.
+    fn changed_by<'c>(
+        &self,
+        id: &SessionId,
+        root: &Path,
+        calls: &[&'c Dangling],
+    ) -> Vec<(&'c str, Result<Compared, String>)> {
+        let line = self.tracking(id, root).map_err(|error| error.to_string()).and_then(|options| {
+            options.map_or(Ok(None), |options| {
+                lathe_changes::recover(options).map_err(|error| error.to_string())
+            })
+        });
+        let (pledges, blobs) = (self.pledges(id), self.home().blobs().map_err(|error| error.to_string()));
+        let one = |call: &&'c Dangling| {
+            let name = call.call.as_str();
+            let edits = blobs
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(|blobs| pledges.recover(name, root, blobs).map_err(|error| error.to_string()));
+            let found = match (&line, edits) {
+                (Ok(Some(line)), edits) if line.line == name => Ok(joined(&line.compared, edits.ok())),
+                (Err(error), _) => Err(error.clone()),
+                (Ok(_), edits) => edits,
+            };
+            (name, found)
+        };
+        calls.iter().map(one).collect()
+    }
+
+    /// The result of a call that was interrupted.
+    fn closed(&self, call: &Dangling, found: Option<&Result<Compared, String>>) -> CallFinished {
+        let mut finished = interrupted(&call.name, call.started);
+        let mut more = String::new();
+        match found {
+            None => {}
+            Some(Err(reason)) => {
+                finished.not_undoable.push(format!("what the interrupted call changed: {reason}"));
+                more.push_str(" What it changed could not be found out.");
+            }
+            Some(Ok(compared)) => {
+                let screen = self.screen();
+                finished.changes = recorded(compared.changes.clone(), &call.call, &screen);
+                let lost = compared.not_undoable.iter().take(NAMED);
+                finished.not_undoable =
+                    lost.map(|lost| format!("{}: {}", lost.path.display(), lost.why)).collect();
+                more.push_str(&told(&finished));
+            }
+        }
+        finished.text.push_str(&more);
+        if let Some(error) = &mut finished.error {
+            error.message.push_str(&more);
+        }
+        finished
+    }
+}
+
+/// What a line changed by the look at the tree, and what its commands say beside.
+fn joined(line: &Compared, edits: Option<Compared>) -> Compared {
+    let mut all = line.clone();
+    let is_known = |path: &Path| {
+        line.changes.iter().any(|change| change.path == path)
+            || line.not_undoable.iter().any(|lost| lost.path == path)
+    };
+    let edits: Vec<TreeChange> = edits.map(|edits| edits.changes).unwrap_or_default();
+    // What the look found to be as it was is no change, whatever a command did and undid.
+    all.changes
+        .extend(edits.into_iter().filter(|change| !is_known(&change.path) && line_skips(line, change)));
+    all
+}
+
+/// Whether the look at the tree does not go where this change is.
+fn line_skips(line: &Compared, change: &TreeChange) -> bool {
+    line.not_undoable.iter().any(|lost| change.path.starts_with(&lost.path))
+}
+
+fn told(finished: &CallFinished) -> String {
+    match finished.changes.len() {
+        0 => " No file was changed by it.".to_owned(),
+        count => {
+            let names = finished.changes.iter().take(NAMED).map(|change| change.path.as_str());
+            let names = names.collect::<Vec<_>>().join(", ");
+            let rest = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+            format!(" What it had changed by then is recorded and can be taken back: {names}{rest}.")
+        }
+    }
+}

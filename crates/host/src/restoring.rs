@@ -1,0 +1,147 @@
+//! A rewind or an undo that outlives its process.
+//!
+//! What is about to be put back is written down before the first file is touched, and away once the journal has it. Whoever
+//! finds such a note and nobody at work finishes it: what is as it was is put back, what was put back already is recorded,
+//! and what somebody changed since is left alone.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use lathe_changes::restore::{self, Applied, Step};
+use lathe_changes::{TreeChange, Wanted};
+use lathe_journal::Journal;
+use lathe_protocol::{
+    CallId, Change, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
+    SessionOpened, StepNo,
+};
+use lathe_tools::recorded;
+use serde::{Deserialize, Serialize};
+
+use crate::error::HostError;
+use crate::place::{folder_or_gone, identity};
+use crate::session::{Host, beginning, now};
+
+/// What is put back, and what the journal is told of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Restoring {
+    /// Whose private names may be left in the tree.
+    pub(crate) pid: u32,
+    /// The last event before it: what of it is in the journal already comes after this.
+    pub(crate) after: Seq,
+    pub(crate) run: RunNo,
+    pub(crate) to: Option<StepNo>,
+    pub(crate) undoes: Option<Seq>,
+    /// The rewind of the conversation that is taken back with it.
+    pub(crate) rewind: Option<Seq>,
+    /// Where the conversation goes back to with it.
+    pub(crate) rewound: Option<StepNo>,
+    pub(crate) conflicts: Vec<String>,
+    /// From what is there to what is wanted.
+    pub(crate) changes: Vec<Change>,
+}
+
+impl Host {
+    fn restoring_file(&self, id: &SessionId) -> PathBuf {
+        self.scratch(id).join("restoring")
+    }
+
+    /// Whether a rewind or undo of a session was cut off.
+    pub(crate) fn is_restoring(&self, id: &SessionId) -> bool {
+        self.restoring_file(id).exists()
+    }
+
+    /// Does what is written down, once it is durable that it will be done. Gives what could not be done.
+    pub(crate) fn restore(
+        &self,
+        journal: &mut Journal,
+        opened: &SessionOpened,
+        restoring: &Restoring,
+    ) -> Result<Applied, HostError> {
+        let file = self.restoring_file(journal.id());
+        let write = || -> std::io::Result<()> {
+            let folder = self.scratch(journal.id());
+            std::fs::create_dir_all(&folder)?;
+            let mut temp = tempfile::NamedTempFile::new_in(&folder)?;
+            temp.write_all(&serde_json::to_vec(restoring)?)?;
+            temp.as_file().sync_all()?;
+            temp.persist(&file)?;
+            std::fs::File::open(&folder)?.sync_all()
+        };
+        write().map_err(|error| {
+            HostError::Rewind(format!("cannot be noted down in {}: {error}", file.display()))
+        })?;
+        self.carry_out(journal, opened, restoring)
+    }
+
+    /// Finishes what a killed process began.
+    pub(crate) fn finish_restoring(&self, journal: &mut Journal) -> Result<(), HostError> {
+        let file = self.restoring_file(journal.id());
+        let Ok(bytes) = std::fs::read(&file) else { return Ok(()) };
+        let Ok(restoring) = serde_json::from_slice::<Restoring>(&bytes) else {
+            // Half a note was never acted on.
+            let _ = std::fs::remove_file(&file);
+            return Ok(());
+        };
+        let (opened, _) = beginning(&journal.reader()?)?;
+        let root = &*folder_or_gone(&opened)?;
+        let paths = restoring.changes.iter().map(|change| TreeChange::from(change).path);
+        restore::sweep(root, paths, restoring.pid);
+        self.carry_out(journal, &opened, &restoring).map(drop)
+    }
+
+    fn carry_out(
+        &self,
+        journal: &mut Journal,
+        opened: &SessionOpened,
+        restoring: &Restoring,
+    ) -> Result<Applied, HostError> {
+        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let (root, blobs) = (&*folder_or_gone(opened)?, self.home().blobs()?);
+        let changes: Vec<TreeChange> = restoring.changes.iter().map(TreeChange::from).collect();
+        let wanted: Vec<Wanted> = changes.iter().map(Wanted::of).collect();
+        let plan = restore::plan_again(&wanted, &blobs, root).map_err(wrong)?;
+        let mut applied = restore::apply(&plan, &blobs, root).map_err(wrong)?;
+        // What an earlier try put back is its doing too; what it began counts from where it began.
+        for (planned, change) in plan.iter().zip(&changes) {
+            match applied.changes.iter_mut().find(|done| done.path == change.path) {
+                Some(done) => *done = change.clone(),
+                None if planned.step == Step::AlreadyThere => applied.changes.push(change.clone()),
+                None => {}
+            }
+        }
+        applied.changes.sort_by(|a, b| a.path.cmp(&b.path));
+        let told: Vec<Fact> = journal
+            .reader()?
+            .after(restoring.after, usize::MAX)?
+            .into_iter()
+            .map(|event| event.fact)
+            .collect();
+        let mut append = |fact: Fact| {
+            let place = Place::in_run(restoring.run);
+            let is_told = told.iter().any(|told| told.kind() == fact.kind());
+            if is_told { Ok(()) } else { journal.append(now(), Draft { place, fact }).map(drop) }
+        };
+        // First the branch is what it was, then the files are: the restoring belongs to that branch.
+        if let Some(rewind) = restoring.rewind {
+            append(RewindUndone { rewind }.into())?;
+        }
+        let by = CallId::new("rewind");
+        let mut conflicts = restoring.conflicts.clone();
+        conflicts.extend(applied.left.iter().map(|left| shown(root, &left.wanted.path)));
+        conflicts.dedup();
+        let changes = recorded(applied.changes.clone(), &by, &self.screen());
+        // Going back may have made the folder itself again.
+        let folder = identity(root).filter(|now| opened.folder.is_some_and(|was| was.inode != now.inode));
+        let (to, undoes) = (restoring.to, restoring.undoes);
+        append(FilesRestored { to, undoes, changes, conflicts, folder }.into())?;
+        if let Some(to) = restoring.rewound {
+            append(Rewound { to }.into())?;
+        }
+        let _ = std::fs::remove_file(self.restoring_file(journal.id()));
+        Ok(applied)
+    }
+}
+
+pub(crate) fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
