@@ -147,6 +147,8 @@ pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesErro
 /// What must be free where copies are kept before a line may run: room to write down what it changes.
 const ROOM: u64 = 8 << 20;
 
+// The numbers have other types on other systems.
+#[allow(clippy::useless_conversion)]
 fn room(folder: &Path) -> std::io::Result<u64> {
     let found = nix::sys::statvfs::statvfs(folder)?;
     Ok(u64::from(found.blocks_available()).saturating_mul(u64::from(found.fragment_size())))

@@ -5,9 +5,9 @@
 //! open, compares the tree with that and closes the call with what it changed: from then on undo, rewind, diff and show
 //! know of it like of any other change.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use lathe_changes::{Compared, Pledges, TreeChange};
+use lathe_changes::{Compared, Pledges, TrackerOptions, TreeChange, Watch};
 use lathe_journal::{Journal, JournalError, Reader};
 use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
 use lathe_tools::recorded;
@@ -15,6 +15,9 @@ use lathe_tools::recorded;
 use crate::error::HostError;
 use crate::place::same_folder;
 use crate::session::{Host, beginning, now};
+
+/// Files, links and folders of a tree whose changes by shell lines can be taken back.
+const TRACKED_FILES: usize = 200_000;
 
 /// Paths that the result of an interrupted call names.
 const NAMED: usize = 20;
@@ -25,8 +28,29 @@ impl Host {
         Pledges::of(&self.scratch(id))
     }
 
-    pub(crate) fn scratch(&self, id: &SessionId) -> std::path::PathBuf {
+    pub(crate) fn scratch(&self, id: &SessionId) -> PathBuf {
         self.home().path().join("baselines").join(id.as_str())
+    }
+
+    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
+    pub(crate) fn tracking(
+        &self,
+        id: &SessionId,
+        root: &Path,
+        mut exclude: Vec<PathBuf>,
+    ) -> Result<Option<TrackerOptions>, HostError> {
+        if root.parent().is_none() {
+            return Ok(None);
+        }
+        exclude.push(self.home().path().to_owned());
+        Ok(Some(TrackerOptions {
+            root: root.to_owned(),
+            blobs: self.home().blobs()?,
+            scratch: self.scratch(id),
+            limits: lathe_changes::Limits { files: TRACKED_FILES, ..lathe_changes::Limits::default() },
+            exclude,
+            watch: Watch::On,
+        }))
     }
 
     /// Closes what a killed process left open in a session, if nobody has it open now. A session that cannot be mended
@@ -82,11 +106,15 @@ impl Host {
         root: &Path,
         calls: &[&'c Dangling],
     ) -> Vec<(&'c str, Result<Compared, String>)> {
-        let line = self.tracking(id, root).map_err(|error| error.to_string()).and_then(|options| {
-            options.map_or(Ok(None), |options| {
-                lathe_changes::recover(options).map_err(|error| error.to_string())
-            })
-        });
+        let line = self
+            .keep_outputs(id, root, &[])
+            .and_then(|outputs| self.tracking(id, root, outputs))
+            .map_err(|error| error.to_string())
+            .and_then(|options| {
+                options.map_or(Ok(None), |options| {
+                    lathe_changes::recover(options).map_err(|error| error.to_string())
+                })
+            });
         let (pledges, blobs) = (self.pledges(id), self.home().blobs().map_err(|error| error.to_string()));
         let one = |call: &&'c Dangling| {
             let name = call.call.as_str();

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup, system_prompt};
-use lathe_changes::{Quarantine, TrackerOptions, Watch};
+use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
     Cassette, CassetteError, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient,
@@ -171,9 +171,6 @@ pub struct ShownRequest {
     pub system_chars: usize,
     pub tools_chars: usize,
 }
-
-/// Files, links and folders of a tree whose changes by shell lines can be taken back.
-const TRACKED_FILES: usize = 200_000;
 
 /// How a session is opened, beside its model.
 struct Opening {
@@ -403,27 +400,6 @@ impl Host {
         })?);
         let processes = Arc::new(LocalProcesses);
         Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
-    }
-
-    /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
-    pub(crate) fn tracking(
-        &self,
-        id: &SessionId,
-        root: &Path,
-        mut exclude: Vec<PathBuf>,
-    ) -> Result<Option<TrackerOptions>, HostError> {
-        if root.parent().is_none() {
-            return Ok(None);
-        }
-        exclude.push(self.home.path().to_owned());
-        Ok(Some(TrackerOptions {
-            root: root.to_owned(),
-            blobs: self.home.blobs()?,
-            scratch: self.scratch(id),
-            limits: lathe_changes::Limits { files: TRACKED_FILES, ..lathe_changes::Limits::default() },
-            exclude,
-            watch: Watch::On,
-        }))
     }
 
     /// Keeps what lines take away and no copy can be kept of.

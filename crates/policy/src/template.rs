@@ -11,6 +11,7 @@ use lathe_bash::{Command, Word};
 use lathe_protocol::edit_distance;
 
 mod place;
+mod tables;
 
 /// The placeholder for one file.
 const FILE: &str = "{file}";
