@@ -127,7 +127,7 @@ impl Edit {
         }
         let op =
             FileOp::Write { path: self.path.clone(), expect: Expect::Hash(hash), content: Arc::new(after) };
-        let done = commit(&context, vec![op]).await;
+        let done = commit(context, vec![op]).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &self.path, Doing::Writing))?;
         Ok(done.into_outcome(data))
     }

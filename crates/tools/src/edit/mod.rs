@@ -171,7 +171,7 @@ impl Edit {
         let expect = Expect::Held(before, unsure);
         let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::clone(&content) };
         // The words are found while the disk works.
-        let (done, data) = tokio::join!(commit_known(&context, vec![op], vec![seen]), async {
+        let (done, data) = tokio::join!(commit_known(context, vec![op], vec![seen]), async {
             self.data(&path, &edited, &content)
         });
         let done = done.map_err(|error| self.wrong(error, Doing::Writing))?;

@@ -190,7 +190,7 @@ impl Remember {
                     full @ Problem::NoSpace(_) => full,
                     other => Problem::Memory(other.words()),
                 };
-                commit(&context, vec![op]).await.map_err(wrong)?
+                commit(context, vec![op]).await.map_err(wrong)?
             }
         };
         let data = RememberedData { fact: self.fact.clone(), path: self.path.display().to_string() };

@@ -154,7 +154,7 @@ impl Apply {
             }
         }
         let place = self.paths.first().map(|(_, path)| path.clone()).unwrap_or_else(|| self.root.clone());
-        let done = commit(&context, ops).await;
+        let done = commit(context, ops).await;
         let done = done.map_err(|error| Problem::from_workspace(error, &place, Doing::Writing))?;
         Ok(done.into_outcome(Data::Patched(data)))
     }

@@ -211,7 +211,7 @@ impl Write {
         let lines = line_count(self.content.as_bytes());
         let expect = before.map_or(Expect::Absent, |(_, hash)| Expect::Hash(hash));
         let op = FileOp::Write { path: self.path.clone(), expect, content: Arc::new(content) };
-        let done = commit(&context, vec![op]).await.map_err(wrong(Doing::Writing))?;
+        let done = commit(context, vec![op]).await.map_err(wrong(Doing::Writing))?;
         let data = Data::Written(WrittenData { path, existed, lines });
         Ok(done.into_outcome(data))
     }
