@@ -238,7 +238,8 @@ fn killed_while_it_asked_the_question_expires_and_the_history_is_valid() {
     terminal.types("go\n");
     terminal.sees(ALL, 1);
     let pids = lathe_testkit::descendants_of(terminal.child.id());
-    for pid in &pids {
+    // The terminal last: one that closes is heard, and ends a run in order.
+    for pid in pids.iter().rev() {
         let killed = Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
         assert!(killed.success());
     }

@@ -120,7 +120,8 @@ fn a_model_that_the_server_keeps_is_used_by_its_name_also_after_a_restart_and_it
     let server = Server::start(lathe.clone());
     let kept =
         json!({ "provider": "mine", "model": "fake", "base_url": model.base_url(), "api_key": model.key() });
-    assert_eq!(server.ask("PUT", "/api/models/main", &kept).0, 200);
+    let put = server.ask("PUT", "/api/models/main", &kept);
+    assert_eq!(put.0, 200, "{}", put.1);
     let (status, tested) = server.ask("POST", "/api/models/main/test", &json!({}));
     assert_eq!((status, &tested["ok"]), (200, &json!(true)), "{tested}");
     let (status, result) = server.ask(

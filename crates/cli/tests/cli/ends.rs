@@ -226,8 +226,11 @@ fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     let Some(_mount) = Mount::tmpfs(&disk, "size=3m") else {
         return;
     };
+    // A line would not run with so little room; what the model says is written down all the same.
     let script = Script::repeat(200, |k| {
-        call(&format!("c{k}"), "bash", json!({ "command": "head -c 25000 /dev/urandom | od -x" }))
+        let thought: String =
+            (0..6000_u64).map(|n| format!("{:x} ", (n + 1).wrapping_mul(2_654_435_761 + k as u64))).collect();
+        call(&format!("c{k}"), "think", json!({ "thought": thought }))
     });
     let model = FakeModel::serving(script);
     let run = run_in(repo.path(), &model).env("LATHE_HOME", &disk);

@@ -69,7 +69,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
         ],
     ),
     ("views", &["protocol", "edit", "redact"]),
-    ("config", &["protocol"]),
+    ("config", &["protocol", "workspace"]),
     ("server", &["protocol", "host"]),
     ("cli", &["protocol", "host", "config", "server"]),
     ("ax", &[]),

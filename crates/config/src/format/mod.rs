@@ -52,9 +52,10 @@ pub struct ProjectFiles {
 }
 
 impl ProjectFiles {
-    /// Those of `folder`; `home` is Lathe's own.
+    /// Those of `folder`; `home` is Lathe's own, in which there is no project.
     pub fn new(folder: &Path, home: &Path) -> Self {
-        let real = folder.canonicalize().ok();
+        let own = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        let real = folder.canonicalize().ok().filter(|real| !real.starts_with(&own));
         Self { folder: folder.to_owned(), files: real.map(|real| LocalFiles::confined(real, home)) }
     }
 
