@@ -331,8 +331,14 @@ impl World {
             row(
                 "POST",
                 "/api/sessions/{id}/rename",
-                (format!("/api/sessions/{full}/rename"), json!({ "title": "t" })),
+                (format!("/api/sessions/{plan}/rename"), json!({ "title": "t" })),
                 Operator,
+            ),
+            row(
+                "POST",
+                "/api/sessions/{id}/rename",
+                (format!("/api/sessions/{full}/rename"), json!({ "title": "t" })),
+                Admin,
             ),
             row("POST", "/api/sessions/{id}/fork", (format!("/api/sessions/{plan}/fork"), none()), Operator),
             row("POST", "/api/sessions/{id}/fork", (format!("/api/sessions/{full}/fork"), none()), Admin),
