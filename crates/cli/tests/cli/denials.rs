@@ -346,7 +346,14 @@ fn an_excluded_command_does_not_run_by_any_spelling() {
         "command git push",
     ];
     for (toolset, name) in [("lathe", "bash"), ("gemini", "run_shell_command"), ("bash", "Bash")] {
-        for entry in ["Tool(git push)", "bash(git push)", "run_shell_command(git push)", "BASH(git push:*)"] {
+        for entry in [
+            "Tool(git push)",
+            "ShellTool(git push)",
+            "Bash(git push)",
+            "bash(git push)",
+            "run_shell_command(git push)",
+            "BASH(git push:*)",
+        ] {
             let lathe = lathe();
             std::fs::create_dir_all(lathe.home()).unwrap();
             std::fs::write(lathe.home().join("config.toml"), format!("[tools]\nexclude = [{entry:?}]\n"))
