@@ -1,92 +1,27 @@
 //! What an event holds beside its own words: changes of files, and blobs. Asked by everything that takes changes back,
 //! shows them or collects what nobody names any more, so it is said once, for every kind of event.
 
-use crate::{Change, Digest, Fact};
+use crate::{CallFinished, Change, Digest, Fact};
+
+/// The parts of an event that others hold on to.
+#[derive(Default)]
+struct Held<'a> {
+    /// Recorded by the event.
+    changes: &'a [Change],
+    /// Told once more by another event, which records them.
+    repeated: &'a [Change],
+    result: Option<&'a CallFinished>,
+}
 
 impl Fact {
-    /// Changes of files that this event records. What a command of a line changed is told again by the result of the
-    /// line's call, which holds all of it, so [`CommandRan`](crate::CommandRan) has none of its own.
-    pub fn changes(&self) -> &[Change] {
-        match self {
-            Fact::CallFinished(finished) => &finished.changes,
-            Fact::FilesRestored(restored) => &restored.changes,
-            Fact::CommandRan(_)
-            | Fact::SessionOpened(_)
-            | Fact::OptionsChanged(_)
-            | Fact::EpochStarted(_)
-            | Fact::TaskGiven(_)
-            | Fact::RunResumed(_)
-            | Fact::BaselineTaken(_)
-            | Fact::CancelAsked(_)
-            | Fact::ModelAsked(_)
-            | Fact::ModelAnswered(_)
-            | Fact::ModelFailed(_)
-            | Fact::ReplayDrifted(_)
-            | Fact::CallDecided(_)
-            | Fact::CallStarted(_)
-            | Fact::Reflected(_)
-            | Fact::Reminded(_)
-            | Fact::TaskFinished(_)
-            | Fact::Rewound(_)
-            | Fact::RewindUndone(_)
-            | Fact::QuestionAsked(_)
-            | Fact::ApprovalAsked(_)
-            | Fact::ApprovalGiven(_)
-            | Fact::ApprovalExpired(_)
-            | Fact::Steered(_)
-            | Fact::SessionNamed(_)
-            | Fact::StepSummarised(_)
-            | Fact::EditsReviewed(_)
-            | Fact::Unknown(_) => &[],
-        }
-    }
-
-    /// What changed and cannot be taken back, each with the reason.
-    pub fn not_undoable(&self) -> &[String] {
-        match self {
-            Fact::CallFinished(finished) => &finished.not_undoable,
-            Fact::FilesRestored(_)
-            | Fact::CommandRan(_)
-            | Fact::SessionOpened(_)
-            | Fact::OptionsChanged(_)
-            | Fact::EpochStarted(_)
-            | Fact::TaskGiven(_)
-            | Fact::RunResumed(_)
-            | Fact::BaselineTaken(_)
-            | Fact::CancelAsked(_)
-            | Fact::ModelAsked(_)
-            | Fact::ModelAnswered(_)
-            | Fact::ModelFailed(_)
-            | Fact::ReplayDrifted(_)
-            | Fact::CallDecided(_)
-            | Fact::CallStarted(_)
-            | Fact::Reflected(_)
-            | Fact::Reminded(_)
-            | Fact::TaskFinished(_)
-            | Fact::Rewound(_)
-            | Fact::RewindUndone(_)
-            | Fact::QuestionAsked(_)
-            | Fact::ApprovalAsked(_)
-            | Fact::ApprovalGiven(_)
-            | Fact::ApprovalExpired(_)
-            | Fact::Steered(_)
-            | Fact::SessionNamed(_)
-            | Fact::StepSummarised(_)
-            | Fact::EditsReviewed(_)
-            | Fact::Unknown(_) => &[],
-        }
-    }
-
-    /// Blobs that must stay as long as the event does.
-    pub fn blobs(&self) -> Vec<&Digest> {
+    fn held(&self) -> Held<'_> {
         match self {
             Fact::CallFinished(finished) => {
-                let attached = finished.attachments.iter().map(|attached| &attached.blob);
-                let cut = finished.truncated.iter().map(|cut| &cut.blob);
-                sides(&finished.changes).chain(attached).chain(cut).collect()
+                Held { changes: &finished.changes, result: Some(finished), ..Held::default() }
             }
-            Fact::FilesRestored(restored) => sides(&restored.changes).collect(),
-            Fact::CommandRan(ran) => sides(&ran.changes).collect(),
+            Fact::FilesRestored(restored) => Held { changes: &restored.changes, ..Held::default() },
+            // The result of the line's call holds all that the line changed.
+            Fact::CommandRan(ran) => Held { repeated: &ran.changes, ..Held::default() },
             Fact::SessionOpened(_)
             | Fact::OptionsChanged(_)
             | Fact::EpochStarted(_)
@@ -113,12 +48,32 @@ impl Fact {
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
             | Fact::EditsReviewed(_)
-            | Fact::Unknown(_) => Vec::new(),
+            | Fact::Unknown(_) => Held::default(),
         }
     }
-}
 
-/// What was there before and after.
-fn sides(changes: &[Change]) -> impl Iterator<Item = &Digest> {
-    changes.iter().flat_map(|change| change.before.iter().chain(&change.after))
+    /// Changes of files that this event records.
+    pub fn changes(&self) -> &[Change] {
+        self.held().changes
+    }
+
+    /// Changes that cannot be taken back, each with the reason.
+    pub fn not_undoable(&self) -> &[String] {
+        self.held().result.map_or(&[], |result| &result.not_undoable)
+    }
+
+    /// Blobs that must stay as long as the event does.
+    pub fn blobs(&self) -> Vec<&Digest> {
+        let held = self.held();
+        let attached =
+            held.result.into_iter().flat_map(|result| &result.attachments).map(|attached| &attached.blob);
+        let cut = held.result.into_iter().flat_map(|result| &result.truncated).map(|cut| &cut.blob);
+        held.changes
+            .iter()
+            .chain(held.repeated)
+            .flat_map(|change| change.before.iter().chain(&change.after))
+            .chain(attached)
+            .chain(cut)
+            .collect()
+    }
 }

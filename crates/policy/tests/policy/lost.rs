@@ -1,20 +1,10 @@
 //! What destroys the workspace, the home folder or `.git` is denied by whatever name it goes, in every mode and for
 //! everybody; what only takes files away is told, so that it can be secured.
 
-use lathe_policy::{Gate, LostTree, Rulebook};
+use lathe_policy::{LostTree, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
-fn gate() -> Gate {
-    Gate {
-        home: "/home/me/.local/share/lathe".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: false,
-        disk: lathe_policy::OnDisk::default(),
-    }
-}
+use crate::gate;
 
 /// Lines that nobody may run in `/srv/work/repo`. None of them is ever run here either: they are only read.
 const DENIED: &str = include_str!("../corpus/destroying.txt");
@@ -77,7 +67,7 @@ fn the_workspace_the_home_and_git_are_destroyed_by_no_name() {
         count += 1;
         for mode in Mode::ALL {
             for actor in [Actor::Model, Actor::Person] {
-                let decided = gate().decide_line(&rules, actor, mode, &line).decision;
+                let decided = gate(false).decide_line(&rules, actor, mode, &line).decision;
                 if decided.verdict != Verdict::Deny || !decided.rule.starts_with("guard.") {
                     missed.push(format!("{mode:?} {actor:?} {line}: {} {}", decided.rule, decided.reason));
                 }
@@ -93,7 +83,7 @@ fn the_workspace_the_home_and_git_are_destroyed_by_no_name() {
 fn what_can_be_brought_back_is_not_the_guards_business() {
     let (rules, mut wrong) = (Rulebook::builtin(), Vec::new());
     for line in HARMLESS.map(str::to_owned).into_iter().chain(lines(MORE_HARMLESS)) {
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, &line).decision;
+        let decided = gate(false).decide_line(&rules, Actor::Model, Mode::FullAuto, &line).decision;
         // Reading keys and the like is another rule's business.
         if decided.verdict != Verdict::Allow && !decided.rule.starts_with("reading.") {
             wrong.push(format!("{line}: {} {}", decided.rule, decided.reason));
@@ -104,7 +94,7 @@ fn what_can_be_brought_back_is_not_the_guards_business() {
 
 #[test]
 fn where_the_folder_is_not_known_a_relative_name_means_no_place() {
-    let gate = Gate { here: None, ..gate() };
+    let gate = lathe_policy::Gate { here: None, ..gate(false) };
     for line in ["rm -rf .", "find . -delete", "rm -rf ../repo"] {
         let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::Default, line).decision;
         assert_eq!(decided.verdict, Verdict::Ask, "{line}: {}", decided.rule);
@@ -133,7 +123,7 @@ fn what_a_line_takes_away_is_told() {
         ("git status && git log -p && git diff", vec![], false, false),
         ("git -C ../other clean -fdx", vec![tree("/srv/work/other", false)], true, false),
     ] {
-        let losses = gate().losses(line);
+        let losses = gate(false).losses(line);
         assert_eq!((losses.trees, losses.work, losses.refs), (trees, work, refs), "{line}");
     }
 }

@@ -20,3 +20,16 @@ mod sets;
 mod texts;
 mod values;
 mod writers;
+
+/// The gate of a session in `/srv/work/repo`, on a disk that nothing is known of.
+pub(crate) fn gate(headless: bool) -> lathe_policy::Gate {
+    lathe_policy::Gate {
+        home: "/home/me/.local/share/lathe".into(),
+        root: "/srv/work/repo".into(),
+        user_home: Some("/home/me".into()),
+        here: Some("/srv/work/repo".into()),
+        git_runs: None,
+        headless,
+        disk: lathe_policy::OnDisk::default(),
+    }
+}

@@ -1,19 +1,9 @@
 //! Files that programs read by their texts, their options and their input are judged as if they stood in the line.
 
-use lathe_policy::{Gate, OnDisk, Rulebook, Tier};
+use lathe_policy::{Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
 
-fn gate() -> Gate {
-    Gate {
-        home: "/home/me/.local/share/lathe".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: true,
-        disk: OnDisk::default(),
-    }
-}
+use crate::gate;
 
 /// Lines with `FILE` for what they read. They are only judged here.
 const READS: &str = r#"
@@ -104,7 +94,7 @@ fn a_denied_file_is_read_by_no_text_option_or_input() {
     let mut wrong = Vec::new();
     for line in lines("secret.txt", "/srv/work/repo/s%65cret.txt") {
         for mode in Mode::ALL {
-            let decided = gate().decide_line(&rules, Actor::Model, mode, &line).decision;
+            let decided = gate(true).decide_line(&rules, Actor::Model, mode, &line).decision;
             if decided.verdict != Verdict::Deny {
                 wrong.push(format!("{mode:?} {line}: {} {}", decided.rule, decided.reason));
             }
@@ -120,7 +110,7 @@ fn keys_and_lathes_folder_are_read_by_no_text_option_or_input() {
     for file in ["/etc/shadow", "/home/me/.netrc", "/home/me/.local/share/lathe/auth.json"] {
         for line in lines(file, file) {
             for mode in [Mode::Plan, Mode::FullAuto] {
-                let decided = gate().decide_line(&rules, Actor::Model, mode, &line).decision;
+                let decided = gate(true).decide_line(&rules, Actor::Model, mode, &line).decision;
                 if decided.verdict != Verdict::Deny {
                     wrong.push(format!("{mode:?} {line}: {} {}", decided.rule, decided.reason));
                 }
@@ -146,7 +136,7 @@ fn folders_by_patterns_and_programs_that_pack_are_seen() {
         "jq -n 'import \"config\" as $x {search:\"./\"}; $x'",
         "yq 'load(\"x\")' a.yml",
     ] {
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
+        let decided = gate(true).decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
         if decided.verdict != Verdict::Deny {
             wrong.push(format!("{line}: {} {}", decided.rule, decided.reason));
         }
@@ -170,7 +160,7 @@ fn everyday_lines_are_not_taken_for_readers_of_denied_files() {
         "jq .secret a.json",
         "python3 -c 'print(1)'",
     ] {
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
+        let decided = gate(true).decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
         if decided.verdict == Verdict::Deny {
             wrong.push(format!("{line}: {} {}", decided.rule, decided.reason));
         }

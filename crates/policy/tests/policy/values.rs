@@ -1,26 +1,16 @@
 //! Every value of a variable counts, however many there are and however it is made.
 
-use lathe_policy::{Gate, OnDisk, Rulebook, Tier};
+use lathe_policy::{Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
 
-fn gate() -> Gate {
-    Gate {
-        home: "/home/me/.local/share/lathe".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: true,
-        disk: OnDisk::default(),
-    }
-}
+use crate::gate;
 
 fn many(count: usize) -> String {
     (0..count).map(|index| format!("a{index}")).collect::<Vec<_>>().join(" ")
 }
 
 fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> Verdict {
-    gate().decide_line(rules, Actor::Model, mode, line).decision.verdict
+    gate(true).decide_line(rules, Actor::Model, mode, line).decision.verdict
 }
 
 fn denying(field: &str, value: &str) -> Rulebook {
@@ -111,7 +101,7 @@ fn many_values_that_harm_nothing_are_no_harm() {
         "cd a && make && cd .. && cd b && make && cd .. && cd c && make && cd .. && cd d && make".to_owned(),
         "x=a; x=$x/b; x=$x/c; mkdir -p $x; rm -rf $x".to_owned(),
     ] {
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, &line).decision;
+        let decided = gate(true).decide_line(&rules, Actor::Model, Mode::FullAuto, &line).decision;
         assert_eq!(decided.verdict, Verdict::Allow, "{}: {decided:?}", &line[..40]);
     }
     let line = format!("for f in {m}; do for g in {m}; do rm -rf $f$g; done; done");
@@ -194,7 +184,7 @@ fn operators_that_harm_nothing_are_no_harm() {
         "d=/tmp/x; rm -rf ${d:?}/y",
         "f=a.txt; cat ${f%.txt}.md > out",
     ] {
-        let decided = gate().decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
+        let decided = gate(true).decide_line(&rules, Actor::Model, Mode::FullAuto, line).decision;
         assert_eq!(decided.verdict, Verdict::Allow, "{line}: {decided:?}");
     }
 }
