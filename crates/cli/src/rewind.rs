@@ -138,7 +138,11 @@ fn words(undone: &Undone, preview: bool, back: WayBack) -> String {
 }
 
 pub(crate) fn diff(host: &Host, args: &DiffArgs) -> Exit {
-    let diffs = match host.find(args.id.as_deref()).and_then(|id| host.session_diffs(&id)) {
+    let found = host.find(args.id.as_deref()).and_then(|id| {
+        crate::show::tell_unknown(&host.events(&id)?);
+        host.session_diffs(&id)
+    });
+    let diffs = match found {
         Ok(diffs) => diffs,
         Err(error) => return Exit::host(&error),
     };

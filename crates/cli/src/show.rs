@@ -16,6 +16,9 @@ use crate::words::{Language, Say};
 pub(crate) fn show(host: &Host, args: &ShowArgs) -> Exit {
     let shown = host.find(args.id.as_deref()).and_then(|id| {
         let events = host.events(&id)?;
+        if args.format != FormatArg::Text {
+            tell_unknown(&events);
+        }
         match args.format {
             FormatArg::Json => {
                 print_json(&json!({ "session": id, "events": events }));
@@ -59,6 +62,15 @@ fn text(host: &Host, events: &[Event]) -> Result<(), HostError> {
     output.closing_of_any(host, &opened.session, &report)?;
     term::out(&crate::models::cache_lines(&CacheMeter::of(events)));
     Ok(())
+}
+
+/// Tells on standard error of events that cannot be shown.
+pub(crate) fn tell_unknown(events: &[Event]) {
+    for event in events {
+        if let Fact::Unknown(unknown) = &event.fact {
+            term::err(&format!("note: event {}: {}\n", event.seq, term::clean(&unknown.words())));
+        }
+    }
 }
 
 pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {

@@ -160,19 +160,14 @@ impl Host {
 
     /// What a session changed from its beginning to now, on whatever branch of its conversation.
     pub fn session_diffs(&self, id: &SessionId) -> Result<Vec<FileDiff>, HostError> {
+        self.mend_left(id)?;
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let mut report = run_report(&[], None);
         for event in reader.all()? {
-            match &event.fact {
-                Fact::SessionOpened(opened) => report.workspace.clone_from(&opened.workspace),
-                Fact::CallFinished(finished) => {
-                    finished.changes.iter().for_each(|change| report.change(change))
-                }
-                Fact::FilesRestored(restored) => {
-                    restored.changes.iter().for_each(|change| report.change(change))
-                }
-                _ => {}
+            if let Fact::SessionOpened(opened) = &event.fact {
+                report.workspace.clone_from(&opened.workspace);
             }
+            event.fact.changes().iter().for_each(|change| report.change(change));
         }
         self.diffs(&report)
     }

@@ -255,7 +255,7 @@ impl Story {
 /// What calls after an event changed for good.
 fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
-    later.flat_map(|event| event.fact.not_undoable()).cloned().collect()
+    later.flat_map(|event| event.fact.not_undoable()).collect()
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {

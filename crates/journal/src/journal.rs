@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use lathe_blobs::Blobs;
 use lathe_protocol::{CallFinished, Dangling, Draft, Event, Place, Seq, SessionId, Timestamp, interrupted};
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::params;
 
 use crate::files::{Files, make_folder};
+use crate::format::Seal;
 use crate::lock::Lock;
 use crate::store::{Store, signed, unsigned};
+use crate::sums::of_state;
 use crate::{JournalError, Reader, Syncer};
 
 /// Snapshots kept: the newest, and the one before in case the newest cannot be read by the program.
@@ -94,13 +96,16 @@ impl Journal {
         }
         let saved = self.store.connection.transaction().and_then(|transaction| {
             transaction.execute(
-                "INSERT OR REPLACE INTO snapshots(upto, state) VALUES(?1, ?2)",
-                params![signed(upto), state],
+                "INSERT OR REPLACE INTO snapshots(upto, state, sum) VALUES(?1, ?2, ?3)",
+                params![signed(upto), state, of_state(signed(upto), state)],
             )?;
             transaction.execute(
                 "DELETE FROM snapshots WHERE upto NOT IN (SELECT upto FROM snapshots ORDER BY upto DESC LIMIT ?1)",
                 [SNAPSHOTS],
             )?;
+            if let Some(seal) = self.store.seal {
+                Seal { last: signed(self.last), ..seal }.write(&transaction)?;
+            }
             transaction.commit()
         });
         saved.map_err(|error| {
@@ -110,17 +115,27 @@ impl Journal {
         })
     }
 
-    /// The newest snapshot and the event it goes up to.
+    /// The newest snapshot that is what was saved, and the event it goes up to. The state can be made again from the
+    /// events, so one that was damaged since is passed over.
     pub fn snapshot(&self) -> Result<Option<(Seq, Vec<u8>)>, JournalError> {
-        self.store
+        let failed = |error| self.store.fail("read a snapshot in", error);
+        let mut statement = self
+            .store
             .connection
-            .query_row(
-                "SELECT upto, state FROM snapshots WHERE upto <= ?1 ORDER BY upto DESC LIMIT 1",
-                [signed(self.last)],
-                |row| Ok((Seq(unsigned(row, 0)?), row.get(1)?)),
-            )
-            .optional()
-            .map_err(|error| self.store.fail("read a snapshot in", error))
+            .prepare_cached("SELECT upto, state, sum FROM snapshots WHERE upto <= ?1 ORDER BY upto DESC")
+            .map_err(failed)?;
+        let mut rows = statement.query([signed(self.last)]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let (Ok(upto), Ok(state), Ok(sum)) =
+                (unsigned(row, 0), row.get::<_, Vec<u8>>(1), row.get::<_, i64>(2))
+            else {
+                continue;
+            };
+            if i64::from(of_state(signed(Seq(upto)), &state)) == sum {
+                return Ok(Some((Seq(upto), state)));
+            }
+        }
+        Ok(None)
     }
 
     /// The calls of the last answer on the live branch that have no result.
@@ -153,7 +168,9 @@ impl Journal {
     /// Checks the log in and lets go of the session. Readers that are open keep the log from being checked in;
     /// then it is synced instead, and the next one to open the session does the rest.
     pub fn close(self) -> Result<(), JournalError> {
-        let Self { store, lock, files, .. } = self;
+        let Self { mut store, lock, files, last, .. } = self;
+        // Where the disk is full the seal stays as it was: it then says less, not something else.
+        let _ = store.write_seal(last);
         let connection = store.connection;
         let checked_in = connection.busy_timeout(Duration::from_millis(100)).and_then(|()| {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))

@@ -12,6 +12,8 @@
 //! - **A journal is there whole or not at all.** It is made under another name and renamed, so neither a reader
 //!   nor a crash meets half of one.
 //! - **A blob comes before its event.** A body over 64 KiB is put (synced) first.
+//! - **What is read is what was written.** Every event has a checksum, and a seal says how many there were when the file
+//!   was last closed: a flipped bit or a lost event is [`JournalError::Damaged`], never shown as the record.
 //!
 //! Rejected: JSON lines (a torn last line must be repaired before the next append, and tailing needs a protocol
 //! of its own) and one database for all sessions (one writer at a time for all of them).
@@ -22,6 +24,7 @@
 mod dangling;
 mod error;
 mod files;
+mod format;
 mod index;
 mod journal;
 mod live;
@@ -29,6 +32,7 @@ mod lock;
 mod reader;
 mod store;
 mod summary;
+mod sums;
 mod syncer;
 
 pub use error::JournalError;

@@ -9,29 +9,21 @@ use std::time::Duration;
 use lathe_blobs::Blobs;
 use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
 use nix::unistd::{AccessFlags, access};
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
 
 use crate::JournalError;
 use crate::dangling::dangling;
 use crate::files::{Files, remove_database, sync_folder};
+use crate::format::{self, FORMAT, Seal, WITHOUT_SUMS};
 use crate::live::branch;
-
-/// The format of the file, in `user_version`. A newer one is refused; an older one would be lifted on open.
-pub(crate) const FORMAT: i64 = 1;
+use crate::sums::Cells;
 
 /// A body longer than this goes to the blobs.
 const INLINE_MAX: usize = 64 * 1024;
 
 const BUSY: Duration = Duration::from_secs(5);
 
-const SCHEMA: &str = "
-    CREATE TABLE events(
-        seq INTEGER PRIMARY KEY, at TEXT NOT NULL,
-        run INTEGER NOT NULL, agent TEXT NOT NULL, step INTEGER, call TEXT, cause INTEGER,
-        kind TEXT NOT NULL, v INTEGER NOT NULL, body TEXT, blob TEXT);
-    CREATE TABLE snapshots(upto INTEGER PRIMARY KEY, state BLOB NOT NULL);
-";
-
+/// The columns of an event; `sum` comes after them.
 const COLUMNS: &str = "seq, at, run, agent, step, call, cause, kind, v, body, blob";
 
 /// One connection on the events of a session.
@@ -40,6 +32,8 @@ pub(crate) struct Store {
     pub connection: Connection,
     pub path: PathBuf,
     blobs: Blobs,
+    /// None for a file without checksums.
+    pub seal: Option<Seal>,
 }
 
 impl Store {
@@ -93,7 +87,7 @@ impl Store {
             fs::set_permissions(&files.db, fs::Permissions::from_mode(0o600))
                 .map_err(|error| JournalError::from_io("protect", &files.db, error))?;
         }
-        let store = Self::connect(files, blobs, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut store = Self::connect(files, blobs, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         store
             .connection
             .execute_batch(
@@ -105,6 +99,10 @@ impl Store {
         if store.connection.is_readonly("main").unwrap_or(false) {
             return Err(JournalError::Denied { path: store.path, why: "it can only be read".to_owned() });
         }
+        if store.seal.is_none() {
+            format::lift(&mut store.connection).map_err(|error| store.fail("lift", error))?;
+            store.seal = store.read_seal()?;
+        }
         Ok(store)
     }
 
@@ -114,12 +112,37 @@ impl Store {
     }
 
     fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
-        let store = Self { connection: connect(&files.db, how)?, path: files.db.clone(), blobs };
+        let mut store =
+            Self { connection: connect(&files.db, how)?, path: files.db.clone(), blobs, seal: None };
         match store.number("PRAGMA user_version", "open")? {
-            FORMAT => Ok(store),
-            0 => Err(store.damaged("there is no journal in it")),
-            found => Err(JournalError::NewerFormat { path: store.path, found, known: FORMAT }),
+            FORMAT => store.seal = store.read_seal()?,
+            WITHOUT_SUMS => {}
+            0 => return Err(store.damaged("there is no journal in it")),
+            found => return Err(JournalError::NewerFormat { path: store.path, found, known: FORMAT }),
         }
+        Ok(store)
+    }
+
+    /// The seal, held against the events that are there.
+    fn read_seal(&self) -> Result<Option<Seal>, JournalError> {
+        let read = Seal::read(&self.connection).map_err(|error| self.fail("open", error))?;
+        let Some(seal) = read else {
+            return Err(self.damaged("the seal that says how many events there are is not what was written"));
+        };
+        let there = signed(self.last()?);
+        if there < seal.last {
+            return Err(self.damaged(&format!("it ends with event {there}, and there were {}", seal.last)));
+        }
+        Ok(Some(seal))
+    }
+
+    /// Notes how many events there are, so that it is known if some at the end are lost.
+    pub fn write_seal(&mut self, last: Seq) -> Result<(), JournalError> {
+        let Some(seal) = self.seal.as_mut() else { return Ok(()) };
+        let seal = Seal { last: signed(last), ..*seal };
+        seal.write(&self.connection).map_err(|error| self.fail("close", error))?;
+        self.seal = Some(seal);
+        Ok(())
     }
 
     /// A single number out of the database.
@@ -147,24 +170,39 @@ impl Store {
             (Some(body.get()), None)
         };
         let place = &event.place;
+        let at = event.at.to_string();
+        let cells = Cells {
+            seq: signed(event.seq),
+            at: &at,
+            run: place.run.0,
+            agent: place.agent.as_str(),
+            step: place.step.map(|step| step.0),
+            call: place.call.as_ref().map(CallId::as_str),
+            cause: place.cause.map(signed),
+            kind: event.fact.kind(),
+            v: event.fact.version(),
+            body: inline,
+            blob: blob.as_ref().map(Digest::as_str),
+        };
         self.connection
             .prepare_cached(
-                "INSERT INTO events(seq, at, run, agent, step, call, cause, kind, v, body, blob)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "INSERT INTO events(seq, at, run, agent, step, call, cause, kind, v, body, blob, sum)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )
             .and_then(|mut insert| {
                 insert.execute(params![
-                    signed(event.seq),
-                    event.at.to_string(),
-                    place.run.0,
-                    place.agent.as_str(),
-                    place.step.map(|step| step.0),
-                    place.call.as_ref().map(CallId::as_str),
-                    place.cause.map(signed),
-                    event.fact.kind(),
-                    event.fact.version(),
-                    inline,
-                    blob.as_ref().map(Digest::as_str),
+                    cells.seq,
+                    cells.at,
+                    cells.run,
+                    cells.agent,
+                    cells.step,
+                    cells.call,
+                    cells.cause,
+                    cells.kind,
+                    cells.v,
+                    cells.body,
+                    cells.blob,
+                    cells.sum(),
                 ])
             })
             .map_err(|error| self.fail("append to", error))?;
@@ -173,43 +211,86 @@ impl Store {
 
     /// Events after `cursor`, in order.
     pub fn after(&self, cursor: Seq, limit: usize) -> Result<Vec<Event>, JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2");
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.events(&sql, params![signed(cursor), limit])
+        let mut events = Vec::new();
+        self.each_after(cursor, limit, &mut |event| events.push(event))?;
+        Ok(events)
+    }
+
+    fn each_after(&self, cursor: Seq, limit: i64, take: &mut dyn FnMut(Event)) -> Result<(), JournalError> {
+        let (mut before, mut gap) = (cursor, None);
+        self.each_of("WHERE seq > ?1 ORDER BY seq LIMIT ?2", params![signed(cursor), limit], &mut |event| {
+            if event.seq != before.next() {
+                gap.get_or_insert(before.next());
+            }
+            before = event.seq;
+            if gap.is_none() {
+                take(event);
+            }
+        })?;
+        gap.map_or(Ok(()), |missing| Err(self.damaged(&format!("event {missing} is not in it any more"))))
+    }
+
+    /// Tells if events are missing between others or are not of the kind they were: what reads some kinds only would pass
+    /// them over. No flip of one bit makes a kind another one that is known, so only unknown ones are read.
+    fn check_kinds(&self) -> Result<(), JournalError> {
+        let missing = self.number("SELECT ifnull(max(seq), 0) - count(*) FROM events", "read")?;
+        if missing != 0 {
+            return Err(self.damaged(&format!("{missing} of its events are not in it any more")));
+        }
+        let known = Fact::KINDS.join("', '");
+        self.each_of(&format!("WHERE kind NOT IN ('{known}')"), [], &mut |_| {})
+    }
+
+    /// The events between the first and the last that fit, with the ones beside them: an event whose place was damaged
+    /// would not fit, so those that ought to be among the others are read too.
+    fn around(&self, fits: &str, values: &[&dyn ToSql]) -> Result<Vec<Event>, JournalError> {
+        let ends = format!("SELECT min(seq), max(seq) FROM events WHERE {fits}");
+        let ends = self.connection.query_row(&ends, values, |row| Ok((row.get(0)?, row.get(1)?)));
+        let (Some(first), Some(last)): (Option<i64>, Option<i64>) =
+            ends.map_err(|error| self.fail("read", error))?
+        else {
+            return Ok(Vec::new());
+        };
+        let before = Seq(u64::try_from(first.saturating_sub(2)).unwrap_or_default());
+        let count = last.saturating_add(2).saturating_sub(signed(before));
+        self.after(before, usize::try_from(count).unwrap_or_default())
     }
 
     /// What says where a run begins, up to an event: openings, tasks, epochs, requests and ends before the last task that
     /// was given by then, and the number of the event before that task.
     pub fn landmarks(&self, upto: Seq) -> Result<(Vec<Event>, Seq), JournalError> {
-        let task = format!(
-            "SELECT {COLUMNS} FROM events WHERE kind = 'task_given' AND seq <= ?1 ORDER BY seq DESC LIMIT 1"
-        );
-        let task = self.events(&task, params![signed(upto)])?.pop();
+        self.check_kinds()?;
+        let task = "WHERE kind = 'task_given' AND seq <= ?1 ORDER BY seq DESC LIMIT 1";
+        let task = self.events(task, params![signed(upto)])?.pop();
         let Some(before) = task.map(|task| Seq(task.seq.0.saturating_sub(1))) else {
             return Ok((Vec::new(), Seq(0)));
         };
-        let sql = format!(
-            "SELECT {COLUMNS} FROM events WHERE seq <= ?1 AND kind IN ('session_opened', 'epoch_started', 'task_given', \
-             'run_resumed', 'model_asked', 'task_finished') ORDER BY seq"
-        );
-        Ok((self.events(&sql, params![signed(before)])?, before))
+        let which = "WHERE seq <= ?1 AND kind IN ('session_opened', 'epoch_started', 'task_given', 'run_resumed', \
+                     'model_asked', 'task_finished') ORDER BY seq";
+        Ok((self.events(which, params![signed(before)])?, before))
     }
 
     /// The events of one step, those of branches that were left included.
     pub fn of_step(&self, run: RunNo, step: StepNo) -> Result<Vec<Event>, JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM events WHERE run = ?1 AND step = ?2 ORDER BY seq");
-        self.events(&sql, params![run.0, step.0])
+        let mut events = self.around("run = ?1 AND step = ?2", params![run.0, step.0])?;
+        events.retain(|event| event.place.run == run && event.place.step == Some(step));
+        Ok(events)
     }
 
     /// The last event of a kind. Walks back from the end, so it is quick for what happened lately.
     pub fn last_of(&self, kind: &str) -> Result<Option<Event>, JournalError> {
-        let sql = format!("SELECT {COLUMNS} FROM events WHERE kind = ?1 ORDER BY seq DESC LIMIT 1");
-        Ok(self.events(&sql, params![kind])?.pop())
+        let found = self.events("WHERE kind = ?1 ORDER BY seq DESC LIMIT 1", params![kind])?.pop();
+        // One of the later ones may be of that kind and damaged.
+        let after = found.as_ref().map_or(Seq(0), |event| event.seq);
+        self.each_after(after, i64::MAX, &mut |_| {})?;
+        Ok(found)
     }
 
     /// Every event of a kind. Rows of other kinds are passed over without reading their bodies.
     pub fn of_kind(&self, kind: &str) -> Result<Vec<Event>, JournalError> {
-        self.events(&format!("SELECT {COLUMNS} FROM events WHERE kind = ?1 ORDER BY seq"), params![kind])
+        self.check_kinds()?;
+        self.events("WHERE kind = ?1 ORDER BY seq", params![kind])
     }
 
     /// The blobs that hold bodies.
@@ -230,46 +311,48 @@ impl Store {
 
     /// Every event in order, one at a time: a long journal is never in memory as a whole.
     pub fn each(&self, take: &mut dyn FnMut(Event)) -> Result<(), JournalError> {
-        self.each_of(&format!("SELECT {COLUMNS} FROM events ORDER BY seq"), [], take)
+        self.each_after(Seq(0), i64::MAX, take)
     }
 
     /// The events a summary needs. Rows of other kinds are passed over without reading their bodies.
     pub fn for_summary(&self) -> Result<Vec<Event>, JournalError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM events WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', 'session_named', \
-             'model_answered', 'task_finished') OR seq = (SELECT max(seq) FROM events) ORDER BY seq"
-        );
-        self.events(&sql, [])
+        self.check_kinds()?;
+        let which = "WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', 'session_named', \
+                     'model_answered', 'task_finished') OR seq = (SELECT max(seq) FROM events) ORDER BY seq";
+        self.events(which, [])
     }
 
     /// The events that say how a session is set.
     pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
-        let kinds = "kind IN ('session_opened', 'options_changed', 'files_restored')";
-        self.events(&format!("SELECT {COLUMNS} FROM events WHERE {kinds} ORDER BY seq"), [])
+        self.check_kinds()?;
+        self.events("WHERE kind IN ('session_opened', 'options_changed', 'files_restored') ORDER BY seq", [])
     }
 
     /// The opening and everything of the last run.
     pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM events WHERE seq = 1 OR run = (SELECT max(run) FROM events) ORDER BY seq"
-        );
-        self.events(&sql, [])
+        let mut events = self.around("run = (SELECT max(run) FROM events)", &[])?;
+        let last = events.iter().map(|event| event.place.run).max();
+        events.retain(|event| Some(event.place.run) == last && event.seq != Seq(1));
+        events.splice(0..0, self.after(Seq(0), 1)?);
+        Ok(events)
     }
 
-    fn events(&self, sql: &str, values: impl rusqlite::Params) -> Result<Vec<Event>, JournalError> {
+    fn events(&self, which: &str, values: impl rusqlite::Params) -> Result<Vec<Event>, JournalError> {
         let mut events = Vec::new();
-        self.each_of(sql, values, &mut |event| events.push(event))?;
+        self.each_of(which, values, &mut |event| events.push(event))?;
         Ok(events)
     }
 
     fn each_of(
         &self,
-        sql: &str,
+        which: &str,
         values: impl rusqlite::Params,
         take: &mut dyn FnMut(Event),
     ) -> Result<(), JournalError> {
         let failed = |error| self.fail("read", error);
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let sum = if self.seal.is_some() { "sum" } else { "NULL" };
+        let sql = format!("SELECT {COLUMNS}, {sum} FROM events {which}");
+        let mut statement = self.connection.prepare_cached(&sql).map_err(failed)?;
         let mut rows = statement.query(values).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             take(self.event(row)?);
@@ -280,6 +363,9 @@ impl Store {
     fn event(&self, row: &Row<'_>) -> Result<Event, JournalError> {
         let columns = Columns::of(row).map_err(|error| self.fail("read", error))?;
         let seq = Seq(columns.seq);
+        if !self.is_as_written(&columns) {
+            return Err(self.damaged(&format!("event {seq} is not what was written (its checksum differs)")));
+        }
         let body = match (columns.body, columns.blob) {
             (Some(body), None) => body,
             (None, Some(blob)) => self.body_from_blob(seq, blob)?,
@@ -293,6 +379,12 @@ impl Store {
             fact: Fact::decode(&columns.kind, columns.v, &body)
                 .map_err(|error| self.damaged(&format!("event {seq}: {error}")))?,
         })
+    }
+
+    /// Whether an event's row has the checksum it was written with. Events from before there were any have none.
+    fn is_as_written(&self, columns: &Columns) -> bool {
+        let summed = self.seal.is_some_and(|seal| signed(Seq(columns.seq)) >= seal.since);
+        !summed || columns.sum == Some(i64::from(columns.cells().sum()))
     }
 
     fn body_from_blob(&self, seq: Seq, blob: String) -> Result<String, JournalError> {
@@ -322,8 +414,7 @@ fn make_unfinished(path: &Path) -> Result<(), JournalError> {
     // Nobody else knows this file and a crash discards it: no rollback, and one sync at the end.
     connection
         .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; BEGIN;")
-        .and_then(|()| connection.execute_batch(SCHEMA))
-        .and_then(|()| connection.pragma_update(None, "user_version", FORMAT))
+        .and_then(|()| format::make(&connection))
         .and_then(|()| connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL;"))
         .map_err(|error| failure(&connection, "make", path, error))?;
     drop(connection);
@@ -338,9 +429,26 @@ struct Columns {
     v: u16,
     body: Option<String>,
     blob: Option<String>,
+    sum: Option<i64>,
 }
 
 impl Columns {
+    fn cells(&self) -> Cells<'_> {
+        Cells {
+            seq: signed(Seq(self.seq)),
+            at: &self.at,
+            run: self.place.run.0,
+            agent: self.place.agent.as_str(),
+            step: self.place.step.map(|step| step.0),
+            call: self.place.call.as_ref().map(CallId::as_str),
+            cause: self.place.cause.map(signed),
+            kind: &self.kind,
+            v: self.v,
+            body: self.body.as_deref(),
+            blob: self.blob.as_deref(),
+        }
+    }
+
     fn of(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             seq: unsigned(row, 0)?,
@@ -356,6 +464,7 @@ impl Columns {
             v: row.get(8)?,
             body: row.get(9)?,
             blob: row.get(10)?,
+            sum: row.get(11)?,
         })
     }
 }

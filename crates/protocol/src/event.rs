@@ -74,6 +74,9 @@ macro_rules! facts {
         }
 
         impl Fact {
+            /// The kinds of events this version knows.
+            pub const KINDS: &[&str] = &[$($kind,)*];
+
             pub fn kind(&self) -> &str {
                 match self {
                     $(Fact::$name(_) => $kind,)*

@@ -435,6 +435,13 @@ pub struct UnknownFact {
     pub body: Raw,
 }
 
+impl UnknownFact {
+    /// The event as people are told of it.
+    pub fn words(&self) -> String {
+        format!("an event that only a newer Lathe knows: {} v{}", self.kind, self.version)
+    }
+}
+
 /// What a dangling call is closed with when a journal is opened again.
 pub fn interrupted(name: &str, started: bool) -> CallFinished {
     let message = if started {

@@ -57,9 +57,13 @@ impl Fact {
         self.held().changes
     }
 
-    /// Changes that cannot be taken back, each with the reason.
-    pub fn not_undoable(&self) -> &[String] {
-        self.held().result.map_or(&[], |result| &result.not_undoable)
+    /// Changes that cannot be taken back, each with the reason. An event of a newer Lathe may hold some that this one
+    /// cannot see.
+    pub fn not_undoable(&self) -> Vec<String> {
+        match self {
+            Fact::Unknown(unknown) => vec![format!("{} (if it changed a file)", unknown.words())],
+            _ => self.held().result.map_or_else(Vec::new, |result| result.not_undoable.clone()),
+        }
     }
 
     /// Blobs that must stay as long as the event does.

@@ -86,13 +86,12 @@ fn an_index_that_is_gone_or_garbage_is_made_again() {
 fn a_clock_that_goes_back_changes_no_order() {
     // Events are ordered by their number; times are only shown.
     let (lathe, id, _) = home_with_two();
-    let db = lathe.home().join("sessions").join(format!("{id}.db"));
-    let set_back = std::process::Command::new("python3")
-        .args(["-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute(\"update events set at='2001-01-01T00:00:00Z' where seq>20\"); c.commit()"])
-        .arg(&db)
-        .status()
-        .unwrap();
-    assert!(set_back.success());
+    mistreat(
+        &lathe,
+        &id,
+        "for (seq,) in db.execute('SELECT seq FROM events WHERE seq > 20').fetchall():
+    put({**row(seq), 'at': '2001-01-01T00:00:00Z'})",
+    );
     let shown = lathe.clone().args(["show", &id, "--format", "json"]).run().expect_code(0);
     let json: Value = serde_json::from_str(&shown.stdout).unwrap();
     let seqs: Vec<u64> =
@@ -101,4 +100,88 @@ fn a_clock_that_goes_back_changes_no_order() {
     lathe.clone().args(["show", &id]).run().expect_code(0);
     lathe.clone().args(["show", &id, "--format", "trajectory"]).run().expect_code(0);
     lathe.clone().args(["replay", &id]).run().expect_code(0);
+}
+
+/// Runs Python on a session's database: `db` is open, `row(seq)` reads a row, `put(row)` writes one with its checksum.
+fn mistreat(lathe: &Lathe, id: &str, program: &str) {
+    const HELP: &str = "
+import sqlite3, struct, sys, zlib
+db = sqlite3.connect(sys.argv[1])
+names = 'seq at run agent step call cause kind v body blob'.split()
+def row(seq):
+    found = db.execute('SELECT ' + ','.join(names) + ' FROM events WHERE seq = ?', (seq,)).fetchone()
+    return dict(zip(names, found))
+def put(row):
+    said = b''
+    for name in ['seq', 'run', 'step', 'cause', 'v']:
+        said += struct.pack('<Bq', row[name] is not None, row[name] or 0)
+    for name in ['at', 'agent', 'call', 'kind', 'body', 'blob']:
+        text = (row[name] or '').encode()
+        said += struct.pack('<BQ', row[name] is not None, len(text)) + text
+    values = [row[name] for name in names] + [zlib.crc32(said)]
+    db.execute('INSERT OR REPLACE INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?,?)', values)
+";
+    spoil(lathe, id, |db| {
+        let program = format!("{HELP}{program}\ndb.commit()\n");
+        let ran = std::process::Command::new("python3").args(["-c", &program]).arg(db).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    });
+}
+
+#[test]
+fn an_event_that_is_not_what_was_written_is_never_shown_as_the_record() {
+    for (program, word) in [
+        ("db.execute(\"UPDATE events SET body = replace(body, 'e', 'f') WHERE seq = 5\")", "event 5"),
+        ("db.execute(\"UPDATE events SET kind = 'dreamt' WHERE kind = 'call_finished'\")", "checksum"),
+        ("db.execute(\"UPDATE events SET v = 99 WHERE kind = 'call_finished'\")", "checksum"),
+        ("db.execute(\"DELETE FROM events WHERE kind = 'call_finished'\")", "not in it any more"),
+        ("db.execute('DELETE FROM events WHERE seq > 6')", "ends with event 6"),
+    ] {
+        let (lathe, good, bad) = home_with_two();
+        mistreat(&lathe, &bad, program);
+        let commands: [&[&str]; 8] = [
+            &["show"],
+            &["show", "--format", "json"],
+            &["show", "--format", "trajectory"],
+            &["show", "--format", "html"],
+            &["diff"],
+            &["undo"],
+            &["rewind", "--to", "0", "--files"],
+            &["replay"],
+        ];
+        for command in commands {
+            let mut args = vec![command[0], bad.as_str()];
+            args.extend(&command[1..]);
+            let ran = lathe.clone().args(&args).run();
+            assert_ne!(ran.code, 0, "{program}: {args:?}: {}", ran.stdout);
+            assert!(ran.stderr.contains(word), "{program}: {args:?}: {}", ran.stderr);
+        }
+        lathe.clone().args(["show", &good]).run().expect_code(0);
+    }
+}
+
+#[test]
+fn an_event_of_a_newer_lathe_is_told_by_all_that_leaves_it_out() {
+    let (lathe, id, _) = home_with_two();
+    mistreat(
+        &lathe,
+        &id,
+        "last = db.execute('SELECT max(seq) FROM events').fetchone()[0]
+new = row(last); new.update(seq=last + 1, kind='dreamt', v=9, body='{\"of\": 1}', step=None, call=None); put(new)",
+    );
+    for (args, on_error) in [
+        (vec!["show", &id], false),
+        (vec!["show", &id, "--format", "json"], true),
+        (vec!["diff", &id], true),
+        (vec!["rewind", &id, "--to", "0", "--files", "--preview"], false),
+    ] {
+        let ran = lathe.clone().args(&args).run().expect_code(0);
+        let said = if on_error { &ran.stderr } else { &ran.stdout };
+        assert!(
+            said.contains("only a newer Lathe knows: dreamt v9"),
+            "{args:?}: {} {}",
+            ran.stdout,
+            ran.stderr
+        );
+    }
 }

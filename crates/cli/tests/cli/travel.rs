@@ -269,7 +269,7 @@ fn killed_after_each_event_a_session_resumes_with_a_valid_request() {
     for upto in (2..all.len()).step_by(size(3, 1)) {
         std::fs::write(&db, &whole).unwrap();
         let cut = std::process::Command::new("python3")
-            .args(["-c", "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('delete from events where seq>?',(int(sys.argv[2]),)); c.execute('delete from snapshots'); c.commit(); c.execute('pragma wal_checkpoint(truncate)'); c.close()"])
+            .args(["-c", "import sqlite3,struct,sys,zlib; c=sqlite3.connect(sys.argv[1]); c.execute('delete from events where seq>?',(int(sys.argv[2]),)); c.execute('delete from snapshots'); c.execute('update seal set last=0, sum=?',(zlib.crc32(struct.pack('<qq',1,0)),)); c.commit(); c.execute('pragma wal_checkpoint(truncate)'); c.close()"])
             .arg(&db)
             .arg(upto.to_string())
             .status()

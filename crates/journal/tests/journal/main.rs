@@ -5,6 +5,7 @@
 mod append;
 mod child;
 mod crash;
+mod damage;
 mod dangling;
 mod faults;
 mod full_disk;
