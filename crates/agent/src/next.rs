@@ -65,7 +65,10 @@ pub fn next(state: &State) -> Vec<Action> {
         Phase::Calling => calls(state),
         Phase::Reflecting => vec![Action::Reflect(reflection(state))],
         Phase::Spoke { text, cut } => spoke(state, text, *cut),
-        Phase::Done { summary } => all_closed(state, || finish(Ending::Done, summary)),
+        Phase::Done { summary } => {
+            let ending = if state.only_denied() { Ending::Denied } else { Ending::Done };
+            all_closed(state, || finish(ending, summary))
+        }
         Phase::Failed(failed) => {
             let ending = match failed.kind {
                 ModelFailure::Diverged => Ending::Failed,
@@ -209,7 +212,7 @@ fn spoke(state: &State, text: &str, cut: bool) -> Vec<Action> {
         };
     }
     // Giving up after everything was denied is not an answer.
-    if state.denied_steps > 0 {
+    if state.denied_steps > 0 || state.only_denied() {
         return vec![finish(Ending::Denied, text)];
     }
     if state.must_patch() {

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lathe_protocol::{
     AgentState, ApprovalAnswer, ApprovalGiven, CallDecided, CallFinished, CallId, CommandId, CommandRan,
-    Digest, Ending, EndingRule, Event, Fact, Lane, ModelAnswered, ModelFailed, ModelFailure, Raw, RunNo, Seq,
-    SessionOptions, StepNo, StepState, StopReason, TaskFinished, ToolErrorKind, Toolset, Usage, Verdict,
-    calls_of, text_of,
+    Decision, Digest, Ending, EndingRule, Event, Fact, Lane, ModelAnswered, ModelFailed, ModelFailure, Raw,
+    RunNo, Seq, SessionOptions, StepNo, StepState, StopReason, TaskFinished, ToolErrorKind, Toolset, Usage,
+    Verdict, calls_of, text_of,
 };
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,9 @@ pub struct State {
     pub cancelled: bool,
     /// Steps in a row in which every call was denied.
     pub denied_steps: u32,
+    /// Whether the gate denied something in this run that would have changed something.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied_change: bool,
     /// What a call said when the disk was full: the run cannot go on.
     pub disk_full: Option<String>,
     /// What the patch of this run is compared with, once it was looked at.
@@ -130,6 +133,16 @@ pub struct State {
     /// What judges said of this run's edits.
     #[serde(default)]
     pub reviews: Reviews,
+}
+
+/// Whether a decision kept something from being changed. A line that was denied for its mode is one that may change
+/// something; one that was denied for what it reads is not.
+fn denies_a_change(decided: &CallDecided) -> bool {
+    let Decision { verdict, rule, .. } = &decided.decision;
+    let by_mode = rule.starts_with("mode.") || rule == "headless";
+    *verdict == Verdict::Deny
+        && decided.lane != Lane::Reader
+        && (by_mode || !decided.effects.writes.is_empty())
 }
 
 /// What the work tree is compared with.
@@ -170,6 +183,7 @@ impl State {
             reminded: false,
             cancelled: false,
             denied_steps: 0,
+            denied_change: false,
             disk_full: None,
             baseline: None,
             changed: BTreeSet::new(),
@@ -279,6 +293,7 @@ impl State {
         self.reminded = false;
         self.cancelled = false;
         self.denied_steps = 0;
+        self.denied_change = false;
         self.disk_full = None;
         self.ending = None;
         self.said_done = None;
@@ -294,6 +309,7 @@ impl State {
         self.reminded = false;
         self.cancelled = false;
         self.denied_steps = 0;
+        self.denied_change = false;
         self.disk_full = None;
         self.baseline = None;
         self.changed.clear();
@@ -333,7 +349,13 @@ impl State {
         };
     }
 
+    /// Whether every change the run tried was denied. Whatever the model says then, the task was not done.
+    pub fn only_denied(&self) -> bool {
+        self.denied_change && self.changed.is_empty()
+    }
+
     fn decided(&mut self, event: &Event, decided: &CallDecided) {
+        self.denied_change |= denies_a_change(decided);
         if let Some(call) = self.call_mut(event) {
             call.stage = CallStage::Decided {
                 tool: decided.tool.clone(),

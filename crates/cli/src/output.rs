@@ -126,10 +126,10 @@ impl Output {
                 ));
             }
         }
-        if report.denied > 0 && !running {
-            let what = if report.denied == 1 { Say::DeniedCall } else { Say::DeniedCalls };
+        if !report.denials.is_empty() && !running {
+            let what = if report.denials.len() == 1 { Say::DeniedCall } else { Say::DeniedCalls };
             let hint = if report.denied_by_mode > 0 { self.say(Say::DeniedByMode) } else { "" };
-            let line = format!("{} {}{hint}", report.denied, self.say(what));
+            let line = format!("{} {}{hint}", report.denials.len(), self.say(what));
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
         if report.refused > 0 && !running {
@@ -224,6 +224,7 @@ fn closing_json(id: &SessionId, report: &RunReport, diffs: &[FileDiff], exit: Ex
         "usage": report.usage,
         "seconds": report.seconds(),
         "changes": changes,
+        "denials": report.denials,
     })
 }
 

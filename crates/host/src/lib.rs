@@ -75,7 +75,7 @@ pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};
 pub use providers::{PROVIDERS, Provider, provider_names};
 pub use removed::Removed;
-pub use report::{FileDiff, RunReport, event_diff, run_report};
+pub use report::{Denial, FileDiff, RunReport, event_diff, run_report};
 pub use reports::Garbage;
 pub use review::{FileReview, HunkReview, ReviewWish, Reviewed};
 pub use rewind::{PathAct, Really, Undone, What};

@@ -6,10 +6,11 @@ use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
-    ApprovalAnswer, Change, Digest, Event, Fact, Mode, RunNo, SessionId, TaskFinished, Timestamp, Usage,
-    Verdict,
+    ApprovalAnswer, CallId, Change, Decision, Digest, Event, Fact, Mode, RunNo, SessionId, StepNo,
+    TaskFinished, Timestamp, Usage, Verdict,
 };
 use lathe_redact::Redactor;
+use serde::Serialize;
 
 use crate::error::HostError;
 use crate::secrets::cleaned;
@@ -28,8 +29,8 @@ pub struct RunReport {
     pub task: String,
     pub steps: u32,
     pub calls: u32,
-    /// Calls the gate denied.
-    pub denied: u32,
+    /// Calls, and commands of lines, that the gate denied.
+    pub denials: Vec<Denial>,
     /// Those of them that another mode would have let through.
     pub denied_by_mode: u32,
     /// Questions a person answered with no.
@@ -44,6 +45,16 @@ pub struct RunReport {
     mode: Option<Mode>,
 }
 
+/// Something that the gate denied, and why.
+#[derive(Debug, Clone, Serialize)]
+pub struct Denial {
+    pub step: Option<StepNo>,
+    pub call: Option<CallId>,
+    pub about: String,
+    pub rule: String,
+    pub reason: String,
+}
+
 /// The last run of a session, or the given one.
 pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
     let run = run.or_else(|| events.iter().map(|event| event.place.run).max()).unwrap_or_default();
@@ -52,7 +63,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         task: String::new(),
         steps: 0,
         calls: 0,
-        denied: 0,
+        denials: Vec::new(),
         denied_by_mode: 0,
         refused: 0,
         usage: Usage::default(),
@@ -90,12 +101,8 @@ impl RunReport {
                 self.steps += 1;
                 self.usage += answered.usage;
             }
-            Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => {
-                self.denied += 1;
-                let by_mode =
-                    decided.decision.rule.starts_with("mode.") || decided.decision.rule == "headless";
-                self.denied_by_mode += u32::from(by_mode && self.mode != Some(Mode::FullAuto));
-            }
+            Fact::CallDecided(decided) => self.deny(event, &decided.about, &decided.decision),
+            Fact::CommandRan(ran) => self.deny(event, &ran.argv.join(" "), &ran.decision),
             Fact::ApprovalGiven(given) if given.answer == ApprovalAnswer::No => self.refused += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
@@ -105,6 +112,21 @@ impl RunReport {
             Fact::TaskFinished(finished) => self.finished = Some(finished.clone()),
             _ => {}
         }
+    }
+
+    fn deny(&mut self, event: &Event, about: &str, decision: &Decision) {
+        if decision.verdict != Verdict::Deny {
+            return;
+        }
+        let by_mode = decision.rule.starts_with("mode.") || decision.rule == "headless";
+        self.denied_by_mode += u32::from(by_mode && self.mode != Some(Mode::FullAuto));
+        self.denials.push(Denial {
+            step: event.place.step,
+            call: event.place.call.clone(),
+            about: about.to_owned(),
+            rule: decision.rule.clone(),
+            reason: decision.reason.clone(),
+        });
     }
 
     fn change(&mut self, change: &Change) {

@@ -121,6 +121,51 @@ fn without_leave_nothing_is_changed_and_giving_up_is_exit_5() {
 }
 
 #[test]
+fn a_run_whose_changes_were_all_denied_has_not_done_its_task_whatever_the_model_says() {
+    let write = |id: &str| call(id, "write", json!({ "path": "hello.py", "content": "print('hello')\n" }));
+    let look = || call("v", "view", json!({ "path": "a.txt" }));
+    let gives_up = || Script::new().answer(write("c1")).answer(write("c2")).answer(look());
+    let said = "I cannot create hello.py here.";
+    let endings =
+        [gives_up().answer(say(said)).answer(say(said)), gives_up().answer(done("Created hello.py."))];
+    for script in endings {
+        let repo = TempRepo::new(&[("a.txt", "one\n")]);
+        let model = FakeModel::serving(script);
+        let run = lathe().in_dir(repo.path()).args(["run", "create hello.py", "--mode", "default"]);
+        let ran = run.args(["--output", "json"]).with_model(&model).run().expect_code(5);
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((&result["ending"], &result["exit_code"]), (&json!("denied"), &json!(5)), "{result}");
+        let denials = result["denials"].as_array().unwrap();
+        assert_eq!(denials.len(), 2, "{result}");
+        for (denial, id) in denials.iter().zip(["c1", "c2"]) {
+            assert_eq!((&denial["call"], &denial["rule"]), (&json!(id), &json!("headless")), "{result}");
+            assert!(denial["about"].as_str().unwrap().contains("hello.py"), "{result}");
+        }
+    }
+    // A run that changed something after all, and one that was only kept from reading, are done.
+    let line = |id: &str, line: &str| call(id, "bash", json!({ "command": line }));
+    for (mode, script, denials) in [
+        (
+            "auto-edit",
+            Script::new().answer(line("c1", "touch /nowhere")).answer(write("c2")).answer(done("ok")),
+            1,
+        ),
+        (
+            "plan",
+            Script::new().answer(line("c1", "cat /root/.ssh/id_rsa")).answer(look()).answer(done("ok")),
+            1,
+        ),
+    ] {
+        let repo = TempRepo::new(&[("a.txt", "one\n")]);
+        let model = FakeModel::serving(script);
+        let run = lathe().in_dir(repo.path()).args(["run", "look", "--mode", mode, "--output", "json"]);
+        let ran = run.with_model(&model).run().expect_code(0);
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["denials"].as_array().unwrap().len(), denials, "{mode}: {result}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_an_error_of_usage() {
     let ran = lathe().args([
         "run",
