@@ -19,6 +19,8 @@ mod folder;
 #[cfg(target_os = "linux")]
 mod jobs;
 #[cfg(target_os = "linux")]
+mod keeper;
+#[cfg(target_os = "linux")]
 mod line;
 #[cfg(target_os = "linux")]
 mod session;

@@ -42,6 +42,7 @@ use crate::bash::{self, Bash, LineScript};
 use crate::expected::Expected;
 use crate::folder::Folder;
 use crate::jobs::Jobs;
+use crate::keeper;
 use crate::line::{Line, Outputs};
 use crate::session::Session;
 use crate::stop::{GIVE_UP, Step, Stop};
@@ -97,6 +98,7 @@ struct Supervisor {
 }
 
 pub fn run() -> io::Result<()> {
+    keeper::stay_behind();
     let signals = system::become_supervisor()?;
     let (host_in, host_out) = system::host_pipes();
     let mut supervisor = Supervisor {

@@ -25,6 +25,8 @@ unsafe extern "C" {
     fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
     fn prctl(option: c_int, arg: c_ulong, a3: c_ulong, a4: c_ulong, a5: c_ulong) -> c_int;
     fn waitpid(pid: c_int, status: *mut c_int, options: c_int) -> c_int;
+    fn fork() -> c_int;
+    fn close(fd: c_int) -> c_int;
     fn kill(pid: c_int, signal: c_int) -> c_int;
     fn signal(signal: c_int, handler: usize) -> usize;
     fn sigprocmask(how: c_int, set: *const SignalSet, old: *mut SignalSet) -> c_int;
@@ -60,6 +62,7 @@ pub const SIGSTKFLT: c_int = 16;
 const SIGCHLD: c_int = 17;
 pub const SIGCONT: c_int = 18;
 pub const SIGSTOP: c_int = 19;
+const SIGXFSZ: c_int = 25;
 
 /// The entry, in the place of Rust's: that one makes twenty system calls more, a twentieth of what an agent command
 /// takes. What is needed of it is done here: lost pipes are errors, and the standard descriptors are open.
@@ -128,7 +131,7 @@ pub fn become_supervisor() -> io::Result<Signals> {
     // inherit, whatever our parent ignored; `detach` clears the blocked set again.
     let fd = unsafe {
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-        for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGSTKFLT] {
+        for number in [SIGCHLD, SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGSTKFLT, SIGXFSZ] {
             signal(number, 0);
         }
         sigprocmask(SIG_BLOCK, &set, std::ptr::null_mut());
@@ -173,6 +176,68 @@ pub fn detach(command: &mut Command) {
             prctl(PR_SET_PDEATHSIG, SIGKILL as c_ulong, 0, 0, 0);
             Ok(())
         });
+    }
+}
+
+pub enum Forked {
+    Parent(c_int),
+    Child,
+}
+
+/// Forks below this process, to which every orphan comes from now on. The child is told to end when this process dies.
+pub fn fork_under_subreaper() -> io::Result<Forked> {
+    // SAFETY: system calls without pointers. This process has one thread, so the child may do whatever its parent may.
+    unsafe {
+        prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+        match fork() {
+            0 => {
+                prctl(PR_SET_PDEATHSIG, SIGTERM as c_ulong, 0, 0, 0);
+                Ok(Forked::Child)
+            }
+            child if child > 0 => Ok(Forked::Parent(child)),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Closes every descriptor and ignores what a terminal sends. For a process that only waits.
+pub fn let_go_of_everything() {
+    let open: Vec<c_int> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|fd| fd.file_name().to_str()?.parse().ok())
+        .collect();
+    // SAFETY: system calls without pointers; nothing in this process uses a descriptor after this.
+    unsafe {
+        for number in [SIGHUP, SIGINT, SIGQUIT] {
+            signal(number, SIG_IGN);
+        }
+        for fd in open.into_iter().chain(0..3) {
+            close(fd);
+        }
+    }
+}
+
+pub enum Waited {
+    /// The process, and the code a shell would give it.
+    Ended(c_int, c_int),
+    Nobody,
+}
+
+/// Waits for the end of any child.
+pub fn wait_for_child() -> Waited {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is valid for the call.
+        let pid = unsafe { waitpid(-1, &mut status, 0) };
+        if pid > 0 {
+            let signal = status & 0x7f;
+            return Waited::Ended(pid, if signal == 0 { (status >> 8) & 0xff } else { 128 + signal });
+        }
+        if io::Error::last_os_error().kind() != ErrorKind::Interrupted {
+            return Waited::Nobody;
+        }
     }
 }
 

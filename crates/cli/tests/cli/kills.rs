@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done, eventually, no_process_with, say};
+use lathe_testkit::{
+    FakeModel, Lathe, Script, TempRepo, call, done, eventually, no_process_with, processes_with, say,
+};
 use serde_json::{Value, json};
 
 use crate::{bodies, lathe, run_in, size};
@@ -38,7 +40,7 @@ fn repo() -> TempRepo {
 }
 
 fn resume(home: &Lathe, model: &FakeModel) -> Lathe {
-    lathe().env("LATHE_HOME", home.home()).args(["resume", "--output", "stream-json"]).with_model(model)
+    lathe().env("LATHE_HOME", home.home()).args(["resume", "--mode", "full-auto", "--output", "stream-json"]).with_model(model)
 }
 
 /// How long an unhindered run takes here: kills are spread over it.
@@ -154,4 +156,25 @@ fn the_second_process_on_a_session_is_told_who_holds_it_and_can_still_show_it() 
     running.wait();
     let listed = lathe().env("LATHE_HOME", run.home()).args(["sessions", "--json"]).run().expect_code(0);
     assert!(listed.stdout.contains("\"state\":\"interrupted\""), "{}", listed.stdout);
+}
+
+#[test]
+fn nothing_is_left_when_lathe_and_its_supervisor_are_killed_together() {
+    let sleep = format!("sleep 9{}7", std::process::id());
+    let line = format!(
+        "echo $PPID > supervisor; setsid {sleep} & (setsid env -i /bin/{sleep} &); nohup {sleep} & {sleep}"
+    );
+    for round in 0..size(2, 20) {
+        let repo = repo();
+        let model = FakeModel::serving(Script::new().answer(call("c1", "bash", json!({ "command": line }))));
+        let running = run_in(repo.path(), &model).spawn();
+        eventually(Duration::from_secs(30), "all are there", || processes_with(&sleep).len() >= 4);
+        let supervisor = std::fs::read_to_string(repo.join("supervisor")).unwrap();
+        let both = [running.pid().to_string(), supervisor.trim().to_owned()];
+        assert!(std::process::Command::new("kill").arg("-9").args(both).status().unwrap().success());
+        running.wait();
+        eventually(Duration::from_secs(30), &format!("round {round}: none is left"), || {
+            no_process_with(&sleep)
+        });
+    }
 }
