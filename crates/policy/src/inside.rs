@@ -111,6 +111,17 @@ const GIT_CHECKS_OUT: [&str; 19] = [
     "merge-file",
 ];
 
+/// What a line says of places that are never written, found once for all its commands.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// The denial for something in such a place.
+    pub(crate) inside: OnceCell<Option<Decision>>,
+    /// The denial for something in such a place, or the place itself.
+    pub(crate) whole: OnceCell<Option<Decision>>,
+    /// The denial for a pattern of `extglob` that may mean one.
+    pub(crate) extended: OnceCell<Option<Decision>>,
+}
+
 /// One command of a line, with what is known of it.
 pub(crate) struct Writer<'a> {
     pub(crate) line: &'a str,
@@ -123,8 +134,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) from: &'a [String],
     /// All the folders that the line may be in.
     pub(crate) everywhere: &'a [String],
-    /// What the line says of places that are never written, found once for all its commands.
-    pub(crate) said: &'a OnceCell<Option<Decision>>,
+    pub(crate) said: &'a Said,
     pub(crate) gate: &'a Gate,
     pub(crate) values: &'a Values<'a>,
 }
@@ -246,6 +256,9 @@ fn is_inline(word: &str) -> bool {
 
 /// The denial of a git command that sets a key by which git runs a program later.
 fn sets_program(writer: &Writer<'_>) -> Option<Decision> {
+    if !writer.command.program_name().is_none_or(|name| name.starts_with("git")) {
+        return None;
+    }
     let values = Values { line: Some(writer.line), ..*writer.values };
     let spellings = Spellings::of(writer.command, &values);
     spellings.each().iter().find_map(|spelled| {

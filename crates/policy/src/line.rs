@@ -81,7 +81,7 @@ impl Rulebook {
         let (limits, nothing) = (self.limits_commands(), Behind::default());
         let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
-        let said = std::cell::OnceCell::new();
+        let said = inside::Said::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();

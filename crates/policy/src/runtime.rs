@@ -38,15 +38,19 @@ pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
         let behind = target.rsplit(UNKNOWN).next().unwrap_or_default();
         behind.split('/').nth(1).is_some_and(|part| IN_GIT.contains(&part))
     };
-    if targets.iter().any(tail) && named(writer, true).is_some() {
-        return named(writer, true);
+    match targets.iter().any(tail) {
+        true => writer.said.whole.get_or_init(|| named(writer, true)).clone(),
+        false => writer.said.inside.get_or_init(|| named(writer, false)).clone(),
     }
-    writer.said.get_or_init(|| named(writer, false)).clone()
 }
 
 /// The files that a command writes, as far as they are known only when the line runs.
 fn hidden_targets(writer: &Writer<'_>) -> Vec<String> {
     let command = writer.command;
+    let opens = command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write);
+    if !opens && !changes(writer) {
+        return Vec::new();
+    }
     let values = Values { line: Some(writer.line), ..*writer.values };
     let unknown = |word: &Word| values.spell(word).into_iter().find(|text| text.contains(UNKNOWN));
     let opened = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
@@ -109,10 +113,13 @@ fn named(writer: &Writer<'_>, whole: bool) -> Option<Decision> {
 /// of such a line are cut in pieces, so the pattern is looked for in the line itself.
 fn extended(writer: &Writer<'_>) -> Option<Decision> {
     let writes = writer.command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write);
-    if !crate::extglob::is_extended(writer.line) || !(writes || changes(writer)) {
+    if !(writes || changes(writer)) {
         return None;
     }
-    crate::extglob::patterns(writer.line)
-        .iter()
-        .find_map(|pattern| Some(Guarded::of(writer.gate, pattern, writer.everywhere, true)?.denial()))
+    let found = || {
+        crate::extglob::patterns(writer.line)
+            .iter()
+            .find_map(|pattern| Some(Guarded::of(writer.gate, pattern, writer.everywhere, true)?.denial()))
+    };
+    writer.said.extended.get_or_init(found).clone()
 }
