@@ -315,13 +315,45 @@ fn direct(text: &str) -> Option<Vec<&str>> {
 /// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`.
 fn is_in_git(text: &str, path: &str) -> bool {
     let joined = || {
-        ["join(", "') /", "\") /", "rename", "shutil.move", "symlink"].iter().any(|way| text.contains(way))
+        ["join(", "') /", "\") /", "rename", "shutil.move", "symlink", "hooks"]
+            .iter()
+            .any(|way| text.contains(way))
     };
     path.split('/').any(|part| part == ".git") && (path != ".git" || joined())
 }
 
+/// A text with literals joined that are put together where they stand: `".g" + "it"`, `".g" . "it"`, `".g" "it"`.
+fn concatenated(text: &str) -> String {
+    let blanks = [' ', '\t', '\n'];
+    let (mut out, mut rest, mut open) = (String::with_capacity(text.len()), text.chars(), None);
+    while let Some(c) = rest.next() {
+        match open {
+            Some(_) if c == '\\' => {
+                out.push(c);
+                out.extend(rest.next());
+                continue;
+            }
+            None if matches!(c, '"' | '\'') => open = Some(c),
+            Some(quote) if quote == c => {
+                let next = rest.as_str().trim_start_matches(blanks);
+                let next = ["..", "+", "."].iter().find_map(|sign| next.strip_prefix(sign)).unwrap_or(next);
+                let mut next = next.trim_start_matches(blanks).chars();
+                open = next.next().filter(|c| matches!(c, '"' | '\''));
+                if open.is_some() {
+                    rest = next;
+                    continue;
+                }
+            }
+            Some(_) | None => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
 /// The files of a repository's own folder that a text names, as if they were written: what is in there runs.
 fn written(text: &str) -> Option<Inner> {
+    let text = &concatenated(text);
     let bare = |literal: &str| literal.trim_start_matches(['>', '+', ' ']).to_owned();
     // Not every language has its texts in quotes, and a text may be a shell line.
     let cut = text.split(|c: char| c.is_whitespace() || "\"'`()[]{}<>|&;,=".contains(c));

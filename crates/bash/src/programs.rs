@@ -374,6 +374,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
         .skip(end)
         .filter(|word| word.literal().is_none_or(|word| !word.starts_with('-')));
     let nature = nature_of(main, sub);
+    let nature = if special::reads_setting(&command.words, end) { Nature::Read } else { nature };
     match nature {
         _ if !wanted => {}
         Nature::Read => effects.reads.extend(operands.map(Word::show)),

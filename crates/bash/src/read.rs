@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Script {
             continue;
         }
         // So is what the line makes and uses, which is not followed twice.
-        if std::mem::replace(&mut used, true) || !reader.use_made() {
+        if std::mem::replace(&mut used, true) || !(reader.use_stray_input() | reader.use_made()) {
             break;
         }
     }
@@ -87,6 +87,10 @@ pub(crate) struct Around {
     pub(crate) substituted: bool,
     /// Whether it stands in a loop that may never end.
     pub(crate) looped: bool,
+    /// What the compound command around it has on its standard input: `{ bash; } <<< x`.
+    pub(crate) input: Option<std::rc::Rc<[Redirect]>>,
+    /// Whether function substitutions were looked for in the text that this one is a part of.
+    pub(crate) searched: bool,
 }
 
 pub(crate) struct Reader {
@@ -128,6 +132,7 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str, mut around: Around, lines: bool) {
+        let searched = std::mem::take(&mut around.searched);
         let Some(tree) = parse(text) else {
             self.script.endless = true;
             return;
@@ -140,6 +145,16 @@ impl Reader {
                 // Bash runs the lines before the one it cannot read.
                 for line in text.lines().rev() {
                     self.queue.push(Job { text: line.to_owned(), around: around.clone(), lines: false });
+                }
+            }
+        }
+        if !searched {
+            for text in crate::funsub::texts(text, root) {
+                self.floor(FloorRule::Syntax, "`${ …; }` runs commands in newer versions of bash only");
+                let around = Around { searched: true, ..around.clone() };
+                match text {
+                    Some(text) => self.queue.push(Job { text, around, lines: true }),
+                    None => self.script.endless = true,
                 }
             }
         }
@@ -171,6 +186,7 @@ impl Reader {
 
     /// Takes a finished command into the list, with all that stands behind it.
     pub(crate) fn add(&mut self, mut command: Command, around: &Around) {
+        self.take_input(&mut command, around);
         let printed: Vec<Redirect> = command.redirects.iter().filter_map(wrap::as_text).collect();
         command.redirects.extend(printed);
         command.behind = around.behind;
@@ -263,15 +279,6 @@ impl Reader {
         self.script.endless |= left.is_none();
         self.budget = left.unwrap_or(self.budget);
         left.is_some()
-    }
-
-    /// After `shift`, a positional word may be any of those that stood behind it.
-    fn shifted(&mut self) {
-        let all: Vec<Word> = self.script.values.get("@").cloned().unwrap_or_default();
-        for number in 1..=all.len().min(9) {
-            let behind = all.iter().skip(number).take(64).cloned();
-            self.script.values.entry(number.to_string()).or_default().extend(behind);
-        }
     }
 
     pub(crate) fn assign(&mut self, name: &str, value: Option<Word>) {
@@ -465,12 +472,20 @@ impl<'t> Walk<'t, '_> {
         self.reader.floor(FloorRule::State, format!("it defines the function {name}"));
         let name: std::rc::Rc<str> = name.into();
         self.reader.functions.entry(name.clone()).or_default();
-        let inner = Around { function: Some(name), background: false, stage: None, ..around };
-        for child in self.children(node).into_iter().rev() {
+        let mut inner = Around { function: Some(name), background: false, stage: None, ..around };
+        let children = self.children(node);
+        // What the definition is redirected to is opened at each call: `f() { cat; } < x`.
+        let redirects = children.iter().filter(|child| child.is_redirect()).map(|child| child.node);
+        let redirects: Vec<Node<'t>> = redirects.collect();
+        if !redirects.is_empty() {
+            inner.input = self.redirects_alone(redirects.into_iter(), &inner);
+        }
+        for child in children.iter().rev().filter(|child| !child.is_redirect()) {
             if child.named && child.kind != "word" {
                 self.stack.push((child.node, inner.clone()));
             }
         }
+        self.spare(children);
     }
 
     fn substitution(&mut self, node: Node<'t>, around: &Around) {
@@ -492,7 +507,7 @@ impl<'t> Walk<'t, '_> {
         for child in self.children(node).into_iter().rev() {
             if child.kind == "file_redirect" {
                 // `$(< file)` is bash's own way to read a file.
-                self.redirects_alone(std::iter::once(child.node), &around);
+                let _ = self.redirects_alone(std::iter::once(child.node), &around);
             } else if child.named {
                 self.stack.push((child.node, around.clone()));
             }

@@ -34,6 +34,13 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     )
 }
 
+/// What redirections bring to the standard input, or may.
+fn input(command: &Command) -> Option<std::rc::Rc<[Redirect]>> {
+    let brought: Vec<Redirect> =
+        command.redirects.iter().filter(|redirect| crate::input::brings(redirect)).cloned().collect();
+    (!brought.is_empty()).then(|| brought.into())
+}
+
 /// The parts of a simple command, gathered from wherever the grammar hangs them.
 #[derive(Default)]
 struct Parts<'t> {
@@ -104,7 +111,8 @@ impl<'t> Walk<'t, '_> {
         let body = children.iter().rfind(|child| !child.is_redirect() && child.kind != "comment").copied();
         let redirects = children.iter().filter(|child| child.is_redirect()).map(|child| child.node);
         let Some(body) = body else {
-            return self.redirects_alone(redirects, &around);
+            let _ = self.redirects_alone(redirects, &around);
+            return;
         };
         // `a | rm > x -rf y`: the words after the target belong to the last command.
         let mut last = body;
@@ -127,18 +135,27 @@ impl<'t> Walk<'t, '_> {
             if !parts.words.is_empty() {
                 self.differs("words after a redirection");
             }
+            let input = input(&parts.command);
             self.complete(parts, &mut around);
+            around.input = input.or(around.input);
         }
         self.spare(children);
         self.stack.push((body.node, around));
     }
 
-    pub(crate) fn redirects_alone(&mut self, redirects: impl Iterator<Item = Node<'t>>, around: &Around) {
+    /// Takes redirections into the list that belong to no simple command, and returns what they bring in.
+    pub(crate) fn redirects_alone(
+        &mut self,
+        redirects: impl Iterator<Item = Node<'t>>,
+        around: &Around,
+    ) -> Option<std::rc::Rc<[Redirect]>> {
         let (mut parts, mut around) = (Parts::default(), around.clone());
         for redirect in redirects {
             self.redirect(redirect, &around, &mut parts);
         }
+        let input = input(&parts.command);
         self.complete(parts, &mut around);
+        input
     }
 
     /// Puts the words in the order of the text, which is bash's, and takes the command into the list.

@@ -10,7 +10,7 @@ pub(crate) fn doubts(command: &Command, end: usize, floors: &mut Vec<Floor>) {
         Some("uniq") => second(words, &UNIQ, floors),
         Some("xxd") => second(words, &XXD, floors),
         Some("date") => second(words, &DATE, floors),
-        Some("git") => floors.extend(reflog(words, end)),
+        Some("git") => floors.extend(reflog(words, end).or_else(|| sets(words))),
         Some(name @ ("pytest" | "py.test" | "mypy" | "flake8" | "pylint" | "black")) => {
             shortened(name, words, floors)
         }
@@ -151,6 +151,64 @@ fn reflog(words: &[Word], end: usize) -> Option<Floor> {
     }
     let why = format!("{} may be a subcommand that changes the reflog", next.show());
     Some(Floor::at(FloorRule::Option, why, end))
+}
+
+/// Options of `git config` that only say how values are shown, or where the shown ones come from.
+const SHOWS: [&str; 15] = [
+    "--local",
+    "--worktree",
+    "--bool",
+    "--int",
+    "--bool-or-int",
+    "--path",
+    "--expiry-date",
+    "--show-origin",
+    "--show-scope",
+    "--name-only",
+    "-z",
+    "--null",
+    "--includes",
+    "--no-includes",
+    "--type",
+];
+
+/// Where the key stands of a `git config` that does more than read.
+fn sets(words: &[Word]) -> Option<Floor> {
+    let at = words.iter().position(|word| word.literal() == Some("config"))?;
+    let before =
+        words.get(1..at)?.iter().all(|word| word.literal().is_some_and(|word| word.starts_with('-')));
+    if !before || reads_config(words.get(at + 1..)?) {
+        return None;
+    }
+    let option = |word: &Word| word.literal().is_some_and(|word| word.starts_with('-'));
+    let key = at + 1 + words.iter().skip(at + 1).take_while(|word| option(word)).count();
+    Some(Floor::at(FloorRule::Option, "git config changes a setting", key.min(words.len() - 1)))
+}
+
+/// Whether it is a `git config` that only reads. `end` is where the words of the subcommand begin.
+pub(crate) fn reads_setting(words: &[Word], end: usize) -> bool {
+    let literal = |at: usize| words.get(at).and_then(Word::literal);
+    let sub = end.checked_sub(1).and_then(literal);
+    literal(0).is_some_and(|name| crate::script::base_name(name) == "git")
+        && sub == Some("config")
+        && words.get(end..).is_some_and(reads_config)
+}
+
+/// Whether the words behind `git config` only read: an option or a word that says so, or one key and nothing to set it to.
+fn reads_config(words: &[Word]) -> bool {
+    let literal = |word: &Word| word.literal().map(str::to_owned);
+    let Some(words) = words.iter().map(literal).collect::<Option<Vec<String>>>() else {
+        // What is known only when it runs may be a second word.
+        return false;
+    };
+    let shows = |word: &String| SHOWS.contains(&word.split('=').next().unwrap_or(word));
+    let reads = ["--get", "--get-all", "--get-regexp", "--list", "-l", "get", "list"];
+    let rest: Vec<&String> = words.iter().filter(|word| !shows(word)).collect();
+    match rest.as_slice() {
+        [first, ..] if reads.contains(&first.as_str()) => true,
+        [key] => !key.starts_with('-') && key.contains('.'),
+        _ => false,
+    }
 }
 
 /// Whether the first word after the subcommand makes git list or show, so that the others are patterns or names. Only the

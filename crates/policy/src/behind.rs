@@ -211,6 +211,9 @@ impl Behind {
             return false;
         }
         self.rows.push(words.iter().flat_map(|word| plain(word)).collect());
+        // `sh < x` runs the file.
+        let read = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Read);
+        self.rows.extend(read.flat_map(|redirect| values.spell(&redirect.word)).map(|file| vec![file]));
         for text in words.iter().map(|word| (*word).to_owned()).chain(given(command, values)) {
             self.take_apart(&text);
             if name.ends_with("sed") {
@@ -299,11 +302,11 @@ impl Behind {
             return true;
         }
         let begun =
-            |row: &&Vec<String>| row.first().map(|word| base(word)) == denied.first().map(String::as_str);
+            |row: &&Vec<String>| row.first().map(|word| base(word)) == denied.first().map(|word| base(word));
         self.rows.iter().chain(self.begun.iter().filter(begun)).any(|row| {
             let mut words = row.iter();
             denied.iter().enumerate().all(|(index, wanted)| {
-                words.any(|word| if index == 0 { base(word) == wanted } else { word == wanted })
+                words.any(|word| if index == 0 { base(word) == base(wanted) } else { word == wanted })
             })
         })
     }
@@ -341,7 +344,8 @@ fn starts_others(name: &str, words: &[&str], command: &Command) -> bool {
     if SPEAK.contains(&name) || builds {
         return false;
     }
-    let state = matches!(name, "at" | "batch" | "crontab" | "atq");
+    // A file that is sourced runs as any other program.
+    let state = matches!(name, "at" | "batch" | "crontab" | "atq" | "source" | ".");
     state
         || ELSEWHERE.contains(&name)
         || effects.opaque

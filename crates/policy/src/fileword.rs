@@ -118,3 +118,22 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
     };
     if deep { Depth::All } else { Depth::One }
 }
+
+/// An address without its escapes: `s%65cret` is `secret`.
+pub(crate) fn unescaped(address: &str) -> String {
+    let (mut out, mut rest) = (Vec::new(), address.as_bytes());
+    while let Some((byte, after)) = rest.split_first() {
+        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
+        match hex.filter(|_| *byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(escaped) => {
+                out.push(escaped);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use lathe_protocol::{Actor, Decision, Effects, Mode, Verdict};
 
 use crate::disk::OnDisk;
+use crate::guarded::Guarded;
 
 /// The one file in Lathe's folder that a tool writes: the facts the user wants remembered.
 pub(crate) const MEMORY: &str = "memory.md";
@@ -81,14 +82,10 @@ impl Gate {
     }
 
     fn guarded_place(&self, path: PathBuf) -> Option<Decision> {
-        let denied = |rule, reason| Some(decision(Verdict::Deny, rule, reason));
         if path.starts_with(&self.home) {
-            return denied("guard.home", "this is Lathe's own folder; tools never write there");
+            return Some(Guarded::Home.denial());
         }
-        if is_git_internal(&path) {
-            return denied("guard.git", "files inside .git are written by git only; use git commands");
-        }
-        None
+        is_git_internal(&path).then(|| Guarded::Git.denial())
     }
 
     /// The question that comes before every change of the user's remembered facts: they reach the system prompt of every

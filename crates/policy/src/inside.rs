@@ -1,27 +1,27 @@
-//! Writes into `.git` by programs that nobody knows as writers: `iconv -o .git/hooks/x`, `git clone . .git/q`.
+//! Writes into `.git` and Lathe's own folder by programs that nobody knows as writers: `iconv -o .git/hooks/x`.
 //!
 //! There are more programs that write a file they are given the name of than any table holds. So a program that is not
-//! known to only read is given no name inside of `.git`, and does not run in there. Those whose targets the guard knows
+//! known to only read is given no name inside of a guarded place, and does not run in there. Those whose targets the guard knows
 //! one by one ([`crate::harm::targets`]) may still read from there.
 
 use std::cell::OnceCell;
-use std::path::Path;
 
-use lathe_bash::{Command, RedirectKind, Script, Word, normal_words};
-use lathe_protocol::{Decision, Effects, Verdict};
+use lathe_bash::{Command, Script, Word, normal_words};
+use lathe_protocol::{Decision, Effects};
 
-use crate::gate::{Gate, decision};
-use crate::guard::Spelled;
-use crate::harm;
+use crate::gate::Gate;
+use crate::guard::{Spelled, Spellings};
+use crate::guarded::Guarded;
 use crate::losses::worktrees;
-use crate::places::{UNKNOWN, Values, parts};
+use crate::places::{Values, parts};
 use crate::touch::{Touch, What};
+use crate::{git, git_config, harm};
 
-/// Programs that put no content into what they name: they delete, make folders and empty files, change modes, or go there.
-/// Whether they may is decided elsewhere.
-const NO_CONTENT: [&str; 16] = [
-    "rm", "rmdir", "unlink", "srm", "trash", "touch", "mkdir", "chmod", "chown", "chgrp", "cd", "pushd",
-    "popd", "find", "fd", "fdfind",
+/// Programs that put no content into what they name: they delete, make folders, change modes, or go there. Whether they may
+/// is decided elsewhere.
+const NO_CONTENT: [&str; 15] = [
+    "rm", "rmdir", "unlink", "srm", "trash", "mkdir", "chmod", "chown", "chgrp", "cd", "pushd", "popd",
+    "find", "fd", "fdfind",
 ];
 
 /// Shells, and interpreters: their first operand is a file that they run.
@@ -111,11 +111,20 @@ const GIT_CHECKS_OUT: [&str; 19] = [
     "merge-file",
 ];
 
-/// Commands whose words are only said, and may become the name of a file later in the line.
-const SAID: [&str; 8] = ["echo", "printf", "set", "read", "mapfile", "readarray", "declare", "export"];
+/// What a line says of places that are never written, found once for all its commands.
+#[derive(Default)]
+pub(crate) struct Said {
+    /// The denial for something in such a place.
+    pub(crate) inside: OnceCell<Option<Decision>>,
+    /// The denial for something in such a place, or the place itself.
+    pub(crate) whole: OnceCell<Option<Decision>>,
+    /// The denial for a pattern of `extglob` that may mean one.
+    pub(crate) extended: OnceCell<Option<Decision>>,
+}
 
 /// One command of a line, with what is known of it.
 pub(crate) struct Writer<'a> {
+    pub(crate) line: &'a str,
     pub(crate) script: &'a Script,
     pub(crate) index: usize,
     pub(crate) command: &'a Command,
@@ -125,75 +134,38 @@ pub(crate) struct Writer<'a> {
     pub(crate) from: &'a [String],
     /// All the folders that the line may be in.
     pub(crate) everywhere: &'a [String],
-    /// What the line says of places that are never written, found once for all its commands.
-    pub(crate) said: &'a OnceCell<Option<Decision>>,
+    pub(crate) said: &'a Said,
     pub(crate) gate: &'a Gate,
     pub(crate) values: &'a Values<'a>,
+}
+
+impl Writer<'_> {
+    /// The guarded place that a path leads into; with `whole`, or to.
+    fn guarded(&self, path: &str, whole: bool) -> Option<Guarded> {
+        Guarded::of(self.gate, path, self.from, whole)
+    }
+
+    /// The guarded place that the command runs in.
+    fn runs_in(&self) -> Option<Guarded> {
+        self.from.iter().find_map(|folder| self.guarded(folder, true))
+    }
 }
 
 /// Why such a command is never run.
 pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
     let name = writer.command.program_name().unwrap_or_default();
-    if let Some(denied) = hidden_target(writer) {
+    if let Some(denied) = crate::runtime::denied(writer) {
+        return Some(denied);
+    }
+    if let Some(denied) = sets_program(writer) {
         return Some(denied);
     }
     let inside = match name {
         "git" => git(writer),
-        _ if NO_CONTENT.contains(&name) || !changes(writer) => return None,
+        _ if NO_CONTENT.contains(&name) || !changes(writer) => None,
         _ => plain(name, writer),
     };
-    let reason = "files inside .git are written by git only; use git commands";
-    inside.then(|| decision(Verdict::Deny, "guard.git", reason))
-}
-
-/// A file that is written and whose name shows only when the line runs, where the line says the name of one that is never
-/// written.
-fn hidden_target(writer: &Writer<'_>) -> Option<Decision> {
-    let mut targets = writer.command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
-    let unknown = |word: &Word| {
-        let spelled = writer.values.spell(word);
-        !spelled.is_empty() && spelled.iter().all(|target| target.contains(UNKNOWN))
-    };
-    let config = writer.command.program_name() == Some("curl") && reads_configuration(&writer.command.words);
-    if !config && !targets.any(|redirect| unknown(&redirect.word)) {
-        return None;
-    }
-    writer.said.get_or_init(|| said(writer)).clone()
-}
-
-/// The denial for a name of a place that is never written, where the line says one.
-fn said(writer: &Writer<'_>) -> Option<Decision> {
-    let said = |command: &&Command| command.program_name().is_some_and(|name| SAID.contains(&name));
-    let words = writer.script.commands.iter().filter(said).flat_map(|command| command.words.iter().skip(1));
-    let texts = writer.script.commands.iter().flat_map(|command| &command.redirects);
-    let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).map(|redirect| &redirect.word);
-    let all = words.chain(texts).chain(writer.script.values.values().flatten()).map(Word::show);
-    let home = |part: &str| {
-        part.contains('/')
-            && writer
-                .gate
-                .resolve(part, writer.everywhere)
-                .iter()
-                .any(|path| Path::new(path).starts_with(&writer.gate.home))
-    };
-    all.into_iter().find_map(|text| {
-        let mut parts = text.split(|c: char| c.is_whitespace() || "=:,;|&<>()\"'`".contains(c));
-        parts.find_map(|part| match (is_inside(part, false), home(part)) {
-            (false, false) => None,
-            (inside, _) => {
-                let rule = if inside { "guard.git" } else { "guard.home" };
-                let why = format!("which file it writes shows only when it runs, and the line names {part}; write the name out");
-                Some(decision(Verdict::Deny, rule, &why))
-            }
-        })
-    })
-}
-
-/// `curl -K -`: where it writes stands in what it is sent.
-fn reads_configuration(words: &[Word]) -> bool {
-    let shown: Vec<String> = words.iter().map(Word::show).collect();
-    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-    !harm::values(&shown, &["-K", "--config"]).is_empty()
+    inside.map(Guarded::denial)
 }
 
 /// A word, and its parts after `=`, `:` and `,`.
@@ -202,7 +174,7 @@ fn parts_of(word: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a program does more than read. What bash writes for it, and variables that are set for it, are no act of its own.
-fn changes(writer: &Writer<'_>) -> bool {
+pub(crate) fn changes(writer: &Writer<'_>) -> bool {
     let changes = |effects: &Effects| {
         effects.opaque
             || !effects.writes.is_empty()
@@ -215,25 +187,29 @@ fn changes(writer: &Writer<'_>) -> bool {
         })
 }
 
-fn plain(name: &str, writer: &Writer<'_>) -> bool {
+fn plain(name: &str, writer: &Writer<'_>) -> Option<Guarded> {
     // What runs behind it is looked at by itself.
     let behind = || writer.script.commands.iter().filter(|command| command.behind == Some(writer.index));
     let inner: Vec<String> = behind().flat_map(|command| command.words.iter().map(Word::show)).collect();
-    if inner.is_empty() && writer.from.iter().any(|folder| is_inside(folder, true)) {
-        return true;
+    if let Some(place) = writer.runs_in().filter(|_| inner.is_empty()) {
+        return Some(place);
     }
     let versioned = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let runs = RUN_A_FILE.contains(&name) || RUN_A_FILE.contains(&versioned);
     let words: Vec<String> = writer.command.words.iter().skip(1).map(Word::show).collect();
     let spelled = Spelled { name, words: words.iter().map(String::as_str).collect() };
     if harm::known_targets(&spelled).is_some() && !EDITORS.contains(&name) {
-        return false;
+        return None;
+    }
+    // What a program text does with a name of Lathe's own folder is never harmless: it may not be read either.
+    if let Some(home) = home_in_texts(writer).filter(|_| inner.is_empty() || runs) {
+        return Some(home);
     }
     // `python -m zipfile -e x`: behind the name of a module the options are its own.
     let own = words.iter().take_while(|word| word.starts_with('-') && *word != "-m");
     let first = words.iter().find(|word| !word.starts_with('-'));
     if runs && own.chain(first).any(|word| is_inline(word)) {
-        return false;
+        return None;
     }
     let ran = words.iter().find(|word| runs && !word.starts_with('-'));
     let texts = runs || !inner.is_empty();
@@ -255,8 +231,18 @@ fn plain(name: &str, writer: &Writer<'_>) -> bool {
     let programs: Vec<String> = behind().filter_map(|command| Some(command.words.first()?.show())).collect();
     let unsure = words.windows(2).filter(|pair| pair[0].starts_with('-') && programs.contains(&pair[1]));
     let named = glued.chain(&set).chain(unsure.map(|pair| &pair[1])).flat_map(|word| parts_of(word));
-    edited.into_iter().chain(named).any(|part| is_inside(part, false))
-        || writer.touches.iter().filter(meant).any(|touch| touches_inside(touch, false))
+    let named = edited.into_iter().chain(named).find_map(|part| writer.guarded(part, false));
+    named.or_else(|| writer.touches.iter().filter(meant).find_map(|touch| touches_inside(writer, touch)))
+}
+
+/// Lathe's own folder, where the words or the input of a program name something in it.
+fn home_in_texts(writer: &Writer<'_>) -> Option<Guarded> {
+    let input =
+        writer.command.redirects.iter().filter(|redirect| redirect.kind == lathe_bash::RedirectKind::Text);
+    let texts = writer.command.words.iter().skip(1).chain(input.map(|redirect| &redirect.word));
+    let texts: Vec<String> = texts.flat_map(|word| writer.values.spell(word)).collect();
+    let mut parts = texts.iter().flat_map(|text| crate::runtime::names(text));
+    parts.find_map(|part| writer.guarded(part, true).filter(|place| *place == Guarded::Home))
 }
 
 /// An option that gives an interpreter its program as a text, which is looked at elsewhere.
@@ -268,60 +254,73 @@ fn is_inline(word: &str) -> bool {
         || word == "eval"
 }
 
-fn git(writer: &Writer<'_>) -> bool {
+/// The denial of a git command that sets a key by which git runs a program later.
+fn sets_program(writer: &Writer<'_>) -> Option<Decision> {
+    if !writer.command.program_name().is_none_or(|name| name.starts_with("git")) {
+        return None;
+    }
+    let values = Values { line: Some(writer.line), ..*writer.values };
+    let spellings = Spellings::of(writer.command, &values);
+    spellings.each().iter().find_map(|spelled| {
+        let words = git::words(spelled.name, &spelled.words)?;
+        git_config::denied(&words)
+    })
+}
+
+fn git(writer: &Writer<'_>) -> Option<Guarded> {
     let words = normal_words(&writer.command.words);
     let sub = words.get(1).map(String::as_str).unwrap_or_default();
     let shown: Vec<String> = writer.command.words.iter().map(Word::show).collect();
     let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-    let inside_from = || writer.from.iter().any(|folder| is_inside(folder, true));
-    let tree = |place: &str| {
-        let below = |from: &String| !place.starts_with('/') && is_inside(&format!("{from}/{place}"), true);
-        is_inside(place, true) || writer.from.iter().any(below)
+    let tree = |place: String| {
+        let below = |from: &String| {
+            let relative = !place.starts_with('/');
+            relative.then(|| writer.guarded(&format!("{from}/{place}"), true)).flatten()
+        };
+        writer.guarded(&place, true).or_else(|| writer.from.iter().find_map(below))
     };
     let set = |name: &str| {
         let all = writer.script.values.get(name).into_iter().flatten();
         all.map(Word::show).filter(|value| !value.is_empty()).collect::<Vec<String>>()
     };
-    let trees = worktrees(&shown).into_iter().map(str::to_owned).chain(set("GIT_WORK_TREE"));
-    if GIT_CHECKS_OUT.contains(&sub) && (inside_from() || trees.into_iter().any(|place| tree(&place))) {
-        return true;
+    let mut trees = worktrees(&shown).into_iter().map(str::to_owned).chain(set("GIT_WORK_TREE"));
+    if GIT_CHECKS_OUT.contains(&sub)
+        && let Some(place) = writer.runs_in().or_else(|| trees.find_map(tree))
+    {
+        return Some(place);
     }
     // A template is copied into the new `.git`, hooks and all.
     let begins = matches!(sub, "init" | "init-db" | "clone");
     let template = harm::values(&shown, &["--template"]).iter().any(|value| !value.is_empty());
     let setting = shown.iter().any(|word| word.to_lowercase().contains("init.templatedir"));
     if (begins && (template || !set("GIT_TEMPLATE_DIR").is_empty())) || (setting && shown.len() > 3) {
-        return true;
+        return Some(Guarded::Git);
     }
     if sub == "fast-import" && shown.iter().any(|word| word.starts_with("--allow-unsafe")) {
-        return true;
+        return Some(Guarded::Git);
     }
     if GIT_NAMES.contains(&sub) {
-        return false;
+        return None;
     }
-    let named = || shown.iter().skip(1).flat_map(|word| parts_of(word));
+    let mut named = shown.iter().skip(1).flat_map(|word| parts_of(word));
     // Git's own configuration is changed by git; a hook is none.
     if sub == "config" {
-        let hook = |part: &str| is_inside(part, false) && parts(part).contains(&"hooks");
-        return named().any(hook);
+        return named.find_map(|part| match writer.guarded(part, false)? {
+            Guarded::Git => parts(part).contains(&"hooks").then_some(Guarded::Git),
+            Guarded::Home => Some(Guarded::Home),
+        });
     }
-    inside_from()
-        || named().any(|part| is_inside(part, false))
-        || writer.touches.iter().any(|touch| touches_inside(touch, false))
+    writer
+        .runs_in()
+        .or_else(|| named.find_map(|part| writer.guarded(part, false)))
+        .or_else(|| writer.touches.iter().find_map(|touch| touches_inside(writer, touch)))
 }
 
-fn touches_inside(touch: &Touch, whole: bool) -> bool {
+fn touches_inside(writer: &Writer<'_>, touch: &Touch) -> Option<Guarded> {
     match &touch.what {
         What::Path { names, .. } | What::Pattern { names, .. } => {
-            names.iter().any(|name| is_inside(name, whole))
+            names.iter().find_map(|name| writer.guarded(name, false))
         }
-        What::Unknown => false,
+        What::Unknown => None,
     }
-}
-
-/// Whether a path leads into a `.git`; with `whole`, or to one.
-fn is_inside(path: &str, whole: bool) -> bool {
-    let parts = parts(path);
-    let git = parts.iter().position(|part| crate::losses::fits(&part.to_lowercase(), ".git"));
-    git.is_some_and(|at| whole || at + 1 < parts.len())
 }

@@ -354,6 +354,13 @@ fn of_git(words: &[&str]) -> KindSet {
     kinds.extend(
         matches!(sub, "grep" | "ls-files").then_some([Kind::Search, Kind::Read]).into_iter().flatten(),
     );
+    // The content of a file in a commit counts as the file.
+    let shown = match sub {
+        "blame" | "annotate" => true,
+        "show" | "cat-file" => rest.iter().any(|word| word.contains(':')),
+        _ => false,
+    };
+    kinds.extend((shown || git::read(words).is_some()).then_some(Kind::Read));
     if !effects_of("git", &all).change_something() {
         return kinds;
     }

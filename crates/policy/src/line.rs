@@ -58,8 +58,8 @@ impl Rulebook {
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
         let setting = Setting { folder: known.as_deref(), gate, ..setting };
         // A person is limited by the guard only.
-        let reaching =
-            gate.filter(|gate| setting.actor != Actor::Person && (gate.here.is_some() || self.has_paths()));
+        let looks = |gate: &&Gate| gate.here.is_some() || self.has_paths() || self.limits_commands();
+        let reaching = gate.filter(|gate| setting.actor != Actor::Person && looks(gate));
         let dots = crate::losses::dots(&script);
         let mut strictest: Option<Decision> = None;
         let (mut each, mut effects, mut narrow) = (Vec::new(), Effects::default(), Some(Vec::new()));
@@ -81,7 +81,7 @@ impl Rulebook {
         let (limits, nothing) = (self.limits_commands(), Behind::default());
         let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
-        let said = std::cell::OnceCell::new();
+        let said = inside::Said::default();
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
@@ -98,6 +98,7 @@ impl Rulebook {
                 let (effects, values, said) = (&done, &values, &said);
                 let gate = reaching.filter(|_| !self.is_own(command))?;
                 inside::denied(&Writer {
+                    line,
                     script: &script,
                     index,
                     command,

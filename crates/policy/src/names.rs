@@ -179,6 +179,18 @@ pub(crate) fn may_be(
     }
 }
 
+/// Whether the words of a command begin with those of a rule. Its program is compared without the folder: `./x` is also run
+/// by its full path.
+pub(crate) fn begins(normal: &[String], prefix: &[String]) -> bool {
+    match (normal.split_first(), prefix.split_first()) {
+        (Some((program, words)), Some((wanted, rest))) => {
+            (program == wanted || program == crate::behind::base(wanted)) && words.starts_with(rest)
+        }
+        (_, None) => true,
+        (None, Some(_)) => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
-use crate::fileword::{depth, literals, packs_here, spoken_to_git, sure, targets};
+use crate::extglob::is_extended;
+use crate::fileword::{depth, literals, packs_here, spoken_to_git, sure, targets, unescaped};
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
@@ -485,18 +486,27 @@ impl Reacher<'_> {
                 };
                 all.extend(names.iter().map(real));
             }
+            all.extend(self.by_process(spelling));
             all.sort();
             all.dedup();
             return What::Pattern { names: all, depth };
         }
         let disk = self.gate.disk.get();
         let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
+        all.extend(self.by_process(spelling));
         if let Some(disk) = disk {
             all.extend(names.iter().map(|name| text(&disk.real(Path::new(name)))));
         }
         all.sort();
         all.dedup();
         What::Path { names: all, depth }
+    }
+
+    /// The names that lead through a link of a process, as file tools see them.
+    fn by_process(&self, spelling: &str) -> Vec<String> {
+        let joined = self.from.iter().map(|from| format!("{from}/{spelling}"));
+        let all = joined.chain([spelling.to_owned()]).filter(|path| outside_proc(path) != *path);
+        all.map(|path| text(&normal(Path::new(&path)))).collect()
     }
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
@@ -511,30 +521,6 @@ impl Reacher<'_> {
             _ => values.spell(word),
         }
     }
-}
-
-/// `@(a|b)` and its like, which stand for other names where `extglob` is on.
-fn is_extended(text: &str) -> bool {
-    ["@(", "+(", "!(", "?(", "*("].iter().any(|sign| text.contains(sign))
-}
-
-/// An address without its escapes: `s%65cret` is `secret`.
-fn unescaped(address: &str) -> String {
-    let (mut out, mut rest) = (Vec::new(), address.as_bytes());
-    while let Some((byte, after)) = rest.split_first() {
-        let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.filter(|_| *byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(escaped) => {
-                out.push(escaped);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
 }
 
 /// Whether files may stand as literals in the words or the input of a program of this name.
@@ -590,6 +576,7 @@ impl Gate {
         let from = if from.is_empty() { &root[..] } else { from };
         // A line that may be in so many folders reads what is not known.
         let few = from.iter().filter(|_| from.len() <= FOLDERS);
-        few.filter_map(|from| Some(format!("{}/{spelling}", one(from)?))).collect()
+        let joined = few.filter_map(|from| Some(format!("{}/{spelling}", one(from)?)));
+        joined.filter_map(|path| one(&outside_proc(&path))).collect()
     }
 }

@@ -285,7 +285,7 @@ impl Rule {
         let may_be = |words: &Vec<String>| {
             let normal = names::plain_words(&normal_words(given));
             normal.len() <= words.len()
-                && (normal == *words || names::may_be(words, &normal, act.assigned, act.asks))
+                && (names::begins(&normal, words) || names::may_be(words, &normal, act.assigned, act.asks))
         };
         let same = |words: &&Vec<String>| {
             let exact = words.len() == given.len()
@@ -310,7 +310,7 @@ impl Rule {
         }
         let normal = names::plain_words(&normal_words(given));
         let meant = |prefix: &&Vec<String>| {
-            normal.starts_with(prefix)
+            names::begins(&normal, prefix)
                 || names::may_be(prefix, &normal, act.assigned, act.asks)
                 || act.behind.holds(prefix)
         };

@@ -23,13 +23,116 @@ const LENDING: [&str; 3] = ["env", "sudo", "doas"];
 /// What bash runs for a name.
 const MEANINGS: [&str; 2] = ["BASH_ALIASES", "BASH_CMDS"];
 
+/// Variables by which later programs run another one first or find other settings.
+const RUNNING: [&str; 8] = [
+    "BASH_ENV",
+    "PROMPT_COMMAND",
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "GIT_EXEC_PATH",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_PARAMETERS",
+];
+
+/// Variables whose text bash expands by itself, or that name a file that a shell runs first.
+const EXPANDED: [&str; 6] = ["PS0", "PS1", "PS2", "PS4", "ENV", "GIT_CONFIG_COUNT"];
+
+/// Functions that bash and zsh call by themselves, for a word that is no program or around each line.
+const CALLED: [&str; 7] = [
+    "command_not_found_handle",
+    "command_not_found_handler",
+    "precmd",
+    "preexec",
+    "chpwd",
+    "TRAPDEBUG",
+    "TRAPEXIT",
+];
+
+/// Names of the shell's own by which a line is understood: whoever changes one changes what the gate saw.
+const SHELLS_OWN: [&str; 34] = [
+    "cd",
+    "pushd",
+    "popd",
+    "builtin",
+    "command",
+    "eval",
+    "exec",
+    "source",
+    ".",
+    "export",
+    "declare",
+    "typeset",
+    "readonly",
+    "local",
+    "unset",
+    "set",
+    "shopt",
+    "trap",
+    "alias",
+    "unalias",
+    "hash",
+    "enable",
+    "read",
+    "mapfile",
+    "readarray",
+    "printf",
+    "echo",
+    "test",
+    "[",
+    "true",
+    "false",
+    ":",
+    "return",
+    "exit",
+];
+
 /// Why a line that changes what later lines mean is not run for a model.
 pub(crate) fn denied(script: &Script, rules: &Rulebook, root: Option<&Path>) -> Option<Decision> {
-    folders(script).or_else(|| programs(script, root)).or_else(|| meanings(script, rules))
+    folders(script)
+        .or_else(|| programs(script, root))
+        .or_else(|| running(script))
+        .or_else(|| meanings(script, rules))
 }
 
 fn meaning(why: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, "guard.meaning", why))
+}
+
+/// What the shell or git runs before or instead of later commands.
+fn running(script: &Script) -> Option<Decision> {
+    let nothing = |value: &Word| matches!(value.literal(), Some("" | "/dev/null" | "0"));
+    let shown = |value: &Word| value.show().contains(['$', '`', '/']) || value.literal().is_none();
+    let values = |name: &str| script.values.get(name).into_iter().flatten();
+    let runs = |name: &&&str| changes(script, name) && !values(name).all(nothing);
+    let expands =
+        |name: &&&str| changes(script, name) && values(name).any(|value| !nothing(value) && shown(value));
+    let counts =
+        |name: &&&str| **name == "GIT_CONFIG_COUNT" && changes(script, name) && !values(name).all(nothing);
+    let found = RUNNING.iter().find(runs);
+    let found = found.or_else(|| EXPANDED.iter().find(|name| expands(name) || counts(name)));
+    if let Some(name) = found {
+        return meaning(&format!(
+            "{name} decides what runs with later lines, so it stays as it is; `{name}=… command` sets it for one command"
+        ));
+    }
+    let debugs = |command: &&Command| {
+        let mut words = command.words.iter().skip(1).filter(|word| word.literal() != Some("--"));
+        let resets =
+            words.next().and_then(Word::literal).is_some_and(|word| word.is_empty() || word.starts_with('-'));
+        let signal = |word: &Word| {
+            let name = word.show().to_ascii_uppercase();
+            name.strip_prefix("SIG").unwrap_or(&name) == "DEBUG"
+        };
+        command.program_name() == Some("trap") && !resets && words.any(signal)
+    };
+    if script.commands.iter().any(|command| debugs(&command)) {
+        return meaning("a trap on DEBUG runs before every later command, so none is set");
+    }
+    let name = script.functions.iter().find(|name| CALLED.contains(&name.as_str()))?;
+    meaning(&format!(
+        "the shell calls `{name}` by itself in later lines, so it is not defined; give the function another name"
+    ))
 }
 
 /// Functions, aliases and entries of bash's own tables for names that rules speak about.
@@ -38,6 +141,7 @@ fn meanings(script: &Script, rules: &Rulebook) -> Option<Decision> {
         return meaning(&format!("{name} decides which program later lines run, so it stays as it is"));
     }
     let known = rules.known_programs();
+    let is_known = |name: &String| known.contains(name.as_str()) || SHELLS_OWN.contains(&name.as_str());
     let renames = |command: &&Command| matches!(command.program_name(), Some("alias" | "hash" | "enable"));
     let words = script.commands.iter().filter(renames).flat_map(|command| command.words.iter().skip(1));
     let aliases = words.map(|word| word.show().split('=').next().unwrap_or_default().to_owned());
@@ -48,9 +152,7 @@ fn meanings(script: &Script, rules: &Rulebook) -> Option<Decision> {
         command.program_name() == Some("alias") || command.words.iter().any(has)
     };
     let aliases = aliases.filter(|_| script.commands.iter().any(hashes));
-    if let Some(name) =
-        script.functions.iter().cloned().chain(aliases).find(|name| known.contains(name.as_str()))
-    {
+    if let Some(name) = script.functions.iter().cloned().chain(aliases).find(|name| is_known(name)) {
         return meaning(&format!(
             "later lines mean the program by `{name}`, so it gets no other meaning; give the function or alias another name"
         ));

@@ -2,13 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod commits;
+mod compounds;
 mod corpus;
 mod denials;
 mod differential;
 mod docs;
 mod generated;
+mod guarded;
 mod inside;
 mod kinds;
+mod later;
 mod lost;
 mod many;
 mod meanings;

@@ -1,0 +1,181 @@
+//! Settings of git that name a program or another file to read. A line that sets one writes into `.git/config`, or into the
+//! user's own configuration, what runs later without a word of it in the line: no line sets one, as no tool writes that file.
+
+use lathe_protocol::{Decision, Verdict};
+
+use crate::gate::decision;
+use crate::git;
+use crate::guarded::Guarded;
+use crate::harm;
+use crate::places::UNKNOWN;
+
+/// Keys that name a program or a file to read; `*` stands for any part in the middle and any end.
+const PROGRAMS: [&str; 54] = [
+    "alias.*",
+    "browser.*.cmd",
+    "browser.*.path",
+    "core.alternaterefscommand",
+    "core.askpass",
+    "core.attributesfile",
+    "core.editor",
+    "core.fsmonitor",
+    "core.gitproxy",
+    "core.hookspath",
+    "core.pager",
+    "core.sshcommand",
+    "credential.helper",
+    "credential.*.helper",
+    "diff.external",
+    "diff.*.command",
+    "diff.*.textconv",
+    "difftool.*.cmd",
+    "difftool.*.path",
+    "filter.*.clean",
+    "filter.*.process",
+    "filter.*.smudge",
+    "gc.recentobjectshook",
+    "gpg.program",
+    "gpg.*.program",
+    "gpg.*.defaultkeycommand",
+    "guitool.*.cmd",
+    "help.browser",
+    "hook.*",
+    "imap.tunnel",
+    "include.path",
+    "includeif.*",
+    "init.templatedir",
+    "instaweb.*",
+    "interactive.difffilter",
+    "man.*.cmd",
+    "man.*.path",
+    "man.viewer",
+    "merge.*.driver",
+    "mergetool.*.cmd",
+    "mergetool.*.path",
+    "pager.*",
+    "protocol.*",
+    "remote.*.receivepack",
+    "remote.*.uploadpack",
+    "remote.*.vcs",
+    "sendemail.*",
+    "sequence.editor",
+    "submodule.*.update",
+    "tar.*.command",
+    "trailer.*.cmd",
+    "trailer.*.command",
+    "uploadpack.packobjectshook",
+    "web.browser",
+];
+
+/// Words and options by which it reads or removes.
+const HARMLESS: [&str; 17] = [
+    "--get",
+    "--get-all",
+    "--get-regexp",
+    "--get-urlmatch",
+    "--get-color",
+    "--get-colorbool",
+    "--list",
+    "-l",
+    "--unset",
+    "--unset-all",
+    "--remove-section",
+    "get",
+    "list",
+    "unset",
+    "remove-section",
+    "--help",
+    "-h",
+];
+
+/// Why a git command is denied that sets such a key. `words` stand behind `git`.
+pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
+    let (sub, rest) = git::split(words)?;
+    let keys: Vec<String> = match sub {
+        "config" => set_by_config(rest)?,
+        // What a clone is given stays in its configuration.
+        "clone" => {
+            let given = harm::values(rest, &["-c", "--config"]).into_iter();
+            given.map(|given| given.split('=').next().unwrap_or(given).to_lowercase()).collect()
+        }
+        _ => return None,
+    };
+    let key = keys.iter().find(|key| names_program(key))?;
+    let why = match key.contains(UNKNOWN) {
+        true => "which setting of git it changes shows only when it runs; write the key out".to_owned(),
+        false => {
+            format!("`{key}` makes git run a program or read another file, so no line sets it; the user can")
+        }
+    };
+    Some(decision(Verdict::Deny, Guarded::Git.rule(), &why))
+}
+
+/// The keys that a `git config` sets; none where it only reads or removes.
+fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {
+    let mut operands: Vec<String> =
+        rest.iter().filter(|word| !word.starts_with('-')).map(|word| word.to_lowercase()).collect();
+    let has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
+    let (mut renames, mut edits) = (has(&["--rename-section"]), has(&["-e", "--edit"]));
+    // `--get --no-get` takes back what made it only read.
+    let taken_back = rest.iter().any(|word| word.starts_with("--no-") && *word != "--no-includes");
+    if !taken_back && rest.iter().any(|word| word.starts_with('-') && HARMLESS.contains(word)) {
+        return None;
+    }
+    match operands.first().map(String::as_str) {
+        Some("edit") => edits = true,
+        Some("rename-section") => renames = true,
+        Some(word) if HARMLESS.contains(&word) => return None,
+        _ => {}
+    }
+    if edits {
+        // An editor may write anything there.
+        return Some(vec!["alias.*".to_owned()]);
+    }
+    if renames {
+        // A section takes its keys with it.
+        return Some(operands.iter().flat_map(|section| section_keys(section)).collect());
+    }
+    operands.retain(|word| word != "set");
+    // One key and nothing to set it to is a question. The value comes last; before the key may stand the value of an option.
+    operands.pop();
+    Some(operands)
+}
+
+/// The keys of a section that name programs.
+fn section_keys(section: &str) -> Vec<String> {
+    let first = section.split('.').next().unwrap_or(section);
+    let of = |key: &&&str| key.split('.').next() == Some(first);
+    let mut keys: Vec<String> = PROGRAMS.iter().filter(of).map(|key| (*key).to_owned()).collect();
+    keys.extend(section.contains(UNKNOWN).then(|| section.to_owned()));
+    keys
+}
+
+fn names_program(key: &str) -> bool {
+    if let Some((known, _)) = key.split_once(UNKNOWN) {
+        let section = known.split_once('.').map(|(section, _)| section);
+        let of = |key: &&str| section.is_none_or(|section| key.split('.').next() == Some(section));
+        return PROGRAMS.iter().any(of);
+    }
+    PROGRAMS.iter().any(|pattern| *pattern == key || is_like(pattern, key))
+}
+
+/// Whether a key is like a pattern of the table. The part in the middle may hold dots of its own.
+fn is_like(pattern: &str, key: &str) -> bool {
+    let Some((begin, end)) = pattern.split_once('*') else { return pattern == key };
+    key.len() > begin.len() + end.len() && key.starts_with(begin) && key.ends_with(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_name_programs_are_told_from_others() {
+        for key in ["core.pager", "filter.a.b.clean", "alias.x", "includeif.gitdir:/x.path", "pager.log"] {
+            assert!(names_program(key), "{key}");
+        }
+        for key in ["user.name", "core.bare", "diff.algorithm", "filter.a.required", "remote.origin.url"] {
+            assert!(!names_program(key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Files that are written and whose names show only when the line runs, in lines that name a guarded place.
+//!
+//! `t=$(python3 -c 'print(".git/hooks/x")'); tee "$t"`: no reading of the line tells which file it is. So such a line is
+//! denied, and the model is told to write the name out.
+
+use lathe_bash::{Command, RedirectKind, Word};
+use lathe_protocol::{Decision, Verdict};
+
+use crate::gate::decision;
+use crate::guard::Spelled;
+use crate::guarded::Guarded;
+use crate::harm;
+use crate::inside::{Writer, changes};
+use crate::places::{UNKNOWN, Values};
+
+/// Commands that print what is in the files they name, and not the names.
+const SHOWS_CONTENT: [&str; 12] =
+    ["cat", "head", "tail", "less", "more", "test", "[", "[[", "cmp", "sort", "cut", "tac"];
+
+/// Programs that write no file that they name. Deletions are decided elsewhere.
+const WRITES_NO_FILE: [&str; 14] = [
+    "rm", "rmdir", "unlink", "srm", "trash", "mkdir", "chmod", "chown", "chgrp", "cd", "pushd", "popd",
+    "find", "git",
+];
+
+/// What stands in a `.git`, behind its name.
+const IN_GIT: [&str; 9] =
+    ["hooks", "config", "info", "HEAD", "index", "objects", "refs", "modules", "packed-refs"];
+
+/// Why a command is denied whose file is known only when it runs.
+pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
+    let targets = hidden_targets(writer);
+    if targets.is_empty() {
+        return extended(writer);
+    }
+    // `"$t/hooks/x"`: here the name of the folder alone is enough.
+    let tail = |target: &String| {
+        let behind = target.rsplit(UNKNOWN).next().unwrap_or_default();
+        behind.split('/').nth(1).is_some_and(|part| IN_GIT.contains(&part))
+    };
+    match targets.iter().any(tail) {
+        true => writer.said.whole.get_or_init(|| named(writer, true)).clone(),
+        false => writer.said.inside.get_or_init(|| named(writer, false)).clone(),
+    }
+}
+
+/// The files that a command writes, as far as they are known only when the line runs.
+fn hidden_targets(writer: &Writer<'_>) -> Vec<String> {
+    let command = writer.command;
+    let opens = command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write);
+    if !opens && !changes(writer) {
+        return Vec::new();
+    }
+    let values = Values { line: Some(writer.line), ..*writer.values };
+    let unknown = |word: &Word| values.spell(word).into_iter().find(|text| text.contains(UNKNOWN));
+    let opened = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
+    let mut targets: Vec<String> = opened.filter_map(|redirect| unknown(&redirect.word)).collect();
+    let name = command.program_name().unwrap_or_default();
+    let behind = command.behind.and_then(|behind| writer.script.commands.get(behind)?.program_name());
+    let fed = matches!(behind, Some("xargs" | "parallel"));
+    let found = fed || matches!(behind, Some("find" | "fd" | "fdfind"));
+    let mut words: Vec<String> = Vec::new();
+    for word in command.words.iter().skip(1) {
+        let spelled = unknown(word).or_else(|| values.spell(word).into_iter().next()).unwrap_or_default();
+        words.push(if found { spelled.replace("{}", &UNKNOWN.to_string()) } else { spelled });
+    }
+    // What comes through the pipe is put behind the words.
+    if fed && !words.iter().any(|word| word.contains(UNKNOWN)) {
+        words.push(UNKNOWN.to_string());
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let is_hidden = |word: &&&str| word.contains(UNKNOWN);
+    match harm::known_targets(&Spelled { name, words: words.clone() }) {
+        _ if WRITES_NO_FILE.contains(&name) || command.words.is_empty() => {}
+        // `curl -K -`: where it writes stands in what it is sent.
+        Some(_) if name == "curl" && !harm::values(&words, &["-K", "--config"]).is_empty() => {
+            targets.push(UNKNOWN.to_string());
+        }
+        Some(known) => targets.extend(known.iter().filter(is_hidden).map(|word| (*word).to_owned())),
+        None if !changes(writer) => {}
+        None => targets.extend(words.iter().filter(is_hidden).map(|word| (*word).to_owned())),
+    }
+    targets
+}
+
+/// The parts of a text that may be names of files.
+pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| c.is_whitespace() || "=:,;|&<>()\"'`[]{}".contains(c))
+}
+
+/// The denial for a guarded place that the line names: something in it or, with `whole`, the place itself.
+fn named(writer: &Writer<'_>, whole: bool) -> Option<Decision> {
+    let prints =
+        |command: &&Command| !command.program_name().is_some_and(|name| SHOWS_CONTENT.contains(&name));
+    let commands = || writer.script.commands.iter();
+    let words = commands().filter(prints).flat_map(|command| command.words.iter().skip(1));
+    let texts = commands().flat_map(|command| &command.redirects);
+    let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).map(|redirect| &redirect.word);
+    let all = words.chain(texts).chain(writer.script.values.values().flatten()).map(Word::show);
+    let place = |part: &str| Guarded::of(writer.gate, part, writer.everywhere, whole);
+    all.into_iter().find_map(|text| {
+        names(&text).find_map(|part| {
+            let place = place(part)?;
+            let why = format!(
+                "which file it writes shows only when it runs, and the line names {part}; write the name out"
+            );
+            Some(decision(Verdict::Deny, place.rule(), &why))
+        })
+    })
+}
+
+/// A pattern that is one only with `extglob`, which may mean a guarded place, in a command that changes something. The words
+/// of such a line are cut in pieces, so the pattern is looked for in the line itself.
+fn extended(writer: &Writer<'_>) -> Option<Decision> {
+    let writes = writer.command.redirects.iter().any(|redirect| redirect.kind == RedirectKind::Write);
+    if !(writes || changes(writer)) {
+        return None;
+    }
+    let found = || {
+        crate::extglob::patterns(writer.line)
+            .iter()
+            .find_map(|pattern| Some(Guarded::of(writer.gate, pattern, writer.everywhere, true)?.denial()))
+    };
+    writer.said.extended.get_or_init(found).clone()
+}
