@@ -8,7 +8,7 @@ use lathe_protocol::Digest;
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     #[error(
-        "no space left to store a blob in {}: the disk or the quota is full; free some space and try again",
+        "no space left to store a blob in {}: the disk, the quota or the largest size of a file (`ulimit -f`) is used up; free some space and try again",
         .dir.display()
     )]
     NoSpace { dir: PathBuf },
@@ -41,7 +41,7 @@ impl BlobError {
     pub(crate) fn from_io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { dir: path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::NoSpace { dir: path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::Denied { path, source }
             }

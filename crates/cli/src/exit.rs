@@ -63,6 +63,12 @@ impl Exit {
         Exit::Failed
     }
 
+    /// Something the system allows too little of.
+    pub(crate) fn limits(reason: &str) -> Self {
+        term::err(&format!("error[limits]: {reason}\n"));
+        Exit::Failed
+    }
+
     pub(crate) fn wrong_usage(message: &str) -> Self {
         term::err(&format!("error[usage]: {message}\n"));
         Exit::Usage
@@ -150,6 +156,12 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Exit::Done.into()
 }
 
+/// Whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
+fn is_missing_thread(panic: &str) -> bool {
+    let spawning = panic.contains("failed to spawn thread") || panic.contains("can't spawn worker thread");
+    spawning && panic.contains(&format!("code: {}", nix::errno::Errno::EAGAIN as i32))
+}
+
 /// Trae's flags for containers, which nothing here takes so far. A Trae user should not be told they are misspelt.
 fn container_flag(error: &clap::Error) -> Option<&str> {
     const FLAGS: [&str; 5] = [
@@ -195,8 +207,16 @@ To see Lathe at work now, without a key and without a network:
     )
 }
 
-/// A panic is our fault: it goes to a file that can be sent to us, and the session stays as it was.
+/// A panic is our fault: it goes to a file that can be sent to us, and the session stays as it was. A thread that the system
+/// does not give us is not: the program ends with that reason.
 pub(crate) fn report_panic(info: &std::panic::PanicHookInfo<'_>) {
+    if is_missing_thread(&info.to_string()) {
+        let exit = Exit::limits(
+            "the system gives no further thread or process: raise the limit (`ulimit -u`), or end something else. \
+             The session is safe: go on with `lathe resume`.",
+        );
+        std::process::exit(exit.number().into());
+    }
     let backtrace = std::backtrace::Backtrace::force_capture();
     let report = format!("lathe {}\n{info}\n\n{backtrace}\n", env!("CARGO_PKG_VERSION"));
     let path = std::env::temp_dir().join(format!("lathe-panic-{}.txt", std::process::id()));

@@ -51,6 +51,9 @@ fn main() -> ExitCode {
     // Before the first thread: keys leave the places where other programs can read them.
     lathe_host::seal_process(args::secret_part);
     std::panic::set_hook(Box::new(exit::report_panic));
+    if let Err(reason) = lathe_host::fit_limits() {
+        return Exit::limits(&reason).into();
+    }
     // One thread is enough for one session, and starts sooner; a server has many.
     let runtime = match cli.command {
         args::Command::Serve(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build(),

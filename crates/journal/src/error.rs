@@ -42,7 +42,7 @@ pub enum JournalError {
     NewerFormat { path: PathBuf, found: i64, known: i64 },
 
     #[error(
-        "no space left for {}: the disk or the quota is full; what was acknowledged is safe, free some space and go on",
+        "no space left for {}: the disk, the quota or the largest size of a file (`ulimit -f`) is used up; what was acknowledged is safe, free some space and go on",
         .path.display()
     )]
     NoSpace { path: PathBuf },
@@ -92,7 +92,7 @@ impl JournalError {
     pub(crate) fn from_io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => Self::NoSpace { path },
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 Self::Denied { path, why: source.to_string() }
             }
