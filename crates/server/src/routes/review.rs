@@ -11,6 +11,7 @@ use crate::access::{Identity, random};
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::live::SessionWork;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct OfRun {
@@ -88,6 +89,7 @@ async fn accept(
 ) -> ExactAnswer<Done> {
     let (id, wish) = (app.session(&id)?, wish(chosen)?);
     let reviewed = tokio::task::block_in_place(|| {
+        app.may(&identity, &id, SessionWork::Drive)?;
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.accepted_edits(&id, &wish)?)
     })?;
@@ -106,6 +108,7 @@ async fn reject(
         return Err(ApiError::conflict("Another process works on this session."));
     }
     let reviewed = tokio::task::block_in_place(|| {
+        app.may(&identity, &id, SessionWork::Drive)?;
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.reject_edits(&id, &wish)?)
     })?;

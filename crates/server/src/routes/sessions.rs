@@ -348,14 +348,22 @@ async fn remove(
     Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
 }
 
-async fn restore(State(app): State<App>, Named(id): Named<String>) -> Answer<Made> {
+async fn restore(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+) -> Answer<Made> {
     let removed = tokio::task::block_in_place(|| app.host.removed_sessions());
     let is_served = |kept: &&Removed| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
     };
     let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
-    tokio::task::block_in_place(|| app.host.bring_back(&kept.path))?;
+    tokio::task::block_in_place(|| -> Result<(), ApiError> {
+        app.may_removed(&identity, kept, SessionWork::Drive)?;
+        app.host.bring_back(&kept.id)?;
+        Ok(())
+    })?;
     Ok(Json(Made { id: kept.path.clone() }))
 }
 
