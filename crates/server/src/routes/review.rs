@@ -3,15 +3,15 @@
 use axum::Extension;
 use axum::extract::State;
 use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
-use lathe_protocol::{CommandBody, CommandId, Event, Fact, ReceiptAnswer, RunNo, SessionId};
+use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Identity, random};
+use crate::access::Identity;
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::SessionWork;
+use crate::live::{SessionWork, new_command_id};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct OfRun {
@@ -137,7 +137,7 @@ async fn record(
     match app.sessions.get(id) {
         Some(live) => {
             for (reviewed, changes) in reviewed {
-                let command = CommandId::new(random().unwrap_or_default());
+                let command = new_command_id()?;
                 let body = CommandBody::Review { reviewed, changes };
                 if let ReceiptAnswer::Refused { reason } = live.submit(identity, command, body).await?.answer
                 {

@@ -9,7 +9,7 @@ use axum::Extension;
 use axum::extract::State;
 use lathe_host::{HostError, Projector};
 use lathe_protocol::{
-    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
+    CommandBody, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,11 +17,11 @@ use serde_json::Value;
 
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
-use crate::access::{Identity, Role, random};
+use crate::access::{Identity, Role};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
 use crate::app::{App, ReviewWish, Wish};
 use crate::error::ApiError;
-use crate::live::{Live, Needs, Opener, SessionWork};
+use crate::live::{Live, Needs, Opener, SessionWork, new_command_id};
 
 /// Bytes of a file that a request names.
 const NAMED_FILE_MAX: u64 = 1 << 20;
@@ -255,7 +255,7 @@ async fn close(
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
         let mut updates = live.subscribe(app.host.last_seq(&id)?);
-        let command = CommandId::new(random().unwrap_or_default());
+        let command = new_command_id()?;
         live.submit(&identity, command, CommandBody::Cancel).await?;
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
     }
@@ -301,7 +301,7 @@ async fn submit(
     text: String,
     warnings: Vec<String>,
 ) -> Result<Begun, ApiError> {
-    let command = CommandId::new(random().unwrap_or_default());
+    let command = new_command_id()?;
     match live.submit(identity, command, CommandBody::GiveTask { text }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
