@@ -36,7 +36,7 @@ pub struct Wish {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub api_key: Option<String>,
-    pub config_file: Option<PathBuf>,
+    pub config_file: Option<ConfigText>,
     pub mode: Option<Mode>,
     pub toolset: Option<Toolset>,
     pub max_steps: Option<u32>,
@@ -53,6 +53,20 @@ pub struct Wish {
     pub persona: Option<Persona>,
     /// Whether there are documents; the configuration decides if left out.
     pub online: Option<bool>,
+}
+
+/// A configuration file that a client named, as it was read when it was checked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigText {
+    pub path: PathBuf,
+    pub text: String,
+}
+
+impl std::fmt::Debug for ConfigText {
+    /// The text may hold keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigText").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// What a client wants of reviews. The configuration says what they may take.
