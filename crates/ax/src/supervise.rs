@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::bash::{self, Bash, LineScript};
-use crate::expected::Expected;
+use crate::expected::{Expected, HeldFolder};
 use crate::folder::Folder;
 use crate::jobs::Jobs;
 use crate::keeper;
@@ -74,6 +74,8 @@ struct Supervisor {
     expected: Expected,
     session: Option<Session>,
     cwd: PathBuf,
+    /// The folder that bash was last seen in.
+    last: Option<HeldFolder>,
     bash: Option<Bash>,
     /// The host waits for bash to be ready.
     is_awaited: bool,
@@ -115,6 +117,7 @@ pub fn run() -> io::Result<()> {
         expected: Expected::Any,
         session: None,
         cwd: PathBuf::new(),
+        last: None,
         bash: None,
         is_awaited: false,
         ended: None,
@@ -246,7 +249,7 @@ impl Supervisor {
         self.jobs.clear();
         self.snapshots = Default::default();
         (self.respawned, self.is_awaited, self.code, self.left) = (false, true, 0, 0);
-        self.cwd = self.start_cwd.clone();
+        (self.cwd, self.last) = (self.start_cwd.clone(), None);
         self.start_bash();
     }
 
@@ -294,8 +297,9 @@ impl Supervisor {
         if line.answer.is_some() {
             stop.leave_shell(&line.old);
         } else if bash.is_itself() {
-            if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", bash.pid)) {
-                self.cwd = existing(cwd);
+            if let Some(last) = HeldFolder::of(bash.pid) {
+                self.cwd = existing(last.name().to_owned());
+                self.last = Some(last);
             }
             let prepared = bash::unwind(&self.folder, self.newest, &line.token, false);
             stop.tell_shell(prepared.is_ok());
@@ -334,7 +338,7 @@ impl Supervisor {
             } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
                 // The folder of that name may have been swapped for a link since it was looked at.
                 let at_start = self.is_awaited || self.cwd == self.start_cwd;
-                if !self.expected.is_met(bash.pid, &self.cwd, at_start) {
+                if !self.expected.is_met(bash.pid, &self.cwd, at_start, self.last.as_ref()) {
                     send(bash.pid, SIGKILL);
                     self.bash = None;
                     let folder = self.cwd.display().to_string();
@@ -466,8 +470,9 @@ impl Supervisor {
         for which in 0..2 {
             line.outputs.pump(which, DRAIN_MAX, &mut self.scratch, &mut self.out);
         }
-        if let Ok(cwd) = fs::read_link(format!("/proc/{}/cwd", self.shell_pid())) {
-            self.cwd = existing(cwd);
+        if let Some(last) = HeldFolder::of(self.shell_pid()) {
+            self.cwd = existing(last.name().to_owned());
+            self.last = Some(last);
         }
         if let (How::Code(code), Some(_)) = (how, &self.bash) {
             self.code = *code;

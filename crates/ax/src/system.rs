@@ -40,6 +40,7 @@ unsafe extern "C" {
 }
 
 pub const O_NONBLOCK: c_int = 0o4000;
+pub const O_PATH: c_int = 0o10000000;
 const O_CLOEXEC: c_int = 0o2_000_000;
 const F_SETFL: c_int = 4;
 const SIG_BLOCK: c_int = 0;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::CommandFactory;
+use lathe_config::NamedFile;
 use lathe_host::{CheckState, Home, Host, ToolLook, ToolRun};
 use lathe_protocol::{CallFinished, Toolset, escape_unseen};
 use serde_json::json;
@@ -68,7 +69,7 @@ pub(crate) async fn dispatch(cli: Cli) -> Exit {
 
 async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
     let given = Given { toolset: args.toolset, ..Given::default() };
-    let here = Place { folder: Path::new("."), file: args.config_file.as_deref() };
+    let here = Place { folder: Path::new("."), file: args.config_file.as_deref().map(NamedFile::Path) };
     let settled = match settings::settle(host, here, &given, args.trust.telling()) {
         Ok(settled) => settled,
         Err(exit) => return exit,

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use lathe_config::NamedFile;
 use lathe_host::{Attended, Host, Session, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +26,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         trajectory: args.trajectory_file.as_deref(),
         ..Given::default()
     };
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     let settled = match settle(host, place, &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use lathe_config::NamedFile;
 use lathe_host::{Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, run_report};
 use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 
@@ -32,7 +33,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         patch_path: args.patch_path.as_deref(),
         trajectory: args.trajectory_file.as_deref(),
     };
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     let settled = match settle(host, place, &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,

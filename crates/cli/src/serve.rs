@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Config, Flag, Secret, Source};
+use lathe_config::{Config, Flag, NamedFile, Secret, Source};
 use lathe_host::{
     AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
     SessionPlan, Strictness, same_address,
@@ -290,7 +290,12 @@ struct Configured {
 }
 
 impl Configured {
-    fn settled(&self, folder: &Path, file: Option<&Path>, flags: Vec<Flag>) -> Result<Settled, String> {
+    fn settled(
+        &self,
+        folder: &Path,
+        file: Option<NamedFile<'_>>,
+        flags: Vec<Flag>,
+    ) -> Result<Settled, String> {
         settle_quietly(&self.host, Place { folder, file }, flags)
             .map_err(|errors| listed(errors.errors.iter().map(ToString::to_string)).join("; "))
     }
@@ -353,7 +358,9 @@ impl Configured {
             wish.config_file.is_some()
                 && match source {
                     Some(Source::Trae(_)) => true,
-                    Some(Source::User(path)) => wish.config_file.as_ref() == Some(path),
+                    Some(Source::User(path)) => {
+                        wish.config_file.as_ref().is_some_and(|file| file.path == *path)
+                    }
                     Some(Source::Default | Source::Project(_) | Source::Environment(_) | Source::Flag(_))
                     | None => false,
                 }
@@ -399,7 +406,9 @@ impl Configured {
 impl Plans for Configured {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String> {
         let flags = self.flags(wish);
-        let settled = self.settled(&wish.folder, wish.config_file.as_deref(), flags)?;
+        let file = wish.config_file.as_ref();
+        let file = file.map(|file| NamedFile::Read { path: &file.path, text: &file.text });
+        let settled = self.settled(&wish.folder, file, flags)?;
         let config = &settled.config;
         let mut tools = tool_choice(&config.settings);
         if !wish.tools.is_empty() {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, FieldSection, Flag, Inputs, Part, Problem, ProjectFiles, Settings, Source, load,
-    trae_show_config,
+    Config, ConfigErrors, FieldSection, Flag, Inputs, NamedFile, Part, Problem, ProjectFiles, Settings,
+    Source, load, trae_show_config,
 };
 use lathe_host::{
     CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
@@ -66,7 +66,7 @@ impl Given<'_> {
 pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Path,
     /// What `--config-file` names.
-    pub(crate) file: Option<&'a Path>,
+    pub(crate) file: Option<NamedFile<'a>>,
 }
 
 /// Settings, with what of the project's own words and programs may be used.
@@ -83,7 +83,8 @@ pub(crate) fn settings(
     file: Option<&Path>,
     given: &Given<'_>,
 ) -> Result<Config, Exit> {
-    settle(host, Place { folder, file }, given, Asking::Tell).map(|settled| settled.config)
+    settle(host, Place { folder, file: file.map(NamedFile::Path) }, given, Asking::Tell)
+        .map(|settled| settled.config)
 }
 
 /// Reads everything there is to read for a folder and finds out what of the project's is trusted. Warnings go to standard
@@ -138,7 +139,7 @@ fn load_from(
     load(Inputs {
         user_file: Some(host.home().path().join("config.toml")),
         project_file: Some(place.folder.join(PROJECT_FILE)),
-        config_file: place.file.map(Path::to_owned),
+        config_file: place.file,
         trae_file: Some(place.folder.join("trae_config.yaml")),
         project: &project,
         trusted,
@@ -374,7 +375,7 @@ pub(crate) fn config_show(host: &Host, args: &ConfigShowArgs) -> Exit {
 
 /// `config check`: only what is wrong.
 pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     if let Ok(settled) = settle_quietly(host, place, Vec::new())
         && let Err(error) = host.check_rules(&args.working_dir, &settled.extras())
     {

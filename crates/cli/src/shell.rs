@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
 use clap::Args;
+use lathe_config::NamedFile;
 use lathe_host::{Host, PersonShell, ShellLine, ShellRun};
 use lathe_protocol::OutputStream;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -38,7 +39,7 @@ pub(crate) struct ShellArgs {
 }
 
 pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
-    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref() };
+    let place = Place { folder: &args.working_dir, file: args.config_file.as_deref().map(NamedFile::Path) };
     let settled = match settings::settle(host, place, &Given::default(), args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,

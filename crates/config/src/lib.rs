@@ -32,7 +32,7 @@ mod tree;
 
 pub use document::documentation;
 pub use format::ProjectFiles;
-pub use load::{Config, Flag, Inputs, load};
+pub use load::{Config, Flag, Inputs, NamedFile, load};
 pub use part::{Part, project_parts};
 pub use problem::{ConfigErrors, Fault, Origin, Problem, Source};
 pub use secret::Secret;

@@ -31,7 +31,7 @@ pub struct Inputs<'a> {
     /// `.lathe/config.toml` of the project.
     pub project_file: Option<PathBuf>,
     /// What `--config-file` names: a Trae file, or one of ours if it ends in `.toml`.
-    pub config_file: Option<PathBuf>,
+    pub config_file: Option<NamedFile<'a>>,
     /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder. It counts as the project's.
     pub trae_file: Option<PathBuf>,
     /// The folder that the project's files are read in.
@@ -44,6 +44,31 @@ pub struct Inputs<'a> {
     /// Says why an entry of a list of tools means nothing, given the names of the fields.
     pub check_tool: &'a CheckTool,
     pub flags: Vec<Flag>,
+}
+
+/// A configuration file that somebody named.
+#[derive(Debug, Clone, Copy)]
+pub enum NamedFile<'a> {
+    /// The user's own words: the file is opened here, wherever its links lead.
+    Path(&'a Path),
+    /// A file that was opened, checked and read already. Its name is not opened again.
+    Read { path: &'a Path, text: &'a str },
+}
+
+impl<'a> NamedFile<'a> {
+    pub fn path(self) -> &'a Path {
+        match self {
+            Self::Path(path) | Self::Read { path, .. } => path,
+        }
+    }
+
+    /// The text of this file. No other file is opened for one that was read already.
+    fn text(self, asked: &Path) -> Result<Option<String>, Fault> {
+        match self {
+            Self::Path(_) => read(asked),
+            Self::Read { path, text } => Ok((asked == path).then(|| text.to_owned())),
+        }
+    }
 }
 
 /// A value from the command line.
@@ -236,20 +261,23 @@ impl Loader {
     /// The one foreign file: named by flag, named by variable, or found.
     fn trae_or_named(&mut self, inputs: &Inputs<'_>) {
         let variable = (inputs.env)(TRAE_VARIABLE).filter(|path| !path.is_empty());
-        let named = match &inputs.config_file {
-            Some(path) => Some((path.clone(), "--config-file")),
-            None => variable.map(|path| (PathBuf::from(path), TRAE_VARIABLE)),
+        let variable = variable.map(PathBuf::from);
+        let named = match inputs.config_file {
+            Some(file) => Some((file, "--config-file")),
+            None => variable.as_deref().map(|path| (NamedFile::Path(path), TRAE_VARIABLE)),
         };
         match (named, &inputs.trae_file) {
-            (Some((path, named_by)), _) => {
+            (Some((file, named_by)), _) => {
+                let path = file.path();
                 let own = path.extension().is_some_and(|end| end == "toml");
+                let read = |path: &Path| file.text(path);
                 let found = if own {
-                    self.own_file(&path, &read, Source::User(path.clone()), Speaker::User)
+                    self.own_file(path, &read, Source::User(path.to_owned()), Speaker::User)
                 } else {
-                    self.trae_file(&path, &read, Speaker::User)
+                    self.trae_file(path, &read, Speaker::User)
                 };
                 if !found {
-                    self.error(&Source::Trae(path), None, Fault::ConfigFileNotFound { named_by });
+                    self.error(&Source::Trae(path.to_owned()), None, Fault::ConfigFileNotFound { named_by });
                 }
             }
             (None, Some(path)) => {

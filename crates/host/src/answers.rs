@@ -10,6 +10,7 @@ use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
 use crate::extras::Extras;
+use crate::ownfile::own_text;
 use crate::session::Host;
 
 const HEAD: &str =
@@ -54,9 +55,11 @@ impl Host {
 
 impl AnswerFile {
     fn read(&self) -> Result<Vec<Grant>, String> {
-        match std::fs::read_to_string(&self.0) {
-            Ok(text) => Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        match own_text(&self.0) {
+            Ok(Some(text)) => {
+                Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string())
+            }
+            Ok(None) => Ok(Vec::new()),
             Err(error) => Err(format!("{}: {error}", self.0.display())),
         }
     }

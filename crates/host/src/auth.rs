@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::error::HostError;
 use crate::keys::Marks;
+use crate::ownfile::own_text;
 use crate::providers::{PROVIDERS, Provider, provider, variable};
 use crate::session::Host;
 
@@ -42,7 +43,7 @@ impl Host {
     }
 
     pub(crate) fn stored_keys(&self) -> Stored {
-        let text = std::fs::read_to_string(self.auth_file()).unwrap_or_default();
+        let text = own_text(&self.auth_file()).ok().flatten().unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 

@@ -5,15 +5,18 @@ use lathe_views::Prices;
 
 use crate::error::HostError;
 use crate::models::RECORDED;
+use crate::ownfile::own_text;
 use crate::session::Host;
 
 impl Host {
     /// What tokens cost; `$LATHE_HOME/prices.json` overrides what Lathe knows.
     pub(crate) fn prices(&self) -> Result<Prices, HostError> {
         let prices = Prices::built_in();
-        match std::fs::read_to_string(self.home().path().join("prices.json")) {
-            Ok(text) => prices.with_json(&text).map_err(|error| HostError::Prices(error.to_string())),
-            Err(_) => Ok(prices),
+        match own_text(&self.home().path().join("prices.json")) {
+            Ok(Some(text)) => prices.with_json(&text).map_err(|error| HostError::Prices(error.to_string())),
+            Ok(None) => Ok(prices),
+            // Prices that the user wrote and that cannot be read are not replaced by others.
+            Err(error) => Err(HostError::Prices(error.to_string())),
         }
     }
 

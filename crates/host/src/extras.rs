@@ -14,6 +14,7 @@ use crate::aside::ReviewPlan;
 use crate::documents::OnlinePlan;
 use crate::error::HostError;
 use crate::lakeview::LakeviewPlan;
+use crate::ownfile::needed_text;
 use crate::place::{shell_env, working_folder};
 use crate::session::Host;
 use crate::trust::ProjectText;
@@ -89,7 +90,7 @@ impl Extras {
         secrets.extend(self.keys.iter().cloned());
         for file in &self.secret_files {
             let path = home.join(file);
-            let text = std::fs::read_to_string(&path)
+            let text = needed_text(&path)
                 .map_err(|error| HostError::Secrets { path: path.clone(), reason: error.to_string() })?;
             let named = file
                 .file_stem()
@@ -190,8 +191,9 @@ impl FieldDomain {
         let path = home.join(&self.tools);
         let text = match &self.schemas {
             Some(schemas) => schemas.clone(),
-            None => std::fs::read_to_string(&path)
-                .map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?,
+            None => {
+                needed_text(&path).map_err(|error| wrong(format!("`tools`: {}: {error}", path.display())))?
+            }
         };
         let declared = lathe_extend::declared(&text)
             .map_err(|reason| wrong(format!("`tools`: {}: {reason}", path.display())))?;

@@ -8,6 +8,7 @@ use lathe_redact::Redactor;
 use lathe_workspace::open_regular;
 use serde_json::Value;
 
+use crate::ownfile::own_text;
 use crate::session::Host;
 
 /// The clock of this machine.
@@ -37,7 +38,7 @@ pub(crate) fn facts(root: &Path, shell: &Path, memory: &Path, redactor: &Redacto
 }
 
 fn remembered(path: &Path, redactor: &Redactor) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = own_text(path).ok()??;
     let text = redactor.text(&text);
     let cut = text.get(..text.floor_char_boundary(MEMORY)).unwrap_or_default();
     Some(cut.to_owned()).filter(|text| !text.trim().is_empty())
@@ -63,7 +64,7 @@ impl Host {
         let text = remembered(&memory, &Redactor::new([]))?;
         let count = text.lines().filter(|line| line.starts_with("- ")).count();
         let origins =
-            std::fs::read_to_string(memory.with_file_name("memory.origins.jsonl")).unwrap_or_default();
+            own_text(&memory.with_file_name("memory.origins.jsonl")).ok().flatten().unwrap_or_default();
         let newest = origins.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok());
         let newest_from = newest.and_then(|newest| Some(newest.get("folder")?.as_str()?.to_owned()));
         Some(RememberedFacts { count, newest_from })

@@ -28,6 +28,7 @@ mod models;
 mod named;
 mod outfile;
 mod own;
+mod ownfile;
 mod patch;
 mod place;
 mod policy;

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use lathe_journal::{Journal, Reader};
-use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed};
+use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed, SessionOptions};
 
 use crate::error::HostError;
 use crate::removed::{Removals, Removed};
 use crate::reports::{blobs_of, session_files};
-use crate::session::{Host, now};
+use crate::session::{Host, beginning, now};
 
 impl Host {
     /// Gives a session that nobody has open a title.
@@ -33,11 +33,18 @@ impl Host {
         Removals::new(self.home()).take_session(id.as_str(), &workspace, &files)
     }
 
-    /// Brings a session back.
-    pub fn bring_back(&self, id: &str) -> Result<Removed, HostError> {
-        let kept = Removals::new(self.home()).return_session(id, &self.home().sessions())?;
-        self.note(&SessionId::new(id));
+    /// Brings a session back, by the id of its removal.
+    pub fn bring_back(&self, removal: &str) -> Result<Removed, HostError> {
+        let kept = Removals::new(self.home()).return_session(removal, &self.home().sessions())?;
+        self.note(&SessionId::new(&kept.path));
         Ok(kept)
+    }
+
+    /// Options of a removed session, from its journal where that lies now.
+    pub fn removed_options(&self, removed: &Removed) -> Result<SessionOptions, HostError> {
+        let folder = Removals::new(self.home()).session_folder(&removed.id)?;
+        let reader = Reader::open(&folder, &SessionId::new(&removed.path), self.home().blobs()?)?;
+        Ok(beginning(&reader)?.1)
     }
 
     /// Sessions that were removed, and where they worked.

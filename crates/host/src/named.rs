@@ -1,10 +1,13 @@
 //! Files that a request names by their path.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use lathe_policy::{Depth, Region};
-use lathe_workspace::Files as _;
+use lathe_workspace::{Files as _, content_of, open_regular};
 
 use crate::error::{FileProblem, HostError};
 use crate::session::Host;
@@ -15,36 +18,64 @@ impl Host {
     pub fn named_text(&self, roots: &[PathBuf], path: &Path, most: u64) -> Result<String, HostError> {
         let first = roots.first().map(PathBuf::as_path).unwrap_or(Path::new("/"));
         let path = first.join(path);
-        let refused =
-            |problem: FileProblem, reason: &str| HostError::File { problem, reason: reason.to_owned() };
         let root = roots.iter().find(|root| path.starts_with(root)).ok_or_else(|| {
             refused(FileProblem::Forbidden, "it is outside of the folders that this server serves")
         })?;
-        self.check_place(roots, &path)?;
         let inside = path.strip_prefix(root).unwrap_or(&path);
+        self.check_names(roots, &[&path])?;
         let file = self.browse(root)?.files().open_local(inside)?;
-        let about = file.metadata().map_err(|error| refused(FileProblem::Bad, &error.to_string()))?;
-        if about.len() > most {
-            return Err(refused(FileProblem::Bad, &format!("it may have {most} bytes")));
-        }
-        let mut text = String::new();
-        let read = file.take(most).read_to_string(&mut text);
-        read.map_err(|error| refused(FileProblem::Bad, &error.to_string()))?;
-        Ok(text)
+        self.checked_text(roots, &path, file, most)
     }
 
-    /// Refuses a path that names, or leads by links to, a place of keys or Lathe's own folder.
-    /// A root that lies in such a place itself was chosen by the owner.
-    pub fn check_place(&self, roots: &[PathBuf], path: &Path) -> Result<(), HostError> {
-        let root = roots.iter().find(|root| path.starts_with(root)).or(roots.first());
-        let gate = self.gate(root.map_or(Path::new("/nowhere"), PathBuf::as_path));
+    /// The text of an ordinary file that an admin names, wherever it lies. Places of keys and Lathe's own folder are refused,
+    /// whatever link leads there.
+    pub fn named_config(&self, roots: &[PathBuf], path: &Path, most: u64) -> Result<String, HostError> {
+        // What is refused by its name alone is not even opened, so the answer does not tell whether it is there.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let strictest = gate.region(path, Depth::One).max(gate.region(&real, Depth::One));
-        let reason = match strictest {
-            Region::Inside | Region::Public | Region::Elsewhere => return Ok(()),
-            Region::Keys => "it lies where keys and passwords are kept",
-            Region::LatheHome => "it lies in Lathe's own folder",
-        };
-        Err(HostError::File { problem: FileProblem::Forbidden, reason: reason.to_owned() })
+        self.check_names(roots, &[path, &real])?;
+        self.checked_text(roots, path, open_regular(path).map_err(bad)?, most)
     }
+
+    /// The text of an open file. Everything is asked of the open file itself: its name may lead elsewhere by now.
+    fn checked_text(
+        &self,
+        roots: &[PathBuf],
+        path: &Path,
+        file: File,
+        most: u64,
+    ) -> Result<String, HostError> {
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).map_err(bad)?;
+        self.check_names(roots, &[path, &real])?;
+        let (open, there) = (file.metadata().map_err(bad)?, real.symlink_metadata().map_err(bad)?);
+        // A file that was moved or removed has a place that says nothing about it.
+        if (open.dev(), open.ino()) != (there.dev(), there.ino()) {
+            return Err(refused(FileProblem::Bad, "it was moved while it was opened: try again"));
+        }
+        let bytes = content_of(file, most).map_err(|error| match error.kind() {
+            ErrorKind::FileTooLarge => refused(FileProblem::Bad, &format!("it may have {most} bytes")),
+            _ => bad(error),
+        })?;
+        String::from_utf8(bytes).map_err(|_| refused(FileProblem::Bad, "it is not UTF-8 text"))
+    }
+
+    /// Refuses names of places of keys and of Lathe's own folder. A root that lies in such a place itself was chosen by the
+    /// owner.
+    fn check_names(&self, roots: &[PathBuf], names: &[&Path]) -> Result<(), HostError> {
+        let named = names.iter().find_map(|name| roots.iter().find(|root| name.starts_with(root)));
+        let gate = self.gate(named.or(roots.first()).map_or(Path::new("/nowhere"), PathBuf::as_path));
+        let strictest = names.iter().map(|name| gate.region(name, Depth::One)).max();
+        match strictest.unwrap_or(Region::Keys) {
+            Region::Inside | Region::Public | Region::Elsewhere => Ok(()),
+            Region::Keys => Err(refused(FileProblem::Forbidden, "it lies where keys and passwords are kept")),
+            Region::LatheHome => Err(refused(FileProblem::Forbidden, "it lies in Lathe's own folder")),
+        }
+    }
+}
+
+fn refused(problem: FileProblem, reason: &str) -> HostError {
+    HostError::File { problem, reason: reason.to_owned() }
+}
+
+fn bad(error: std::io::Error) -> HostError {
+    refused(FileProblem::Bad, &error.to_string())
 }

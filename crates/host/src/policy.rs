@@ -7,11 +7,12 @@ use lathe_agent::Answers as _;
 use lathe_policy::{Gate, LineDecision, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
 use lathe_tools::{ANSWERS, Judge, OutsideTool, Toolbox};
-use lathe_workspace::LocalFiles;
+use lathe_workspace::{LocalFiles, content_of, open_regular};
 
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::gitrules;
+use crate::ownfile::needed_text;
 use crate::session::Host;
 use crate::trust::text_of;
 
@@ -111,31 +112,37 @@ impl Host {
 /// The rules of the machine's administrator; nobody else may have a hand in them.
 const ADMIN: &str = "/etc/lathe/policy.toml";
 
+/// Bytes that the administrator's rules may have.
+const ADMIN_LARGEST: u64 = 1 << 20;
+
 /// Adds the administrator's rules, if there are some. A file that others could have written is refused, not left out:
 /// whoever wrote it may have taken rules away.
 fn with_admin(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
     use std::os::unix::fs::MetadataExt as _;
     let refused = |reason: String| HostError::Policy(format!("{}: {reason}", file.display()));
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
+    let wrong = |error: std::io::Error| refused(error.to_string());
+    // The owner is asked of the file that is read, which its name may not lead to any more.
+    let opened = match open_regular(file) {
+        Ok(opened) => opened,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(rules),
-        Err(error) => return Err(refused(error.to_string())),
+        Err(error) => return Err(wrong(error)),
     };
-    for path in [Some(file), file.parent()].into_iter().flatten() {
-        let found = path.metadata().map_err(|error| refused(error.to_string()))?;
+    let folder = file.parent().map(Path::metadata).transpose().map_err(wrong)?;
+    for found in [Some(opened.metadata().map_err(wrong)?), folder].into_iter().flatten() {
         if found.uid() != 0 || found.mode() & 0o022 != 0 {
             let words = "the administrator's rules are refused: the file and its folder must belong to root, and nobody else may write them";
             return Err(refused(words.to_owned()));
         }
     }
+    let text = content_of(opened, ADMIN_LARGEST).map_err(wrong)?;
+    let text = String::from_utf8(text).map_err(|_| refused("it is not UTF-8 text".to_owned()))?;
     let name = file.display().to_string();
     rules.with(Tier::Admin, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
 }
 
 pub(crate) fn with_file(rules: Rulebook, file: &Path) -> Result<Rulebook, HostError> {
     let name = file.display().to_string();
-    let text =
-        std::fs::read_to_string(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
+    let text = needed_text(file).map_err(|error| HostError::Policy(format!("{name}: {error}")))?;
     rules.with(Tier::User, &name, &text).map_err(|error| HostError::Policy(error.to_string()))
 }
 

@@ -84,11 +84,19 @@ impl Removals {
         self.note(name, id.to_owned(), workspace, "session", &place)
     }
 
-    /// Moves the files of a session back.
-    pub(crate) fn return_session(&self, session: &str, sessions: &Path) -> Result<Removed, HostError> {
-        let kept = self.list(None).into_iter().find(|kept| kept.kind == "session" && kept.path == session);
-        let kept = kept.ok_or_else(none)?;
-        let place = self.folder.join(&kept.id);
+    /// The folder that holds the files of a removed session.
+    pub(crate) fn session_folder(&self, removal: &str) -> Result<PathBuf, HostError> {
+        let kept = self.get(removal)?;
+        if kept.kind != "session" {
+            return Err(none());
+        }
+        Ok(self.folder.join(removal))
+    }
+
+    /// Moves the files of a removed session back. It is named by its removal: what a caller has looked at is what returns.
+    pub(crate) fn return_session(&self, removal: &str, sessions: &Path) -> Result<Removed, HostError> {
+        let place = self.session_folder(removal)?;
+        let kept = self.get(removal)?;
         // The journal last: a session is there when that is.
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

@@ -13,6 +13,7 @@ use lathe_workspace::read_regular;
 use toml::de::{DeTable, DeValue};
 
 use crate::extras::Extras;
+use crate::ownfile::own_text;
 use crate::session::Host;
 use crate::trust::{ProjectText, told};
 
@@ -39,7 +40,7 @@ pub(crate) fn configured(home: &Path) -> Secrets {
         // A file that cannot be read to its end holds keys too, and addresses hold passwords.
         found.extend(keys_in_file(&text));
     }
-    let stored = std::fs::read_to_string(home.join("auth.json")).unwrap_or_default();
+    let stored = own_text(&home.join("auth.json")).ok().flatten().unwrap_or_default();
     let stored: std::collections::BTreeMap<String, String> =
         serde_json::from_str(&stored).unwrap_or_default();
     found.extend(stored);
@@ -54,6 +55,10 @@ const PROJECT_FILES: [&str; 4] =
 const ABOVE: usize = 32;
 
 /// The keys in configuration files of a folder and those above it, used or not: any line may print them.
+///
+/// Links are followed here, other than where these files are used as configuration: a line that prints the file follows them
+/// too. Nothing of what is read is shown, kept or sent; it is only replaced where it appears, so a link to a foreign file
+/// hides more and tells nothing. A pipe is not waited for, and what is too large is left.
 pub(crate) fn found(folder: &Path) -> Secrets {
     let files = folder.ancestors().take(ABOVE).flat_map(|folder| PROJECT_FILES.map(|name| folder.join(name)));
     files.filter_map(|file| small_text(&file)).flat_map(|text| keys_in_file(&text)).collect()
@@ -85,7 +90,7 @@ fn keys(table: &DeTable<'_>, above: &str, found: &mut Secrets) {
 /// What `[secrets]` of `config.toml` names.
 fn named(home: &Path) -> Extras {
     let mut extras = Extras::default();
-    let text = std::fs::read_to_string(home.join("config.toml")).unwrap_or_default();
+    let text = small_text(&home.join("config.toml")).unwrap_or_default();
     let Ok(table) = DeTable::parse(&text) else { return extras };
     let Some(DeValue::Table(section)) = table.get_ref().get("secrets").map(|found| found.get_ref()) else {
         return extras;

@@ -16,6 +16,7 @@ use lathe_protocol::{Digest, Digesting};
 use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program};
 
 use crate::error::HostError;
+use crate::ownfile::own_text;
 use crate::place::working_folder;
 use crate::session::{Host, now};
 
@@ -372,9 +373,10 @@ fn is_absent(error: &WorkspaceError) -> bool {
 }
 
 fn read_book(path: &Path) -> Result<Option<TrustBook>, String> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+    match own_text(path) {
+        Ok(Some(text)) => serde_json::from_str(&text).map(Some).map_err(|error| error.to_string()),
+        Ok(None) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Digest;
+
 macro_rules! text_id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -69,6 +71,28 @@ number_id! {
     StepNo(u32);
     /// One task being worked on. Counted through the whole session from 1; 0 is before the first.
     RunNo(u32);
+}
+
+impl CommandId {
+    /// This id together with what it stands for, so that the same id for something else is another id.
+    pub fn bound(&self, to: &Digest) -> Self {
+        Self::new(format!("{self}~{to}"))
+    }
+
+    /// The id as its client spoke it.
+    pub fn spoken(&self) -> &str {
+        self.parts().map_or(self.as_str(), |(spoken, _)| spoken)
+    }
+
+    /// What this id is bound to.
+    pub fn binding(&self) -> Option<Digest> {
+        self.parts().map(|(_, binding)| binding)
+    }
+
+    fn parts(&self) -> Option<(&str, Digest)> {
+        let (spoken, binding) = self.as_str().rsplit_once('~')?;
+        Some((spoken, Digest::parse(binding)?))
+    }
 }
 
 impl AgentId {

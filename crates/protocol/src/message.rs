@@ -192,11 +192,18 @@ pub struct Usage {
 /// Bytes that are taken for one token where the server counts none.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A count below this share of the estimate is not believed: no text has so few tokens.
-const LEAST_SHARE: u64 = 16;
+/// A count is believed between the estimate divided by this and the estimate times this: no text has fewer or more tokens.
+const FACTOR: u64 = 16;
 
-/// The largest count of one answer that is believed. No model reads or writes as much, and sums of it stay far from overflow.
-const MOST_TOKENS: u64 = 10_000_000;
+/// Tokens that a server may read without having been sent them: its own system text, and how it writes out tools.
+const UNSEEN_INPUT: u64 = 16 << 10;
+
+/// Tokens that a model may write without sending them: its thinking. No model writes more in one answer.
+const UNSEEN_OUTPUT: u64 = 128 << 10;
+
+fn estimate(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
 
 impl Usage {
     /// Tokens read and written.
@@ -204,25 +211,27 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// The same with believable numbers: what the server left out, gave as zero or as far too little is estimated from what was sent and
-    /// received, so that a cap holds whatever a server says.
+    /// The same with believable numbers: what the server left out, gave as zero or as far too little is estimated from what
+    /// was sent and received, and what is far too much is cut down to what that can have come to. So a cap on cost holds
+    /// whatever a server says, and a server cannot use it up by one absurd number.
     pub fn believable(self, sent_bytes: usize, received_bytes: usize) -> Self {
-        let estimate = |bytes: usize| u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(MOST_TOKENS);
+        let (sent, received) = (estimate(sent_bytes), estimate(received_bytes));
+        let most_input = sent.saturating_mul(FACTOR).max(UNSEEN_INPUT);
+        let most_output = received.saturating_mul(FACTOR).max(UNSEEN_OUTPUT);
         let mut usage = Self {
-            input_tokens: self.input_tokens.min(MOST_TOKENS),
-            output_tokens: self.output_tokens.min(MOST_TOKENS),
-            cache_creation_input_tokens: self.cache_creation_input_tokens.min(MOST_TOKENS),
-            cache_read_input_tokens: self.cache_read_input_tokens.min(MOST_TOKENS),
-            reasoning_tokens: self.reasoning_tokens.min(MOST_TOKENS),
-            estimated: self.estimated || self.input_tokens.max(self.output_tokens) > MOST_TOKENS,
+            input_tokens: self.input_tokens.min(most_input),
+            output_tokens: self.output_tokens.min(most_output),
+            estimated: self.estimated || self.input_tokens > most_input || self.output_tokens > most_output,
+            ..self
         };
-        let is_too_few = |counted: u64, bytes: usize| counted < estimate(bytes) / LEAST_SHARE || counted == 0;
-        if is_too_few(usage.input_tokens, sent_bytes) {
-            (usage.input_tokens, usage.estimated) = (estimate(sent_bytes), true);
+        let is_too_few = |counted: u64, estimate: u64| counted < estimate / FACTOR || counted == 0;
+        if is_too_few(usage.input_tokens, sent) {
+            (usage.input_tokens, usage.estimated) = (sent, true);
         }
-        if received_bytes > 0 && is_too_few(usage.output_tokens, received_bytes) {
-            (usage.output_tokens, usage.estimated) = (estimate(received_bytes), true);
+        if received_bytes > 0 && is_too_few(usage.output_tokens, received) {
+            (usage.output_tokens, usage.estimated) = (received, true);
         }
+        usage.reasoning_tokens = usage.reasoning_tokens.min(usage.output_tokens);
         usage.cache_read_input_tokens = usage.cache_read_input_tokens.min(usage.input_tokens);
         usage.cache_creation_input_tokens = usage.cache_creation_input_tokens.min(usage.input_tokens);
         usage
@@ -267,12 +276,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_no_model_has_is_not_believed() {
-        let said = Usage { input_tokens: u64::MAX, output_tokens: 1 << 41, ..Usage::default() };
-        let usage = said.believable(4_000, 400);
-        assert!(usage.tokens() <= 2 * MOST_TOKENS && usage.estimated, "{usage:?}");
-        let said = Usage { input_tokens: 1_000, output_tokens: 100, ..Usage::default() };
-        assert_eq!(said.believable(4_000, 400), said);
+    fn a_count_is_believed_within_what_was_sent_and_received() {
+        // Bytes sent and received, what the server says, and what is counted.
+        for ((sent, received), (input, output), counted, estimated) in [
+            ((40_000, 400), (10_000, 100), (10_000, 100), false),
+            ((400_000, 400), (u64::MAX, 100), (1_600_000, 100), true),
+            ((400_000, 400), (1_600_000, 100), (1_600_000, 100), false),
+            ((400_000, 400), (1_600_001, 100), (1_600_000, 100), true),
+            // What a server adds to a short question, and a model's thinking, cannot be seen.
+            ((400, 400), (16_384, 131_072), (16_384, 131_072), false),
+            ((400, 400), (10_000_000, 10_000_000), (16_384, 131_072), true),
+            ((40_000, 40_000_000), (10_000, u64::MAX), (10_000, 160_000_000), true),
+            ((40_000, 400), (0, 0), (10_000, 100), true),
+            ((40_000, 400), (624, 100), (10_000, 100), true),
+            ((40_000, 0), (10_000, 0), (10_000, 0), false),
+        ] {
+            let said = Usage { input_tokens: input, output_tokens: output, ..Usage::default() };
+            let usage = said.believable(sent, received);
+            let found = ((usage.input_tokens, usage.output_tokens), usage.estimated);
+            assert_eq!(found, (counted, estimated), "{sent} {received}: {said:?}");
+        }
+        let parts = Usage {
+            input_tokens: 10,
+            output_tokens: 10,
+            cache_creation_input_tokens: u64::MAX,
+            cache_read_input_tokens: u64::MAX,
+            reasoning_tokens: u64::MAX,
+            estimated: false,
+        };
+        let usage = parts.believable(40, 40);
+        let found =
+            [usage.cache_creation_input_tokens, usage.cache_read_input_tokens, usage.reasoning_tokens];
+        assert_eq!(found, [10, 10, 10]);
     }
 
     #[test]

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, SessionPlan, same_address};
-use lathe_protocol::{Mode, Persona, SessionId, Toolset};
+use lathe_host::{
+    AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, same_address,
+};
+use lathe_protocol::{Mode, Persona, SessionId, SessionOptions, Toolset};
 use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
@@ -34,7 +36,7 @@ pub struct Wish {
     pub model: Option<String>,
     pub base_url: Option<String>,
     pub api_key: Option<String>,
-    pub config_file: Option<PathBuf>,
+    pub config_file: Option<ConfigText>,
     pub mode: Option<Mode>,
     pub toolset: Option<Toolset>,
     pub max_steps: Option<u32>,
@@ -51,6 +53,20 @@ pub struct Wish {
     pub persona: Option<Persona>,
     /// Whether there are documents; the configuration decides if left out.
     pub online: Option<bool>,
+}
+
+/// A configuration file that a client named, as it was read when it was checked.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigText {
+    pub path: PathBuf,
+    pub text: String,
+}
+
+impl std::fmt::Debug for ConfigText {
+    /// The text may hold keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigText").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// What a client wants of reviews. The configuration says what they may take.
@@ -203,7 +219,21 @@ impl App {
     /// What a session needs that is not open here. Its model counts as an admin's where its address is not one that the
     /// owner's settings or a model kept here name.
     fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
-        let options = self.host.options(id)?;
+        Ok(self.needs_of(&self.host.options(id)?))
+    }
+
+    /// Refuses an identity that may not do such work in a session that was removed.
+    pub fn may_removed(
+        &self,
+        identity: &Identity,
+        removed: &Removed,
+        work: SessionWork,
+    ) -> Result<(), ApiError> {
+        self.access.check(identity)?;
+        self.needs_of(&self.host.removed_options(removed)?).check(identity, work)
+    }
+
+    fn needs_of(&self, options: &SessionOptions) -> Needs {
         let choice = &options.model;
         let named = |url: &str| {
             let (from, _) = self.plans.named_address(&choice.provider, url);
@@ -212,7 +242,7 @@ impl App {
                 || crate::routes::models::is_kept(self, choice)
         };
         let own_model = options.own_model || choice.base_url.as_deref().is_some_and(|url| !named(url));
-        Ok(Needs { mode: options.mode, own_model })
+        Needs { mode: options.mode, own_model }
     }
 
     /// How a session is opened again, or asked about.

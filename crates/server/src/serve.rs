@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn_with_state;
 use lathe_host::Host;
-use lathe_protocol::{CommandBody, CommandId, SessionId};
+use lathe_protocol::{CommandBody, SessionId};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -20,7 +20,7 @@ use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::connections;
 use crate::error::ServerError;
-use crate::live::Sessions;
+use crate::live::{Sessions, new_command_id};
 use crate::routes;
 use crate::settings::Settings;
 use crate::watches::Watches;
@@ -226,8 +226,9 @@ async fn resume(app: App, left: Vec<SessionId>) {
         for _ in 0..RESUME_TRIES {
             let owner = app.access.owner();
             if let Ok(live) = app.open(&owner, &id).await {
-                let command = CommandId::new(random().unwrap_or_default());
-                let _ = live.submit(&owner, command, CommandBody::GoOn).await;
+                if let Ok(command) = new_command_id() {
+                    let _ = live.submit(&owner, command, CommandBody::GoOn).await;
+                }
                 break;
             }
             tokio::time::sleep(Duration::from_millis(500)).await;

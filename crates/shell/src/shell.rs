@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_protocol::FolderIdentity;
 use lathe_workspace::Processes;
+use nix::libc;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -89,6 +92,8 @@ pub struct Shell {
     /// After the link, so that the supervisor goes first.
     session: Option<Session>,
     cwd: PathBuf,
+    /// The folder of that name as it was at the end of the last line.
+    held: Option<File>,
     jobs: Jobs,
     /// Background processes at the end of the last line.
     left: usize,
@@ -120,6 +125,7 @@ impl Shell {
             link: Some(link),
             session,
             cwd,
+            held: None,
             jobs,
             left: 0,
             last_id: 0,
@@ -190,6 +196,7 @@ impl Shell {
         }
         let (exit, done) = result?;
         self.cwd.clone_from(&done.cwd);
+        self.held = hold(&self.cwd);
         self.left = done.jobs;
         let [stdout, stderr] = outputs;
         Ok(LineEnd {
@@ -237,8 +244,13 @@ impl Shell {
             none => {
                 let cwd = nearest(&self.cwd);
                 let start = match self.options.start {
-                    StartFolder::Is(_) if cwd != self.options.cwd => StartFolder::Exact,
-                    start => start,
+                    StartFolder::Is(_) if cwd == self.options.cwd => self.options.start,
+                    // A folder that was removed may be made again by anybody; one that is still there is the one.
+                    StartFolder::Is(_) => {
+                        let held = self.held.as_ref().filter(|_| cwd == self.cwd);
+                        held.and_then(identity).map_or(StartFolder::Exact, StartFolder::Is)
+                    }
+                    StartFolder::Any | StartFolder::Exact => self.options.start,
                 };
                 let options = ShellOptions { cwd, start, ..self.options.clone() };
                 none.insert(Link::start(&*self.processes, &options, self.session.as_ref(), &self.jobs).await?)
@@ -288,6 +300,7 @@ impl Shell {
         self.code = None;
         self.replaced = false;
         self.cwd.clone_from(&self.options.cwd);
+        self.held = None;
         let result = match &mut self.link {
             Some(link) => link.restart().await,
             none => Link::start(&*self.processes, &self.options, self.session.as_ref(), &self.jobs)
@@ -340,6 +353,18 @@ fn exit(how: &How, stop: Option<Stop>) -> LineExit {
         (How::ShellSignal(signal), Some(Stop::Timeout)) => LineExit::TimedOut { code: 128 + signal },
         (How::ShellSignal(signal), Some(Stop::Cancel)) => LineExit::Cancelled { code: 128 + signal },
     }
+}
+
+/// A handle of a folder by exactly its name.
+fn hold(folder: &Path) -> Option<File> {
+    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW;
+    File::options().read(true).custom_flags(flags).open(folder).ok()
+}
+
+/// What a folder is known by; none once it was removed.
+fn identity(held: &File) -> Option<FolderIdentity> {
+    let found = held.metadata().ok().filter(|found| found.nlink() > 0)?;
+    Some(FolderIdentity { device: found.dev(), inode: found.ino() })
 }
 
 fn nearest(cwd: &Path) -> PathBuf {

@@ -78,8 +78,8 @@ pub(crate) enum Problem {
     },
     /// The file is no longer what the model saw.
     Stale(PathBuf),
-    /// The file changed while a person looked at what would be done to it.
-    NotAsShown(PathBuf),
+    /// One of these files changed while a person looked at what would be done to them.
+    NotAsShown(Vec<PathBuf>),
     Denied {
         path: PathBuf,
         doing: Doing,
@@ -143,6 +143,28 @@ pub(crate) enum Doing {
 }
 
 impl Problem {
+    /// The file whose state is in the way of a call that could be done before.
+    pub(crate) fn changed_file(&self) -> Option<&Path> {
+        match self {
+            Self::NotFound(path)
+            | Self::Exists(path)
+            | Self::NotSeen(path)
+            | Self::IsFolder(path)
+            | Self::Binary(path)
+            | Self::NoChange(path)
+            | Self::Stale(path)
+            | Self::Missing { path, .. }
+            | Self::NotText { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::NoMatch { path, .. }
+            | Self::Ambiguous { path, .. }
+            | Self::Prepare { path, .. }
+            | Self::Data { path, .. } => Some(path),
+            // Faults of the arguments, of the machine and of places: they are told as they are.
+            _ => None,
+        }
+    }
+
     pub(crate) fn from_workspace(error: WorkspaceError, path: &Path, doing: Doing) -> Self {
         let reason = match error {
             WorkspaceError::NotFound(path) => return Self::NotFound(path),
@@ -329,10 +351,13 @@ impl Problem {
             Self::Stale(path) => {
                 format!("{} was changed since you viewed it. View it again first.", path.display())
             }
-            Self::NotAsShown(path) => format!(
-                "{} was changed while the user was asked, so this would do something else than what they allowed. Nothing was done. View it again first.",
-                path.display()
-            ),
+            Self::NotAsShown(paths) => {
+                let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                format!(
+                    "{} was changed while the user was asked, so this would do something else than what they allowed. Nothing was done. View it again first.",
+                    names.join(" or ")
+                )
+            }
             Self::Denied { path, .. } => {
                 format!("No permission for {} (or it is on a read-only file system).", path.display())
             }

@@ -115,9 +115,29 @@ impl RunContext {
     /// Refuses a change that is not the one a person was shown. Called with what is about to be done, on content that the
     /// write itself expects, so that nothing fits between the check and the write.
     pub(crate) fn check_shown(&self, path: &Path, now: impl FnOnce() -> Preview) -> Result<(), Problem> {
+        self.check_all_shown(&[path], now)
+    }
+
+    /// The same for a change of several files.
+    pub(crate) fn check_all_shown(
+        &self,
+        paths: &[&Path],
+        now: impl FnOnce() -> Preview,
+    ) -> Result<(), Problem> {
         match &self.shown {
-            Some(shown) if *shown != now().digest() => Err(Problem::NotAsShown(path.to_owned())),
+            Some(shown) if *shown != now().digest() => {
+                Err(Problem::NotAsShown(paths.iter().map(|path| path.to_path_buf()).collect()))
+            }
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Why a change failed. What a person was shown could be done then: if a file is in the way now, it has changed since,
+    /// and every tool says so in the same words.
+    pub(crate) fn since_shown(&self, problem: Problem) -> Problem {
+        match problem.changed_file() {
+            Some(path) if self.shown.is_some() => Problem::NotAsShown(vec![path.to_owned()]),
+            Some(_) | None => problem,
         }
     }
 

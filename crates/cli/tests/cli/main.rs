@@ -6,6 +6,7 @@
 
 mod approvals;
 mod beside;
+mod config_links;
 mod connect;
 mod denials;
 mod denials_behind;

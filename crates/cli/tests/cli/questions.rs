@@ -101,41 +101,59 @@ fn a_call_that_cannot_be_done_is_answered_and_not_asked_about() {
     assert!(bodies(&events, "approval_asked").is_empty());
 }
 
+/// Every file tool says in the same words which file it was.
 #[test]
 fn a_file_that_changed_while_the_question_stood_is_not_touched() {
     let before = "one\ntwo\nthree\n";
-    let after = "one\ntwo\nthree\nMEANWHILE\n";
-    for (number, answer) in [
-        call("c", "edit", json!({ "path": "f.txt", "old_str": "two", "new_str": "2" })),
-        call("c", "edit", json!({ "path": "f.txt", "insert_line": 1, "new_str": "new\n" })),
-        call("c", "apply_patch", patch("*** Update File: f.txt\n@@\n-two\n+2\n")),
-        call("c", "remember", json!({ "fact": "x", "scope": "project" })),
-        bash("c", "edit f.txt --old-string two --new-string 2"),
-        bash("c", "write f.txt other"),
-        bash("c", "write fresh.txt other"),
-        call("c", "write", json!({ "path": "fresh.txt", "content": "other\n" })),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let repo = TempRepo::new(&[("f.txt", before), ("AGENTS.md", before)]);
-        let home = tempfile::tempdir().unwrap();
-        let (mut terminal, _model) = working(&repo, home.path(), vec![answer]);
-        terminal.sees(ASKED, 1);
-        for name in ["f.txt", "fresh.txt", "AGENTS.md"] {
-            repo.write(name, after);
+    let data = "{\"k\": 1}\n";
+    let more = "one\ntwo\nthree\nMEANWHILE\n";
+    // What the change adds to, and what it takes away: the text to replace, or the place of a new file.
+    let other = "OTHER\n";
+    for (answer, name) in [
+        (call("c", "edit", json!({ "path": "f.txt", "old_str": "two", "new_str": "2" })), "f.txt"),
+        (call("c", "edit", json!({ "path": "f.txt", "insert_line": 2, "new_str": "new\n" })), "f.txt"),
+        (
+            call(
+                "c",
+                "edit",
+                json!({ "path": "f.txt", "old_str": "t", "new_str": "T", "replace_all": true }),
+            ),
+            "f.txt",
+        ),
+        (call("c", "apply_patch", patch("*** Update File: f.txt\n@@\n-two\n+2\n")), "f.txt"),
+        (call("c", "apply_patch", patch("*** Delete File: f.txt\n")), "f.txt"),
+        (
+            call("c", "apply_patch", patch("*** Update File: f.txt\n*** Move to: g.txt\n@@\n-two\n+2\n")),
+            "f.txt",
+        ),
+        (call("c", "apply_patch", patch("*** Add File: fresh.txt\n+new\n")), "fresh.txt"),
+        (call("c", "remember", json!({ "fact": "x", "scope": "project" })), "AGENTS.md"),
+        (bash("c", "edit f.txt --old-string two --new-string 2"), "f.txt"),
+        (bash("c", "json_edit remove d.json '$.k'"), "d.json"),
+        (bash("c", "write f.txt other"), "f.txt"),
+        (bash("c", "write fresh.txt other"), "fresh.txt"),
+        (call("c", "write", json!({ "path": "fresh.txt", "content": "other\n" })), "fresh.txt"),
+    ] {
+        for after in [more, other] {
+            let repo = TempRepo::new(&[("f.txt", before), ("AGENTS.md", before), ("d.json", data)]);
+            let home = tempfile::tempdir().unwrap();
+            let case = format!("{answer:?} {after}");
+            let (mut terminal, _model) = working(&repo, home.path(), vec![answer.clone()]);
+            terminal.sees(ASKED, 1);
+            let names = ["f.txt", "fresh.txt", "AGENTS.md", "d.json"];
+            names.iter().for_each(|name| repo.write(name, after));
+            terminal.types("y\n");
+            terminal.sees("All said.", 1);
+            terminal.leaves();
+            for name in names {
+                assert_eq!(repo.read(name), after, "{case}: {name}");
+            }
+            let told = result(&events(home.path()), "c");
+            let (file, _) = told
+                .split_once(" was changed while the user was asked")
+                .unwrap_or_else(|| panic!("{case}: {told}"));
+            assert!(file.contains(name), "{case}: {told}");
         }
-        terminal.types("y\n");
-        terminal.sees("All said.", 1);
-        terminal.leaves();
-        for name in ["f.txt", "fresh.txt", "AGENTS.md"] {
-            assert_eq!(repo.read(name), after, "{number}: {name}");
-        }
-        let told = result(&events(home.path()), "c");
-        assert!(
-            told.contains("was changed while the user was asked") || told.contains("you have not viewed it"),
-            "{number}: {told}"
-        );
     }
 }
 

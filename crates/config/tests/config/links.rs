@@ -58,3 +58,18 @@ fn a_pipe_is_not_waited_for() {
         assert!(told.iter().any(|told| told.contains("not a file")), "{name}: {told:?}");
     }
 }
+
+/// What was checked is what counts, wherever its name leads by now.
+#[test]
+fn a_named_file_that_was_read_already_is_not_opened_again() {
+    for (name, checked, swapped) in [
+        ("named.toml", OURS, "[run]\nmax_steps = 11\n"),
+        ("named.json", "{\"max_steps\": 77}", "{\"max_steps\": 11}"),
+    ] {
+        let setup = Setup::new();
+        std::fs::write(setup.path("elsewhere"), swapped).unwrap();
+        symlink(setup.path("elsewhere"), setup.path(name)).unwrap();
+        let config = setup.load_read(&setup.path(name), checked).unwrap();
+        assert_eq!(config.settings.run.max_steps, 77, "{name}");
+    }
+}

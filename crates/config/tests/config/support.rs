@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{Config, ConfigErrors, Flag, Inputs, Part, ProjectFiles, load};
+use lathe_config::{Config, ConfigErrors, Flag, Inputs, NamedFile, Part, ProjectFiles, load};
 
 pub struct Setup {
     folder: tempfile::TempDir,
@@ -70,6 +70,15 @@ impl Setup {
     }
 
     pub fn load(&self) -> Result<Config, ConfigErrors> {
+        self.load_named(self.named.as_deref().map(NamedFile::Path))
+    }
+
+    /// With a named file that was read before.
+    pub fn load_read(&self, path: &Path, text: &str) -> Result<Config, ConfigErrors> {
+        self.load_named(Some(NamedFile::Read { path, text }))
+    }
+
+    fn load_named(&self, config_file: Option<NamedFile<'_>>) -> Result<Config, ConfigErrors> {
         let env = |name: &str| {
             let found = self.variables.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
@@ -79,7 +88,7 @@ impl Setup {
             project: &project,
             user_file: Some(self.path("user.toml")),
             project_file: Some(self.path("project.toml")),
-            config_file: self.named.clone(),
+            config_file,
             trae_file: Some(self.path("trae_config.yaml")),
             trusted: &self.trusted,
             env: &env,

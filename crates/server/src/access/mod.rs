@@ -18,6 +18,7 @@ mod tokens;
 use std::fmt;
 use std::sync::Arc;
 
+use lathe_protocol::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,11 @@ impl TokenKey {
 
     fn hex(self) -> String {
         tokens::hex(&self.0)
+    }
+
+    /// What ties a text to this token. It tells nothing about either to who does not know both.
+    pub fn binding(self, text: &[u8]) -> Digest {
+        Digest::of(&self.0).then(&Digest::of(text))
     }
 
     /// Enough of it to tell tokens apart in a log.

@@ -1,9 +1,11 @@
 //! The sessions that are open in this process.
 
+mod claims;
 mod hub;
 mod needs;
 mod sessions;
 
+pub(crate) use claims::{Claims, new_command_id};
 pub(crate) use hub::{Hub, Sent};
 pub(crate) use needs::{Needs, SessionWork};
 pub(crate) use sessions::{Live, Opener, Sessions};

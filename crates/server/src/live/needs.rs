@@ -28,11 +28,11 @@ impl SessionWork {
             | CommandBody::Steer { .. }
             | CommandBody::Answer { .. }
             | CommandBody::Rename { .. }
-            | CommandBody::Approve { .. } => SessionWork::Drive,
-            CommandBody::Summarise { .. }
             | CommandBody::Review { .. }
-            | CommandBody::Cancel
-            | CommandBody::CancelCall { .. } => SessionWork::Manage,
+            | CommandBody::Approve { .. } => SessionWork::Drive,
+            CommandBody::Summarise { .. } | CommandBody::Cancel | CommandBody::CancelCall { .. } => {
+                SessionWork::Manage
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which sessions are open here, and how they are opened and let go.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use lathe_host::{Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState};
 use lathe_protocol::{
-    Actor, Command, CommandBody, CommandId, Digest, Event, EventStream, Receipt, Seq, SessionHandle,
-    SessionId, SessionOptions,
+    Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, Seq, SessionHandle, SessionId,
+    SessionOptions,
 };
 use tokio::sync::Notify;
 
-use super::{Hub, Needs, SessionWork};
+use super::{Claims, Hub, Needs, SessionWork};
 use crate::access::{Access, Identity, TokenKey};
 use crate::error::ApiError;
 
@@ -49,19 +49,9 @@ pub(crate) struct Live {
     used: AtomicU64,
     /// The last command to go on: said again, it gets its receipt again.
     resumed: Mutex<Option<CommandId>>,
-    /// Who gave the newest commands, and what they were.
-    given: Mutex<VecDeque<GivenCommand>>,
+    /// Ids of commands that were given.
+    claims: Mutex<Claims>,
 }
-
-/// A command that a client gave.
-struct GivenCommand {
-    id: CommandId,
-    by: TokenKey,
-    body: Digest,
-}
-
-/// Commands whose ids are remembered.
-const GIVEN: usize = 4096;
 
 impl Live {
     /// Gives the session a command of this identity, if its token is still there and may do such work here.
@@ -73,26 +63,10 @@ impl Live {
     ) -> Result<Receipt, ApiError> {
         self.access.check(identity)?;
         self.needs.check(identity, SessionWork::of(&body))?;
-        self.claim(identity, &id, &body)?;
+        let bound = self.claims.lock().unwrap_or_else(PoisonError::into_inner).claim(identity, &id, &body)?;
         self.touch();
-        Ok(self.handle.submit(Command { id, actor: Actor::Person, body }).await)
-    }
-
-    /// Refuses an id that another client, or another command, has used: the session would take it for a repetition.
-    fn claim(&self, identity: &Identity, id: &CommandId, body: &CommandBody) -> Result<(), ApiError> {
-        let body = Digest::of(format!("{body:?}").as_bytes());
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        match given.iter().find(|given| given.id == *id) {
-            Some(known) if known.by == identity.key && known.body == body => Ok(()),
-            Some(_) => Err(ApiError::conflict("This id was used for another command: use a new one.")),
-            None => {
-                if given.len() >= GIVEN {
-                    given.pop_front();
-                }
-                given.push_back(GivenCommand { id: id.clone(), by: identity.key, body });
-                Ok(())
-            }
-        }
+        let receipt = self.handle.submit(Command { id: bound, actor: Actor::Person, body }).await;
+        Ok(Receipt { command: id, ..receipt })
     }
 
     /// Why a command of a client makes no sense now.
@@ -287,7 +261,7 @@ impl Sessions {
             session: Mutex::new(Some(session)),
             used: AtomicU64::new(now()),
             resumed: Mutex::default(),
-            given: Mutex::default(),
+            claims: Mutex::new(Claims::of(&self.host.events(&id)?)),
         });
         mark(&self.marks, &id);
         self.all().insert(id, Arc::clone(&live));

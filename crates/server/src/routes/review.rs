@@ -3,14 +3,15 @@
 use axum::Extension;
 use axum::extract::State;
 use lathe_host::{FileReview, HostError, ReviewWish, Reviewed};
-use lathe_protocol::{CommandBody, CommandId, Event, Fact, ReceiptAnswer, RunNo, SessionId};
+use lathe_protocol::{CommandBody, Event, Fact, ReceiptAnswer, RunNo, SessionId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Identity, random};
+use crate::access::Identity;
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
+use crate::live::{SessionWork, new_command_id};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct OfRun {
@@ -88,6 +89,7 @@ async fn accept(
 ) -> ExactAnswer<Done> {
     let (id, wish) = (app.session(&id)?, wish(chosen)?);
     let reviewed = tokio::task::block_in_place(|| {
+        app.may(&identity, &id, SessionWork::Drive)?;
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.accepted_edits(&id, &wish)?)
     })?;
@@ -106,6 +108,7 @@ async fn reject(
         return Err(ApiError::conflict("Another process works on this session."));
     }
     let reviewed = tokio::task::block_in_place(|| {
+        app.may(&identity, &id, SessionWork::Drive)?;
         edits(&app, &id, wish.run)?;
         Ok::<_, ApiError>(app.host.reject_edits(&id, &wish)?)
     })?;
@@ -134,7 +137,7 @@ async fn record(
     match app.sessions.get(id) {
         Some(live) => {
             for (reviewed, changes) in reviewed {
-                let command = CommandId::new(random().unwrap_or_default());
+                let command = new_command_id()?;
                 let body = CommandBody::Review { reviewed, changes };
                 if let ReceiptAnswer::Refused { reason } = live.submit(identity, command, body).await?.answer
                 {

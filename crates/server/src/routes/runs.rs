@@ -1,15 +1,13 @@
 //! Runs: a task is given and driven to its end, with Trae's request and answer.
 
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use lathe_host::{HostError, Projector};
 use lathe_protocol::{
-    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
+    CommandBody, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,11 +15,11 @@ use serde_json::Value;
 
 use super::modes::{self, AgentMode, RULES_MAX};
 use super::{fields, models, tools};
-use crate::access::{Identity, Role, random};
+use crate::access::{Identity, Role};
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, parse};
-use crate::app::{App, ReviewWish, Wish};
+use crate::app::{App, ConfigText, ReviewWish, Wish};
 use crate::error::ApiError;
-use crate::live::{Live, Needs, Opener, SessionWork};
+use crate::live::{Live, Needs, Opener, SessionWork, new_command_id};
 
 /// Bytes of a file that a request names.
 const NAMED_FILE_MAX: u64 = 1 << 20;
@@ -255,7 +253,7 @@ async fn close(
     // A run is cancelled first, so that it has an end and is not taken for one that was cut off.
     if let Some(live) = app.sessions.get(&id).filter(|live| live.hub.is_running()) {
         let mut updates = live.subscribe(app.host.last_seq(&id)?);
-        let command = CommandId::new(random().unwrap_or_default());
+        let command = new_command_id()?;
         live.submit(&identity, command, CommandBody::Cancel).await?;
         let _ = tokio::time::timeout(std::time::Duration::from_secs(5), end_of_run(&mut *updates)).await;
     }
@@ -301,7 +299,7 @@ async fn submit(
     text: String,
     warnings: Vec<String>,
 ) -> Result<Begun, ApiError> {
-    let command = CommandId::new(random().unwrap_or_default());
+    let command = new_command_id()?;
     match live.submit(identity, command, CommandBody::GiveTask { text }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
@@ -330,22 +328,6 @@ async fn task_text(
         (Some(_), Some(_)) => Err(ApiError::bad("Give `task` or `file_path`, not both.")),
         (None, None) => Err(ApiError::bad("Give `task` or `file_path`.")),
     }
-}
-
-/// Opens a file that a request names. What has no end, or waits for a writer, is never read from.
-fn ordinary_file(path: &Path) -> io::Result<std::fs::File> {
-    let wrong = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    let mut options = std::fs::OpenOptions::new();
-    // Opening a pipe without a writer must not wait for one.
-    let file = options.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOCTTY).open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() {
-        return wrong("it is not an ordinary file".to_owned());
-    }
-    if about.len() > NAMED_FILE_MAX {
-        return wrong(format!("it may have {NAMED_FILE_MAX} bytes"));
-    }
-    Ok(file)
 }
 
 /// An error about one field of a request.
@@ -396,7 +378,7 @@ async fn open_session(
         model: request.model.clone(),
         base_url: request.model_base_url.clone(),
         api_key: request.api_key.clone(),
-        config_file: request.config_file.clone().map(PathBuf::from),
+        config_file: None,
         mode: request.mode,
         toolset: request.toolset,
         max_steps: request.max_steps,
@@ -415,11 +397,11 @@ async fn open_session(
         models::no_secret_inside(url)?;
         models::allowed(app, url)?;
     }
-    if let Some(file) = &wish.config_file {
-        let allowed = tokio::task::block_in_place(|| app.host.check_place(&app.roots, file));
-        allowed.map_err(|error| about("config_file", error.into()))?;
-        let opened = tokio::task::block_in_place(|| ordinary_file(file));
-        opened.map_err(|error| ApiError::bad(format!("`config_file`: {error}")))?;
+    if let Some(path) = request.config_file.clone().map(PathBuf::from) {
+        let (host, roots) = (&app.host, &app.roots);
+        let read = tokio::task::block_in_place(|| host.named_config(roots, &path, NAMED_FILE_MAX));
+        let text = read.map_err(|error| about("config_file", error.into()))?;
+        wish.config_file = Some(ConfigText { path, text });
     }
     let mut plan = tokio::task::block_in_place(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
     app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;

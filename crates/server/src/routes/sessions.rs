@@ -5,16 +5,16 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_bytes, masked_file};
-use lathe_protocol::{CommandBody, CommandId, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
+use lathe_protocol::{CommandBody, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::access::{Identity, random};
+use crate::access::Identity;
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::SessionWork;
+use crate::live::{SessionWork, new_command_id};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Search {
@@ -259,7 +259,7 @@ async fn rename(
     }
     match app.sessions.get(&id) {
         Some(live) => {
-            let command = CommandId::new(random().unwrap_or_default());
+            let command = new_command_id()?;
             let answer = live.submit(&identity, command, CommandBody::Rename { title }).await?.answer;
             if let ReceiptAnswer::Refused { reason } = answer {
                 return Err(ApiError::conflict(reason));
@@ -348,14 +348,22 @@ async fn remove(
     Ok(Json(tokio::task::block_in_place(|| app.host.remove(&id))?))
 }
 
-async fn restore(State(app): State<App>, Named(id): Named<String>) -> Answer<Made> {
+async fn restore(
+    State(app): State<App>,
+    Extension(identity): Extension<Identity>,
+    Named(id): Named<String>,
+) -> Answer<Made> {
     let removed = tokio::task::block_in_place(|| app.host.removed_sessions());
     let is_served = |kept: &&Removed| {
         app.roots.iter().any(|root| std::path::Path::new(&kept.workspace).starts_with(root))
     };
     let kept = removed.iter().filter(is_served).find(|kept| kept.path == id);
     let kept = kept.ok_or_else(|| ApiError::not_found("No session of that id was removed."))?;
-    tokio::task::block_in_place(|| app.host.bring_back(&kept.path))?;
+    tokio::task::block_in_place(|| -> Result<(), ApiError> {
+        app.may_removed(&identity, kept, SessionWork::Drive)?;
+        app.host.bring_back(&kept.id)?;
+        Ok(())
+    })?;
     Ok(Json(Made { id: kept.path.clone() }))
 }
 

@@ -18,10 +18,10 @@ use super::Purpose;
 use super::incoming::{Heard, Incoming};
 use super::outgoing::{Sending, Sink, note, push};
 use super::said::{Said, understand};
-use crate::access::{Identity, Role, random};
+use crate::access::{Identity, Role};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::SessionWork;
+use crate::live::{SessionWork, new_command_id};
 use crate::metered::Meter;
 use crate::routes::runs;
 
@@ -240,7 +240,13 @@ impl Listening {
                     continue;
                 }
             };
-            let id = heard.id.unwrap_or_else(|| CommandId::new(random().unwrap_or_default()));
+            let id = match heard.id.map_or_else(new_command_id, Ok) {
+                Ok(id) => id,
+                Err(error) => {
+                    self.reply("error", &json!({ "message": error.detail })).await;
+                    continue;
+                }
+            };
             let receipt = self.obey(id, heard.said).await;
             if let Some(receipt) = receipt {
                 self.reply("receipt", &receipt).await;

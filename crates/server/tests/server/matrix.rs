@@ -127,7 +127,7 @@ impl World {
             (self.ran("plan").await, self.ran("full-auto").await, self.ran("full-auto").await);
         let (edited, unwanted, spare) =
             (self.ran("full-auto").await, self.ran("plan").await, self.ran("plan").await);
-        let last = self.ran("full-auto").await;
+        let (twice, last) = (self.ran("full-auto").await, self.ran("full-auto").await);
         self.post(&format!("/agent/interactive/close?session_id={closed}"), json!({})).await;
         let document = self.post("/online/docs/create", json!({ "title": "t", "content": "c" })).await;
         let document = document["documentId"].as_str().unwrap();
@@ -148,14 +148,33 @@ impl World {
                 "POST",
                 "/api/sessions/{id}/changes/reject",
                 (format!("/api/sessions/{last}/changes/reject"), json!({ "path": "a.txt" })),
-                Operator,
+                Admin,
             ),
             row(
                 "POST",
                 "/api/sessions/{id}/changes/accept",
                 (format!("/api/sessions/{edited}/changes/accept"), json!({ "path": "a.txt" })),
-                Operator,
+                Admin,
             ),
+            // A session in plan has no edits, which is said to whoever may ask.
+            Row {
+                good: 409,
+                ..row(
+                    "POST",
+                    "/api/sessions/{id}/changes/reject",
+                    (format!("/api/sessions/{plan}/changes/reject"), json!({ "all": true })),
+                    Operator,
+                )
+            },
+            Row {
+                good: 409,
+                ..row(
+                    "POST",
+                    "/api/sessions/{id}/changes/accept",
+                    (format!("/api/sessions/{plan}/changes/accept"), json!({ "all": true })),
+                    Operator,
+                )
+            },
             row("GET", "/health", ("/health", none()), Nothing),
             row("POST", "/auth", ("/auth", json!({ "token": self.viewer })), Nothing),
             row("GET", "/", ("/", none()), Nothing),
@@ -355,6 +374,20 @@ impl World {
                 (format!("/api/sessions/{edited}/undo"), json!({ "preview": true })),
                 Operator,
             ),
+            row(
+                "POST",
+                "/api/sessions/{id}/rewind",
+                (format!("/api/sessions/{twice}/rewind"), json!({ "to": 1 })),
+                Admin,
+            ),
+            row("POST", "/api/sessions/{id}/undo", (format!("/api/sessions/{twice}/undo"), json!({})), Admin),
+            row("DELETE", "/api/sessions/{id}", (format!("/api/sessions/{twice}"), none()), Admin),
+            row(
+                "POST",
+                "/api/sessions/{id}/restore",
+                (format!("/api/sessions/{twice}/restore"), none()),
+                Admin,
+            ),
             row("DELETE", "/api/sessions/{id}", (format!("/api/sessions/{unwanted}"), none()), Operator),
             row(
                 "POST",
@@ -451,6 +484,24 @@ impl World {
     }
 }
 
+/// Whether a route changes the session that its path or its body names.
+fn works_in_a_session(document: &Value, route: &str) -> bool {
+    let (method, path) = route.split_once(' ').unwrap();
+    // Files and git work in a folder, which a session only names. Whoever may stop a run may close its session.
+    let in_folders = ["/api/file", "/api/folder", "/files/", "/api/git/"];
+    let is_folder = in_folders.iter().any(|prefix| path.starts_with(prefix));
+    if method == "GET" || is_folder || path == "/agent/interactive/close" {
+        return false;
+    }
+    let operation = &document["paths"][path][method.to_lowercase()];
+    let body = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    let body = body.as_str().and_then(|name| name.rsplit('/').next()).unwrap_or_default();
+    let names_session = document["components"]["schemas"][body]["properties"].get("session_id").is_some();
+    let asks_session =
+        operation["parameters"].as_array().unwrap().iter().any(|one| one["name"] == "session_id");
+    path.contains("/sessions/{id}") || names_session || asks_session
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_with_a_real_body_is_done_for_whoever_may_and_for_nobody_else() {
     let world = World::new().await;
@@ -466,6 +517,17 @@ async fn every_route_with_a_real_body_is_done_for_whoever_may_and_for_nobody_els
         .collect();
     let tried: BTreeSet<String> = rows.iter().map(|row| format!("{} {}", row.method, row.route)).collect();
     assert_eq!(tried, described);
+    // What changes a session has a row of a session that only an admin may work in.
+    let for_admins: BTreeSet<String> = rows
+        .iter()
+        .filter(|row| row.least == Admin)
+        .map(|row| format!("{} {}", row.method, row.route))
+        .collect();
+    let unguarded: Vec<&String> = described
+        .iter()
+        .filter(|route| works_in_a_session(&document, route) && !for_admins.contains(*route))
+        .collect();
+    assert_eq!(unguarded, Vec::<&String>::new());
     let roles = [(Viewer, &world.viewer), (Operator, &world.operator), (Admin, &world.admin)];
     let mut wrong = Vec::new();
     let mut note = |row: &Row, who: &str, wanted: u16, (status, body): (u16, String)| {

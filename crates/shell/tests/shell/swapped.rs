@@ -115,3 +115,50 @@ async fn a_folder_that_was_swapped_later_runs_no_line_of_a_new_bash() {
         place.check(result);
     }
 }
+
+/// No link is in the place of the folder but another folder of exactly its path.
+#[tokio::test]
+async fn another_folder_of_the_same_path_runs_no_line_of_a_new_bash() {
+    for how in ["lost", "exit"] {
+        let place = Place::new();
+        let (chosen, aside) = (place.folder.path().join("chosen"), place.folder.path().join("aside"));
+        let mut shell = place.start().await.unwrap();
+        run(&mut shell, "cd deep").await.unwrap();
+        match how {
+            "lost" => {
+                assert!(run(&mut shell, "kill -9 $PPID; sleep 20").await.is_err());
+                fs::rename(&chosen, &aside).unwrap();
+                fs::create_dir_all(chosen.join("deep")).unwrap();
+            }
+            _ => {
+                let (chosen, aside) = (chosen.display(), aside.display());
+                let line = format!("mv {chosen} {aside} && mkdir -p {chosen}/deep && exit 1");
+                run(&mut shell, &line).await.unwrap();
+            }
+        }
+        place.check(run(&mut shell, "touch mark").await);
+        assert!(!chosen.join("deep/mark").exists(), "{how}");
+    }
+}
+
+/// A folder that is removed and made again is not another one that was put in its place.
+#[tokio::test]
+async fn a_folder_that_was_made_again_is_entered() {
+    for how in ["lost", "exit"] {
+        let place = Place::new();
+        let deep = place.folder.path().join("chosen/deep");
+        let mut shell = place.start().await.unwrap();
+        run(&mut shell, "cd deep").await.unwrap();
+        match how {
+            "lost" => {
+                assert!(run(&mut shell, "kill -9 $PPID; sleep 20").await.is_err());
+                fs::remove_dir(&deep).unwrap();
+                fs::create_dir(&deep).unwrap();
+            }
+            _ => run(&mut shell, "rmdir ../deep && mkdir ../deep && exit 1").await.unwrap(),
+        }
+        run(&mut shell, "touch mark").await.unwrap();
+        assert!(deep.join("mark").exists(), "{how}");
+        shell.close().await;
+    }
+}

@@ -98,7 +98,7 @@ impl Invocation for Edit {
         Box::pin(async move {
             match self.edit(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(problem).into(),
+                Err(problem) => Err(context.since_shown(problem)).into(),
             }
         })
     }

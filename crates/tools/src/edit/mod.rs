@@ -123,7 +123,7 @@ impl Invocation for Edit {
         Box::pin(async move {
             match self.edit(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(problem).into(),
+                Err(problem) => Err(context.since_shown(problem)).into(),
             }
         })
     }
@@ -152,7 +152,7 @@ impl Edit {
                 // It may be a change by another program that took away what is to be replaced.
                 Some(seen) if *seen != Digest::of(&before) => Problem::Stale(self.path.clone()),
                 // What was asked about could be done then.
-                _ if context.shown.is_some() => Problem::NotAsShown(self.path.clone()),
+                _ if context.shown.is_some() => Problem::NotAsShown(vec![self.path.clone()]),
                 Some(_) | None => problem,
             }
         })?;

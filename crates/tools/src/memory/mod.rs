@@ -117,7 +117,7 @@ impl Invocation for Remember {
         Box::pin(async move {
             match self.remember(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(problem).into(),
+                Err(problem) => Err(context.since_shown(problem)).into(),
             }
         })
     }

@@ -75,7 +75,7 @@ impl Invocation for Apply {
         Box::pin(async move {
             match self.apply(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(problem).into(),
+                Err(problem) => Err(context.since_shown(problem)).into(),
             }
         })
     }
@@ -126,14 +126,21 @@ impl Apply {
             }
             contents.insert(name, content);
         }
-        plan(&self.patch, &|path| contents.get(path).cloned()).map_err(|error| self.problem(error))
+        plan(&self.patch, &|path| contents.get(path).cloned()).map_err(|error| match &error {
+            // It fitted when a person was shown it.
+            PatchError::NoMatch { path, .. } | PatchError::Ambiguous { path, .. }
+                if context.shown.is_some() =>
+            {
+                Problem::NotAsShown(vec![absolute(&self.root, path)])
+            }
+            _ => self.problem(error),
+        })
     }
 
     async fn apply(&self, context: &RunContext) -> Result<Outcome, Problem> {
         let planned = self.work_out(context).await?;
-        context.check_shown(self.paths.first().map_or(&self.root, |(_, path)| path), || {
-            self.proposal(&planned)
-        })?;
+        let paths: Vec<&Path> = self.paths.iter().map(|(_, path)| path.as_path()).collect();
+        context.check_all_shown(&paths, || self.proposal(&planned))?;
         let mut ops = Vec::new();
         let mut data = PatchedData { files: Vec::new() };
         for change in planned {

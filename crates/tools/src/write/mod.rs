@@ -142,7 +142,7 @@ impl Invocation for Write {
         Box::pin(async move {
             match self.write(&context).await {
                 Ok(outcome) => outcome,
-                Err(problem) => Err(problem).into(),
+                Err(problem) => Err(context.since_shown(problem)).into(),
             }
         })
     }

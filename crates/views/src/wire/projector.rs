@@ -471,7 +471,7 @@ fn given_data(event: &Event, given: &ApprovalGiven) -> Value {
         "answer": given.answer,
         "reason": given.reason,
         "by": given.by,
-        "command": given.command,
+        "command": given.command.spoken(),
     })
 }
 

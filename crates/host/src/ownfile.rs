@@ -1,0 +1,25 @@
+//! Files of the user's own: those of Lathe's home, and those that the user's settings name.
+//!
+//! Their links are followed, because the user made them. What is read is the file that was opened: a pipe is not waited for, a
+//! device not read, and a huge file refused.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use lathe_workspace::read_regular;
+
+/// Bytes that such a file may have.
+const LARGEST: u64 = 16 << 20;
+
+/// The text of a file. None: there is no file of this name.
+pub(crate) fn own_text(path: &Path) -> io::Result<Option<String>> {
+    let Some(bytes) = read_regular(path, LARGEST)? else { return Ok(None) };
+    String::from_utf8(bytes)
+        .map(Some)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
+/// The same for a file that must be there.
+pub(crate) fn needed_text(path: &Path) -> io::Result<String> {
+    own_text(path)?.ok_or_else(|| io::Error::new(ErrorKind::NotFound, "there is no such file"))
+}

@@ -1,0 +1,80 @@
+//! Ids of commands, each of which belongs to one client and one command for the life of a session's journal.
+//!
+//! A session answers an id that its journal holds with the first receipt and does nothing. Clients choose their ids, and many
+//! count from 0 again, so an id alone does not say what was meant: the session is given the id bound to a digest of the
+//! client and the command. The digests are read from the journal when a session is opened again.
+
+use std::collections::HashMap;
+
+use lathe_protocol::{CommandBody, CommandId, Digest, Event, Fact};
+
+use crate::access::{Identity, random};
+use crate::error::ApiError;
+
+/// Ids that are remembered besides those of the journal.
+const MOST: usize = 4096;
+
+/// Ids that were used in a session.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    /// By the id as its client spoke it. None: it was used where nothing is bound, such as in a terminal.
+    bindings: HashMap<String, Option<Digest>>,
+    /// Ids of this opening that may not be in the journal, oldest first.
+    recent: std::collections::VecDeque<String>,
+}
+
+impl Claims {
+    /// The ids that a journal holds.
+    pub fn of(events: &[Event]) -> Self {
+        let used = events.iter().filter_map(|event| used_id(&event.fact));
+        let bindings = used.map(|id| (id.spoken().to_owned(), id.binding())).collect();
+        Self { bindings, ..Self::default() }
+    }
+
+    /// The id for the session. An id that another client, or another command, has used is refused: the session would take
+    /// it for a repetition.
+    pub fn claim(
+        &mut self,
+        identity: &Identity,
+        id: &CommandId,
+        body: &CommandBody,
+    ) -> Result<CommandId, ApiError> {
+        let binding = identity.key.binding(format!("{id} {body:?}").as_bytes());
+        match self.bindings.get(id.as_str()) {
+            Some(Some(known)) if *known == binding => {}
+            Some(_) => {
+                return Err(ApiError::conflict("This id was used for another command: use a new one."));
+            }
+            None => {
+                if self.recent.len() >= MOST
+                    && let Some(oldest) = self.recent.pop_front()
+                {
+                    self.bindings.remove(&oldest);
+                }
+                self.recent.push_back(id.to_string());
+                self.bindings.insert(id.to_string(), Some(binding.clone()));
+            }
+        }
+        Ok(id.bound(&binding))
+    }
+}
+
+/// The id of the command that led to an event.
+fn used_id(fact: &Fact) -> Option<&CommandId> {
+    match fact {
+        Fact::TaskGiven(given) => Some(&given.command),
+        Fact::RunResumed(resumed) => Some(&resumed.command),
+        Fact::Steered(steered) => Some(&steered.command),
+        Fact::CancelAsked(asked) => Some(&asked.command),
+        Fact::ApprovalGiven(given) => Some(&given.command),
+        _ => None,
+    }
+}
+
+/// An id for a command of the server's own, which nobody has used before.
+pub(crate) fn new_command_id() -> Result<CommandId, ApiError> {
+    let id = random().map_err(|error| {
+        ApiError::unavailable(format!("The command was not given: there are no random numbers ({error})."))
+    })?;
+    Ok(CommandId::new(id))
+}
