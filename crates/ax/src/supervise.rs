@@ -31,7 +31,7 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsString, c_int};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -30,7 +30,10 @@ impl ChangesError {
     /// Whether the disk or the quota is full.
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| {
-            matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+            matches!(
+                error.kind(),
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+            )
         };
         match self {
             Self::Root { source, .. } | Self::Scratch { source, .. } | Self::Io { source, .. } => {

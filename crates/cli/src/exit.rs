@@ -159,7 +159,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
 fn is_missing_thread(panic: &str) -> bool {
     let spawning = panic.contains("failed to spawn thread") || panic.contains("can't spawn worker thread");
-    spawning && panic.contains(&format!("code: {}", nix::errno::Errno::EAGAIN as i32))
+    spawning && panic.contains("WouldBlock")
 }
 
 /// Trae's flags for containers, which nothing here takes so far. A Trae user should not be told they are misspelt.

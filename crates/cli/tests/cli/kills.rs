@@ -40,7 +40,10 @@ fn repo() -> TempRepo {
 }
 
 fn resume(home: &Lathe, model: &FakeModel) -> Lathe {
-    lathe().env("LATHE_HOME", home.home()).args(["resume", "--mode", "full-auto", "--output", "stream-json"]).with_model(model)
+    lathe()
+        .env("LATHE_HOME", home.home())
+        .args(["resume", "--mode", "full-auto", "--output", "stream-json"])
+        .with_model(model)
 }
 
 /// How long an unhindered run takes here: kills are spread over it.
