@@ -1,5 +1,6 @@
 //! The SQLite side: connections, the schema, events to rows and back.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -34,6 +35,8 @@ pub(crate) struct Store {
     blobs: Blobs,
     /// None for a file without checksums.
     pub seal: Option<Seal>,
+    /// Up to this event `check_kinds` has looked.
+    checked: Cell<i64>,
 }
 
 impl Store {
@@ -112,8 +115,13 @@ impl Store {
     }
 
     fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
-        let mut store =
-            Self { connection: connect(&files.db, how)?, path: files.db.clone(), blobs, seal: None };
+        let mut store = Self {
+            connection: connect(&files.db, how)?,
+            path: files.db.clone(),
+            blobs,
+            seal: None,
+            checked: Cell::new(0),
+        };
         match store.number("PRAGMA user_version", "open")? {
             FORMAT => store.seal = store.read_seal()?,
             WITHOUT_SUMS => {}
@@ -231,15 +239,29 @@ impl Store {
         gap.map_or(Ok(()), |missing| Err(self.damaged(&format!("event {missing} is not in it any more"))))
     }
 
-    /// Tells if events are missing between others or are not of the kind they were: what reads some kinds only would pass
-    /// them over. No flip of one bit makes a kind another one that is known, so only unknown ones are read.
-    fn check_kinds(&self) -> Result<(), JournalError> {
-        let missing = self.number("SELECT ifnull(max(seq), 0) - count(*) FROM events", "read")?;
+    /// Tells if events up to one are missing between others or are not of the kind they were: what reads some kinds only
+    /// would pass them over. No flip of one bit makes a kind another one that is known, so only unknown ones are read.
+    /// What was looked at once is not looked at again.
+    fn check_kinds(&self, upto: Seq) -> Result<(), JournalError> {
+        let (from, upto) = (self.checked.get(), signed(upto));
+        if upto <= from {
+            return Ok(());
+        }
+        let known = Fact::KINDS.join("', '");
+        let among = "WHERE seq > ?1 AND seq <= ?2";
+        let count = format!("SELECT count(*) FROM events {among}");
+        let count: i64 = self
+            .connection
+            .prepare_cached(&count)
+            .and_then(|mut statement| statement.query_row([from, upto], |row| row.get(0)))
+            .map_err(|error| self.fail("read", error))?;
+        let missing = upto - from - count;
         if missing != 0 {
             return Err(self.damaged(&format!("{missing} of its events are not in it any more")));
         }
-        let known = Fact::KINDS.join("', '");
-        self.each_of(&format!("WHERE kind NOT IN ('{known}')"), [], &mut |_| {})
+        self.each_of(&format!("{among} AND kind NOT IN ('{known}')"), [from, upto], &mut |_| {})?;
+        self.checked.set(upto);
+        Ok(())
     }
 
     /// The events between the first and the last that fit, with the ones beside them: an event whose place was damaged
@@ -260,7 +282,7 @@ impl Store {
     /// What says where a run begins, up to an event: openings, tasks, epochs, requests and ends before the last task that
     /// was given by then, and the number of the event before that task.
     pub fn landmarks(&self, upto: Seq) -> Result<(Vec<Event>, Seq), JournalError> {
-        self.check_kinds()?;
+        self.check_kinds(upto.min(self.last()?))?;
         let task = "WHERE kind = 'task_given' AND seq <= ?1 ORDER BY seq DESC LIMIT 1";
         let task = self.events(task, params![signed(upto)])?.pop();
         let Some(before) = task.map(|task| Seq(task.seq.0.saturating_sub(1))) else {
@@ -289,7 +311,7 @@ impl Store {
 
     /// Every event of a kind. Rows of other kinds are passed over without reading their bodies.
     pub fn of_kind(&self, kind: &str) -> Result<Vec<Event>, JournalError> {
-        self.check_kinds()?;
+        self.check_kinds(self.last()?)?;
         self.events("WHERE kind = ?1 ORDER BY seq", params![kind])
     }
 
@@ -316,7 +338,7 @@ impl Store {
 
     /// The events a summary needs. Rows of other kinds are passed over without reading their bodies.
     pub fn for_summary(&self) -> Result<Vec<Event>, JournalError> {
-        self.check_kinds()?;
+        self.check_kinds(self.last()?)?;
         let which = "WHERE kind IN ('session_opened', 'options_changed', 'task_given', 'run_resumed', 'session_named', \
                      'model_answered', 'task_finished') OR seq = (SELECT max(seq) FROM events) ORDER BY seq";
         self.events(which, [])
@@ -324,7 +346,7 @@ impl Store {
 
     /// The events that say how a session is set.
     pub fn settings(&self) -> Result<Vec<Event>, JournalError> {
-        self.check_kinds()?;
+        self.check_kinds(self.last()?)?;
         self.events("WHERE kind IN ('session_opened', 'options_changed', 'files_restored') ORDER BY seq", [])
     }
 

@@ -80,7 +80,7 @@ fn the_guard_keeps_tools_out_of_git_and_of_lathes_own_folder() {
     let script = Script::new()
         .answer(call("c1", "write", json!({ "path": ".git/hooks/pre-commit", "content": "#!/bin/sh\n" })))
         .answer(done("ok"));
-    let events = play(repo.path(), script).expect_code(0).events();
+    let events = play(repo.path(), script).expect_code(5).events();
     assert!(
         result(&events, "c1").starts_with("Tool execution denied by policy."),
         "{}",

@@ -232,7 +232,7 @@ fn a_call_is_decided_in_the_folder_it_runs_in() {
         std::fs::write(lathe.home().join("policy/mine.toml"), rule).unwrap();
         let model = FakeModel::serving(Script::new().answer(in_one_answer(lines)).answer(done("ok")));
         let args = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
-        let ran = lathe.clone().in_dir(repo.path()).args(args).with_model(&model).run().expect_code(0);
+        let ran = lathe.clone().in_dir(repo.path()).args(args).with_model(&model).run().expect_code(5);
         let told = result(&ran.events(), &format!("c{}", lines.len() - 1));
         assert!(told.starts_with("Tool execution denied by policy."), "{lines:?}: {told}");
         assert!(!repo.exists("sub/x") && !repo.exists("x"), "{lines:?}");
