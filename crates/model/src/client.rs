@@ -457,7 +457,9 @@ impl HttpClient {
 
 /// The answer with usage that a budget can be counted by.
 fn believable(answer: Answer, request: &Request) -> Answer {
-    let sent = request.parts.iter().map(|part| part.len()).sum();
+    let whole: usize = request.parts.iter().map(|part| part.len()).sum();
+    // An image costs what it shows, not what its file takes up.
+    let sent = request.pictures.bytes_as_text(whole);
     let written = |block: &Block| match block {
         Block::Text(text) => text.text.len(),
         Block::Thinking(thinking) => thinking.text.len(),
