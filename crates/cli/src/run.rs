@@ -1,6 +1,6 @@
 //! `run`, `resume` and `demo`: a session is opened, given its command, and driven to its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lathe_config::NamedFile;
 use lathe_host::{
@@ -14,14 +14,14 @@ use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
-use crate::task::{self, TaskInput};
+use crate::task::{self, Task, TaskInput};
 use crate::term;
 use crate::words::Say;
 
 pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let input =
         TaskInput { task: args.task.as_deref(), file: args.file.as_deref(), folder: &args.working_dir };
-    let task = match task::text(&input) {
+    let Task { text: task, images: named } = match task::read(&input) {
         Ok(task) => task,
         Err(message) => return Exit::wrong_usage(&message),
     };
@@ -67,7 +67,8 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
             run.trajectory.as_deref(),
         ]),
     };
-    let images = match read_images(&args.images) {
+    let images: Vec<PathBuf> = named.into_iter().chain(args.images).collect();
+    let images = match read_images(&images) {
         Ok(images) => images,
         Err(reason) => return Exit::wrong_usage(&reason),
     };

@@ -75,7 +75,7 @@ pub use lakeview::{Keep, LakeviewPlan};
 pub use lathe_tools::{CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;
 pub use models::ModelRequest;
-pub use pictures::{TaskImage, read_images};
+pub use pictures::{TaskImage, is_image, read_images};
 pub use policy::PolicyCheck;
 pub use policy_replay::{Changed, PolicyReplay};
 pub use providers::{PROVIDERS, Provider, provider_names};

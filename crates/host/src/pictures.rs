@@ -1,7 +1,9 @@
 //! Images that are given with a task.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use lathe_model::ImageStore;
 use lathe_protocol::{Attachment, Digest};
@@ -13,6 +15,13 @@ use crate::{Host, HostError};
 pub struct TaskImage {
     pub(crate) attachment: Attachment,
     bytes: Vec<u8>,
+}
+
+/// Whether a file is an image by how it begins.
+pub fn is_image(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
+    read.is_ok() && image_type(&head).is_some()
 }
 
 /// Reads images for a task, or says which file is none and why.

@@ -3,7 +3,7 @@
 use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, say};
 use serde_json::{Value, json};
 
-use crate::{bodies, lathe, result};
+use crate::{bodies, lathe, result, results};
 
 /// A PNG of one pixel, and its base64.
 const PNG: &[u8] = b"\x89\x50\x4e\x47\x0d\x0a\x1a\x0a\x00\x00\x00\x0d\x49\x48\x44\x52\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\x0d\x49\x44\x41\x54\x78\xda\x63\x64\x60\xf8\x5f\x0f\x00\x02\x87\x01\x80\xeb\x47\xba\x92\x00\x00\x00\x00\x49\x45\x4e\x44\xae\x42\x60\x82";
@@ -76,7 +76,8 @@ fn issue_16_a_viewed_image_is_in_the_next_request_on_every_wire() {
         let model = FakeModel::serving(script);
         let events = run_on(lathe(), &repo, &model, wire).run().expect_code(0).events();
         assert_eq!(model.violations(), Vec::<String>::new(), "{}", wire.as_str());
-        assert!(result(&events, "c1").contains("PNG image: 1 x 1 pixels"), "{}", result(&events, "c1"));
+        let told = &results(&events)[0].1;
+        assert!(told.contains("PNG image: 1 x 1 pixels"), "{told}");
         let requests = model.requests();
         assert_eq!(pictures(wire, &requests[0].json()), Vec::<String>::new(), "{}", wire.as_str());
         for request in &requests[1..3] {
@@ -119,6 +120,17 @@ fn issue_16_the_reading_tools_of_gemini_show_images() {
 }
 
 #[test]
+fn issue_16_an_image_that_a_command_of_a_line_views_is_shown() {
+    for line in ["view a.png", "for name in a.png; do view \"$name\"; done"] {
+        let repo = repo();
+        let script = Script::new().answer(call("c1", "Bash", json!({ "command": line }))).answer(say("seen"));
+        let model = FakeModel::serving(script);
+        run_on(lathe(), &repo, &model, Wire::Messages).args(["--toolset", "bash", "--max-steps", "2"]).run();
+        assert_eq!(pictures(Wire::Messages, &model.requests()[1].json()), [BASE64], "{line}");
+    }
+}
+
+#[test]
 fn issue_16_images_of_a_task_are_in_the_first_request_and_after_a_resume() {
     for wire in Wire::ALL {
         let repo = repo();
@@ -151,9 +163,11 @@ fn issue_16_images_of_a_task_are_in_the_first_request_and_after_a_resume() {
 #[test]
 fn issue_16_the_first_request_is_shown_with_its_images() {
     let repo = repo();
-    let show = ["run", "look", "--image", "a.png", "--show-request", "--model", "fake", "--api-key", "k"];
-    let ran = lathe().in_dir(repo.path()).args(show).run().expect_code(0);
-    assert!(ran.stdout.contains(BASE64), "{}", ran.stdout);
+    for task in [&["look", "--image", "a.png"][..], &["look at @a.png, please"][..]] {
+        let show = ["--show-request", "--model", "fake", "--api-key", "k"];
+        let ran = lathe().in_dir(repo.path()).args(["run"]).args(task).args(show).run().expect_code(0);
+        assert!(ran.stdout.contains(BASE64), "{}", ran.stdout);
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ const LEAVE_OUT: &[&str] = &[
 const TEXT: &[&str] = &[
     "", "...", "…", "    ...", "def f(): ...", "pass  # ...", "call(...args)", "[...rest]", "...props", "- ...", "let rest = ...;",
     "// Remaining items", "# Existing users keep their names", "// rest of the arguments", "// The rest is sent later ...", "unchanged",
-    "unchanged:", "\"unchanged\",", "rest", "remaining = total - used", "// TODO: handle the rest ...", "# wait ...",
+    "unchanged:", "\"unchanged\",", "rest", "remaining = total - used", "// Handle the rest later ...", "# wait ...",
     "# Loading ...", "// see above", "# the same as before, but faster", "// unchanged since 1.2", "assert_eq!(rest, \"...\");",
     "/// Returns the remaining bytes.", "// existing: Vec<u8>", "print('rest of code ...')", "Keep the rest of the file in mind ...",
     "# code", "// file", "---", "-- here", "#!/bin/sh", "// other", "# More ... or less", "* unchanged_items: the items", "<rest>",
