@@ -65,7 +65,9 @@ fn matches(body: &[u8], mut at: usize, wanted: &[u8], budget: &mut usize) -> Opt
         before = wanted.get(next).copied();
         (from, at) = (next + 1, here + 1);
     }
-    let open = before.is_some_and(is_word) && body.get(at).is_some_and(|byte| is_word(*byte));
+    // `1` is not the beginning of `12` or of `1.5`.
+    let open =
+        before.is_some_and(is_word) && body.get(at).is_some_and(|byte| is_word(*byte) || *byte == b'.');
     (!open && !wanted.is_empty()).then_some(at)
 }
 

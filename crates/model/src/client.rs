@@ -265,7 +265,7 @@ impl HttpClient {
             }
         };
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            return Err(about_images(self.refused(response).await, request));
         }
         let reading = self.read(response, request.turn, deltas);
         match tokio::time::timeout(patience.total, reading).await {
@@ -452,6 +452,21 @@ impl HttpClient {
     pub async fn reach(&self) -> Option<Duration> {
         let began = Instant::now();
         self.is_reachable().await.then(|| began.elapsed())
+    }
+}
+
+/// A refusal that speaks of images says how to go on without them: they would be in every later request too.
+fn about_images(failure: Failure, request: &Request) -> Failure {
+    match failure {
+        Failure::Final(ModelError::Refused(text))
+            if request.pictures.count() > 0 && text.to_lowercase().contains("image") =>
+        {
+            Failure::Final(ModelError::Refused(format!(
+                "{text} (The request holds {} images. If the model takes none, set model.supports_images = false and resume.)",
+                request.pictures.count()
+            )))
+        }
+        other => other,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Images reach the model (issue 16): on every wire, with a task, after a resume; what is not shown is told.
 
-use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, say};
+use lathe_testkit::{FakeModel, Fault, Lathe, Script, TempRepo, Wire, call, check_prefix_on, done, say};
 use serde_json::{Value, json};
 
 use crate::{bodies, lathe, result, results};
@@ -232,4 +232,25 @@ fn issue_16_a_model_that_takes_no_images_is_told_so() {
             );
         }
     }
+}
+
+#[test]
+fn issue_16_a_session_whose_images_are_refused_goes_on_without_them() {
+    let repo = repo();
+    let home = lathe();
+    let refusal = Fault::status(400, "image input is not supported");
+    let model = FakeModel::serving(Script::new().answer(done("ok").always_fails(refusal)));
+    let run = ["run", "look", "--mode", "full-auto", "--image", "a.png"];
+    let ran = home.clone().in_dir(repo.path()).args(run).with_wire(&model, Wire::Messages).run();
+    assert_ne!(ran.code, 0);
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(told.contains("set model.supports_images = false and resume"), "{told}");
+
+    std::fs::write(home.home().join("config.toml"), "[model]\nsupports_images = false\n").unwrap();
+    let model = FakeModel::serving(Script::new().answer(done("ok")));
+    let resume = ["resume", "--mode", "full-auto"];
+    home.clone().in_dir(repo.path()).args(resume).with_wire(&model, Wire::Messages).run().expect_code(0);
+    let body = model.requests()[0].json();
+    assert_eq!(pictures(Wire::Messages, &body), Vec::<String>::new());
+    assert!(body.to_string().contains("a.png is not shown to you"), "{body}");
 }

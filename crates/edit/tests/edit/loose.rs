@@ -103,6 +103,7 @@ const ROWS: &[Row] = &[
     ("flat new text for a block", F, Unique, "if x:\n    if a: b()\n", "    if a:\n        b()", "if c:\nb()", Unclear(2)),
     ("words stay apart", F, Unique, "returnx = 1\n", "return x", "y", No),
     ("a word ends where it ends", F, Unique, "let  x = 12\n", "let x = 1", "y", No),
+    ("a number ends where it ends", F, Unique, "let  x = 1.5\n", "let x = 1", "y", No),
     ("a line break between words counts", F, Unique, "value\nother thing\n", "value other thing", "y", No),
     ("not in the middle of a line", F, Unique, "a; b( 1, 2)\n", "b(1,  2)", "y", No),
     ("the indentation is that of the line", F, Unique, "def f():\n\tx  = [ 1 ]\n\treturn x\n", "x = [1]\n", "x = [\n    2,\n]\n", Py("def f():\n\tx = [\n\t\t2,\n\t]\n\treturn x\n")),
