@@ -32,7 +32,7 @@ use crate::actor::approvals::{Answered, Open};
 use crate::budget::out_of_time;
 use crate::effects::{self, Inbox, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
-use crate::history::History;
+use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
 use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
@@ -149,7 +149,9 @@ impl Actor {
         let rewound = reader.has_rewinds()?;
         let saved = if rewound { None } else { setup.journal.snapshot()? };
         let saved = saved.and_then(|(_, bytes)| serde_json::from_slice::<Snapshot>(&bytes).ok());
-        let mut history = History::new(setup.model.form(), AgentId::main(), Arc::clone(&setup.variables));
+        let images = Arc::new(StoredImages(setup.toolbox.services().blobs.clone()));
+        let mut history = History::new(setup.model.form(), AgentId::main(), Arc::clone(&setup.variables))
+            .with_images(images);
         // The last request was digested when it was made, so only what came after it is digested here.
         let asked = if rewound { None } else { reader.last_asked()? };
         match (asked.map(|event| (event.seq, event.fact)), &saved) {
@@ -334,11 +336,12 @@ impl Actor {
             CommandBody::GiveTask { .. } if self.state.is_unfinished() => {
                 refused("a task is under way in this session")
             }
-            CommandBody::GiveTask { text } => {
+            CommandBody::GiveTask { text, images } => {
                 self.cancel = CancellationToken::new();
                 let text = self.setup.redactor.text(text).into_owned();
                 let place = Place::in_run(self.state.run.next());
-                self.append(place, TaskGiven { text, command: command.id.clone(), actor: command.actor })?;
+                let (id, images) = (command.id.clone(), images.clone());
+                self.append(place, TaskGiven { text, images, command: id, actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::GoOn if self.state.is_unfinished() && !self.state.cancelled => {

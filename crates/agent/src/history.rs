@@ -5,11 +5,25 @@
 
 use std::sync::Arc;
 
-use lathe_model::{Form, Head, Request, Rope, Variables};
+use lathe_blobs::Blobs;
+use lathe_model::{Form, Head, ImageStore, Request, Rope, Variables};
 use lathe_protocol::{
-    AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Message, Persona, Seq, StepNo,
-    ToolMessage, Toolset, calls_of,
+    AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Image, Message, Persona, Seq,
+    StepNo, ToolMessage, Toolset, UserMessage, calls_of,
 };
+
+/// Images of the blob store.
+pub struct StoredImages(pub Blobs);
+
+impl ImageStore for StoredImages {
+    fn read(&self, blob: &Digest) -> Result<Vec<u8>, String> {
+        match self.0.get(blob) {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err("its content is no longer stored".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
 
 pub struct History {
     rope: Rope,
@@ -40,6 +54,11 @@ impl History {
             said: Vec::new(),
             known: None,
         }
+    }
+
+    /// Says where images are. Without it none is shown.
+    pub fn with_images(self, images: Arc<dyn ImageStore>) -> Self {
+        Self { rope: self.rope.with_images(images), ..self }
     }
 
     /// Spares digesting what was digested before a snapshot; `chain` is what it came to at event `upto`.
@@ -83,7 +102,8 @@ impl History {
             Fact::TaskGiven(given) => {
                 let is_first = !std::mem::replace(&mut self.has_task, true);
                 let task = Persona::task_text(self.persona.as_ref(), &given.text, is_first);
-                self.push(Message::user(self.task_text(&task)));
+                let images = given.images.iter().map(Image::from).collect();
+                self.push(Message::User(UserMessage { text: self.task_text(&task), images }));
             }
             Fact::ModelAnswered(answered) => {
                 self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();
@@ -143,7 +163,7 @@ impl History {
             name: finished.name.clone(),
             text: finished.text.clone(),
             error: finished.error.is_some(),
-            images: Vec::new(),
+            images: finished.attachments.iter().map(Image::from).collect(),
         });
         if self.open.iter().all(|(_, result)| result.is_some()) {
             for (_, result) in std::mem::take(&mut self.open) {
@@ -151,6 +171,7 @@ impl History {
                     self.push(Message::Tool(message));
                 }
             }
+            self.rope.end_results();
         }
     }
 

@@ -216,6 +216,9 @@ pub(crate) struct RunArgs {
     /// Read the task from a file
     #[arg(long, short, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Show the model this image with the task: PNG, JPEG, GIF or WebP; may be repeated
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most
@@ -265,6 +268,9 @@ pub(crate) struct RunArgs {
 
 #[derive(Args)]
 pub(crate) struct InteractiveArgs {
+    /// Show the model this image with the first task: PNG, JPEG, GIF or WebP; may be repeated
+    #[arg(long = "image", value_name = "FILE")]
+    pub(crate) images: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml

@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 
 use lathe_config::NamedFile;
-use lathe_host::{Attended, Host, Session, SessionPlan, run_report};
-use lathe_protocol::{CommandBody, EndingRule, EventStream, Mode, Seq};
+use lathe_host::{Attended, Host, Session, SessionPlan, read_images, run_report};
+use lathe_protocol::{Attachment, CommandBody, EndingRule, EventStream, Mode, Seq};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{InteractiveArgs, OutputArg};
@@ -57,6 +57,14 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
             None,
         ]),
     };
+    let images = match read_images(&args.images) {
+        Ok(images) => images,
+        Err(reason) => return Exit::wrong_usage(&reason),
+    };
+    let mut images = match host.store_images(images) {
+        Ok(images) => images,
+        Err(error) => return Exit::host(&error),
+    };
     let session = match host.start(plan).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
@@ -68,7 +76,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let trajectory =
         config.settings.run.trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
     let mut lines = Lines::read();
-    let ended = talk(host, &session, &mut *updates, &mut output, &mut lines).await;
+    let ended = talk(host, &session, &mut *updates, &mut output, &mut lines, &mut images).await;
     let closed = close(session).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
@@ -85,6 +93,7 @@ async fn talk(
     updates: &mut dyn EventStream,
     output: &mut Output,
     lines: &mut Lines,
+    images: &mut Vec<Attachment>,
 ) -> Exit {
     let language = Language::find();
     // The terminal throws a half-typed line away at Ctrl-C and does not tell whether there was one. So the first only
@@ -120,7 +129,9 @@ async fn talk(
             "clear" => term::out(if term::is_terminal() { "\u{1b}[2J\u{1b}[H" } else { "\n" }),
             "status" => status(host, session, language),
             _ => {
-                let body = CommandBody::GiveTask { text: line.trim().to_owned() };
+                // The images of the command line belong to the first task.
+                let images = std::mem::take(images);
+                let body = CommandBody::GiveTask { text: line.trim().to_owned(), images };
                 match perform(host, session, updates, output, body, Some(lines)).await {
                     Performed::Ended(exit) => {
                         host.note(&session.id);

@@ -61,6 +61,7 @@ pub(crate) fn request(model: &ModelSection) -> ModelRequest {
         stop_sequences: model.stop_sequences.clone().unwrap_or_default(),
         thinking_tokens: model.thinking_tokens,
         own_tools: model.provider_tools.unwrap_or(false),
+        images: model.supports_images,
         ..Params::default()
     };
     let seconds = |set: Option<u32>, usual: Duration| set.map_or(usual, |s| Duration::from_secs(s.into()));

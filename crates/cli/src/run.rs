@@ -1,9 +1,11 @@
 //! `run`, `resume` and `demo`: a session is opened, given its command, and driven to its end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lathe_config::NamedFile;
-use lathe_host::{Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, run_report};
+use lathe_host::{
+    Attended, DEMO_TASK, Demo, Host, Overrides, Pace, SessionPlan, TaskImage, read_images, run_report,
+};
 use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
@@ -12,14 +14,14 @@ use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
-use crate::task::{self, TaskInput};
+use crate::task::{self, Task, TaskInput};
 use crate::term;
 use crate::words::Say;
 
 pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     let input =
         TaskInput { task: args.task.as_deref(), file: args.file.as_deref(), folder: &args.working_dir };
-    let task = match task::text(&input) {
+    let Task { text: task, images: named } = match task::read(&input) {
         Ok(task) => task,
         Err(message) => return Exit::wrong_usage(&message),
     };
@@ -65,8 +67,13 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
             run.trajectory.as_deref(),
         ]),
     };
+    let images: Vec<PathBuf> = named.into_iter().chain(args.images).collect();
+    let images = match read_images(&images) {
+        Ok(images) => images,
+        Err(reason) => return Exit::wrong_usage(&reason),
+    };
     if args.show_request {
-        return show_request(host, &plan, &task).await;
+        return show_request(host, &plan, &task, &images).await;
     }
     if let Some(path) = run.patch_path.as_deref() {
         let folder = absolute(path).parent().map(Path::to_owned).unwrap_or_default();
@@ -89,7 +96,13 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     };
     let output = Output::new(args.output).mode_from(mode_from);
     match host.start(plan).await {
-        Ok(session) => work(host, session, CommandBody::GiveTask { text: task }, output, files).await,
+        Ok(session) => {
+            let body = match host.store_images(images) {
+                Ok(images) => CommandBody::GiveTask { text: task, images },
+                Err(error) => return Exit::host(&error),
+            };
+            work(host, session, body, output, files).await
+        }
         Err(error) => Exit::host(&error),
     }
 }
@@ -145,7 +158,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let body = match (task, session.can_go_on) {
-        (Some(text), _) => CommandBody::GiveTask { text },
+        (Some(text), _) => CommandBody::GiveTask { text, images: Vec::new() },
         (None, true) => CommandBody::GoOn,
         (None, false) => {
             let output = Output::new(OutputArg::Text);
@@ -196,7 +209,7 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let id = session.id.clone();
-    let task = CommandBody::GiveTask { text: DEMO_TASK.to_owned() };
+    let task = CommandBody::GiveTask { text: DEMO_TASK.to_owned(), images: Vec::new() };
     let exit = work(host, session, task, Output::new(args.output), Files::default()).await;
     if exit != Exit::Done || !output.is_text() {
         return exit;
@@ -220,8 +233,8 @@ pub(crate) async fn demo(host: &Host, args: DemoArgs) -> Exit {
     }
 }
 
-async fn show_request(host: &Host, plan: &SessionPlan, task: &str) -> Exit {
-    match host.first_request(plan, task).await {
+async fn show_request(host: &Host, plan: &SessionPlan, task: &str, images: &[TaskImage]) -> Exit {
+    match host.first_request(plan, task, images).await {
         Ok(request) => {
             let (system, tools) = (request.system_chars / 4, request.tools_chars / 4);
             term::out(&format!("{}\n", String::from_utf8_lossy(&request.body)));

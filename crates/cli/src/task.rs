@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use lathe_host::is_image;
+
 use crate::term;
 
 /// Bytes taken of standard input or of one file.
@@ -17,8 +19,15 @@ pub(crate) struct TaskInput<'a> {
     pub(crate) folder: &'a Path,
 }
 
-/// The whole text of a task, or why there is none.
-pub(crate) fn text(input: &TaskInput<'_>) -> Result<String, String> {
+/// A task as the model is given it.
+pub(crate) struct Task {
+    pub(crate) text: String,
+    /// Files that are shown and not read out.
+    pub(crate) images: Vec<PathBuf>,
+}
+
+/// The whole task, or why there is none.
+pub(crate) fn read(input: &TaskInput<'_>) -> Result<Task, String> {
     let words = match (input.task, input.file) {
         (Some(_), Some(_)) => return Err("give either a task or --file, not both".to_owned()),
         (None, None) => {
@@ -32,12 +41,16 @@ pub(crate) fn text(input: &TaskInput<'_>) -> Result<String, String> {
         return Err("the task is empty".to_owned());
     }
     let mut text = words.clone();
+    let mut images = Vec::new();
     // Only the user's own line names files: the text of a file may be anybody's.
     let names = input.task.map(named_files).unwrap_or_default();
     for name in names {
         let path = input.folder.join(name);
         if !path.is_file() {
             term::err(&format!("warning: @{name} is no file here; it is left as it stands\n"));
+        } else if is_image(&path) {
+            text.push_str(&format!("\n\n[The image {name} goes with the task.]"));
+            images.push(path);
         } else {
             text.push_str(&format!(
                 "\n\n<file path=\"{name}\">\n{}\n</file>",
@@ -48,7 +61,7 @@ pub(crate) fn text(input: &TaskInput<'_>) -> Result<String, String> {
     if let Some(piped) = piped()? {
         text.push_str(&format!("\n\n<input>\n{}\n</input>", piped.trim_end_matches('\n')));
     }
-    Ok(text)
+    Ok(Task { text, images })
 }
 
 /// Words like `@src/main.rs`; a mail address is none, because its @ stands inside a word.

@@ -159,6 +159,9 @@ pub struct ModelSection {
     /// Whether the model can call tools. If not, they are described to it in words.
     #[schemars(extend("default" = true))]
     pub supports_tool_calling: Option<bool>,
+    /// Whether the model takes images. If not, none is sent, and the model is told of each that it is not shown. Known
+    /// text models take none unless this says so.
+    pub supports_images: Option<bool>,
     /// How many answers to ask for (Gemini).
     #[schemars(range(min = 1), extend("default" = 1, "x-narrow-only" = true))]
     pub candidate_count: Option<u32>,

@@ -17,7 +17,10 @@ pub enum MatchKind {
     TrailingBlanks,
     /// Whole lines equal but for their leading whitespace, nested the same way.
     Indentation,
-    /// Whole lines nearly equal. Tried only when the caller asked for it.
+    /// From the first word of a line on, equal but for the whitespace between words and
+    /// signs. Tried only when the caller asked for it, as the next.
+    Tokens,
+    /// Whole lines nearly equal.
     Fuzzy,
 }
 
@@ -58,6 +61,13 @@ pub enum EditError {
     NoChange,
     #[error("the text to replace was not found")]
     NoMatch { nearest: Option<Nearest> },
+    /// The text stands there with other whitespace, and how the new text is to be indented
+    /// there does not follow from what was given.
+    #[error("the text to replace is at line {} with other whitespace, and the indentation of the new text is not clear", place.line)]
+    Unclear { place: Nearest },
+    /// The new text holds this line, which only says that code was left out.
+    #[error("the new text leaves code out: {line:?}")]
+    LeftOut { line: String },
     /// The first line of each match, counted from 1.
     #[error("the text to replace was found {} times, at lines {lines:?}", lines.len())]
     Ambiguous { lines: Vec<usize> },

@@ -17,12 +17,14 @@ use crate::{MatchKind, Text};
 /// tiny part of it; it keeps a file of a million equal lines from taking minutes.
 const BUDGET: usize = 20_000_000;
 
-/// A place in the body. `line` is the index of the line it begins in.
+/// A place in the body. `line` is the index of the line it begins in, `lines` how
+/// many lines it reaches over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub start: usize,
     pub end: usize,
     pub line: usize,
+    pub lines: usize,
 }
 
 /// All exact places that do not overlap, in order, except those that begin
@@ -36,10 +38,11 @@ pub(crate) fn exact(body: &[u8], old: &str) -> Vec<Place> {
     starts.retain(|&start| !splits_crlf(body, old, start));
     let mut places = Vec::with_capacity(starts.len());
     let (mut counted, mut line) = (0, 0);
+    let lines = 1 + crate::text::newlines(old.as_bytes());
     for start in starts {
         line += crate::text::newlines(&body[counted..start]);
         counted = start;
-        places.push(Place { start, end: start + old.len(), line });
+        places.push(Place { start, end: start + old.len(), line, lines });
     }
     places
 }
@@ -52,7 +55,8 @@ pub(crate) fn overlapping(body: &[u8], old: &str, place: Place) -> Option<Place>
     let to = (place.end + old.len() - 1).min(body.len());
     let start = from + memmem::find(body.get(from..to)?, old.as_bytes())?;
     let line = place.line + crate::text::newlines(&body[place.start..start]);
-    (!splits_crlf(body, old, start)).then_some(Place { start, end: start + old.len(), line })
+    let found = Place { start, end: start + old.len(), line, lines: place.lines };
+    (!splits_crlf(body, old, start)).then_some(found)
 }
 
 fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
@@ -64,8 +68,8 @@ fn splits_crlf(body: &[u8], old: &str, start: usize) -> bool {
 /// an ambiguous text unique.
 pub(crate) fn loose(text: &Text<'_>, lines: &[Line], pieces: &[&str], kind: MatchKind) -> Vec<Place> {
     let fits = match kind {
-        // The exact and the fuzzy rung have their own search.
-        MatchKind::Exact | MatchKind::Fuzzy => return Vec::new(),
+        // These rungs have searches of their own.
+        MatchKind::Exact | MatchKind::Tokens | MatchKind::Fuzzy => return Vec::new(),
         // Without a line break in the old text there is no line ending to differ.
         MatchKind::LineEndings if pieces.len() == 1 => return Vec::new(),
         MatchKind::LineEndings => line_ending,
@@ -80,7 +84,8 @@ pub(crate) fn loose(text: &Text<'_>, lines: &[Line], pieces: &[&str], kind: Matc
     let mut budget = BUDGET;
     let mut places = Vec::new();
     for (index, window) in lines.windows(pieces.len()).enumerate() {
-        let mut place = Place { start: window[0].start, end: window[0].start, line: index };
+        let mut place =
+            Place { start: window[0].start, end: window[0].start, line: index, lines: pieces.len() };
         let all = window.iter().zip(pieces).enumerate().all(|(at, (line, piece))| {
             budget = budget.saturating_sub(1);
             let role = Role { first: at == 0, last: at + 1 == pieces.len() };
@@ -147,6 +152,6 @@ fn indentation(line: &[u8], piece: &[u8], role: Role) -> Fit {
     }
 }
 
-fn is_blank(piece: &str) -> bool {
+pub(crate) fn is_blank(piece: &str) -> bool {
     trim_end(piece.as_bytes()).is_empty()
 }

@@ -40,9 +40,10 @@ pub(crate) fn find(
     let mut near: Vec<(usize, Place)> = Vec::new();
     for (index, window) in lines.windows(pieces.len()).enumerate() {
         let inner = &window[lead..window.len() - trail];
-        let first = if lead == 1 { window[0].end } else { window[0].start };
+        let start = if lead == 1 { window[0].end } else { window[0].start };
         let last = &window[window.len() - 1];
-        let place = Place { start: first, end: if trail == 1 { last.start } else { last.end }, line: index };
+        let end = if trail == 1 { last.start } else { last.end };
+        let place = Place { start, end, line: index, lines: pieces.len() };
         if let Some(distance) = distance(body, inner, &wanted, &bare)
             && allowed(&place)
         {

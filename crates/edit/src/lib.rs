@@ -12,6 +12,7 @@
 //! (Trae expands tabs and turns CRLF into LF on every edit), regular expressions
 //! (a `$` in code must be a dollar sign), and guessing when several places fit.
 
+mod adapt;
 mod compare;
 mod diff;
 mod edited;
@@ -24,8 +25,10 @@ mod insert;
 mod many;
 mod nearest;
 mod number;
+mod omission;
 mod replace;
 mod text;
+mod tokens;
 
 pub mod data;
 pub mod patch;
@@ -38,5 +41,6 @@ pub use hunks::{Hunk, hunks, without};
 pub use insert::{insert, rewrite};
 pub use many::{Edit, edit_many};
 pub use number::number_lines;
+pub use omission::{left_out, left_out_of_new};
 pub use replace::{Looseness, Occurrence, replace, replace_loosely};
 pub use text::{LineEnding, Text};

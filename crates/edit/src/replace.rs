@@ -1,15 +1,12 @@
 //! Replacement of a text that is given, not located.
 
-use similar::DiffOp;
-
-use crate::compare::compare;
+use crate::adapt::{Adapt, UnclearIndent};
 use crate::edited::Draft;
 use crate::find::{self, Place};
-use crate::fuzzy;
-use crate::indent::Indents;
 use crate::nearest::nearest;
+use crate::omission::left_out;
 use crate::text::{Line, Splice, pieces};
-use crate::{EditError, Edited, LineEnding, MatchKind, Text};
+use crate::{EditError, Edited, LineEnding, MatchKind, Nearest, Text, fuzzy, tokens};
 
 /// Which of several matches are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +36,12 @@ pub enum Looseness {
 /// [`Occurrence::Unique`], two matches there are refused, never passed on to a
 /// looser rung. At a looser rung, a line that stands in both `old` and `new` keeps
 /// the file's bytes, and the other lines of `new` get the file's line ending and
-/// indentation. An exact `old` without a line break says nothing about line
+/// indentation; where that indentation does not follow from what was given, the edit is
+/// refused. An exact `old` without a line break says nothing about line
 /// endings, so line feeds in its `new` become those of the place.
+///
+/// A `new` with a line that only says that code was left out is refused, unless `old`
+/// has that line too.
 pub fn replace(content: &[u8], old: &str, new: &str, how: Occurrence) -> Result<Edited, EditError> {
     replace_loosely(content, old, new, how, Looseness::Whitespace)
 }
@@ -79,6 +80,9 @@ pub(crate) fn draft(
     if old.is_empty() {
         return Err(EditError::EmptyOld);
     }
+    if let Some(line) = left_out(old, new) {
+        return Err(EditError::LeftOut { line });
+    }
     let change = Change { text, old: pieces(old), new: pieces(new) };
     let allowed = |place: &Place| !at_start || place.start == 0;
 
@@ -89,7 +93,7 @@ pub(crate) fn draft(
             places.extend(find::overlapping(text.body(), old, *place).filter(allowed));
         }
         let places = choose(places, how)?;
-        return Ok(change.draft(MatchKind::Exact, &places, |place| change.literal(old, new, place)));
+        return change.exact(old, new, &places);
     }
     let lines = text.lines();
     for kind in [MatchKind::LineEndings, MatchKind::TrailingBlanks, MatchKind::Indentation] {
@@ -97,10 +101,16 @@ pub(crate) fn draft(
         places.retain(allowed);
         if !places.is_empty() {
             let places = choose(places, how)?;
-            return Ok(change.draft(kind, &places, |place| change.adapted(&lines, kind, place)));
+            return change.adapted(&lines, kind, &places);
         }
     }
     if loose == Looseness::Fuzzy {
+        let mut places = tokens::find(text, &lines, &change.old);
+        places.retain(allowed);
+        if !places.is_empty() {
+            let places = choose(places, how)?;
+            return change.adapted(&lines, MatchKind::Tokens, &places);
+        }
         let places = fuzzy::find(
             text,
             &lines,
@@ -110,8 +120,7 @@ pub(crate) fn draft(
         );
         if !places.is_empty() {
             let places = choose(places, how)?;
-            let kind = MatchKind::Fuzzy;
-            return Ok(change.draft(kind, &places, |place| change.adapted(&lines, kind, place)));
+            return change.adapted(&lines, MatchKind::Fuzzy, &places);
         }
     }
     Err(EditError::NoMatch { nearest: nearest(text, &lines, &change.old) })
@@ -152,68 +161,54 @@ struct Change<'a> {
 }
 
 impl Change<'_> {
-    fn draft(&self, matched: MatchKind, places: &[Place], with: impl Fn(&Place) -> Vec<u8>) -> Draft {
-        let splice = |place: &Place| Splice { range: place.start..place.end, new: with(place), joint: 0 };
-        Draft { matched, splices: places.iter().map(splice).collect(), replaced: places.len() }
+    /// The edit of exact matches. Only one that begins inside an indentation is not literal.
+    fn exact(&self, old: &str, new: &str, places: &[Place]) -> Result<Draft, EditError> {
+        let mut matched = MatchKind::Exact;
+        let mut splices = Vec::with_capacity(places.len());
+        let lines =
+            if new.contains('\n') && old.starts_with([' ', '\t']) { self.text.lines() } else { vec![] };
+        for place in places {
+            let adapted =
+                if lines.is_empty() { None } else { self.at(&lines, place).inside_indent().transpose() };
+            splices.push(match adapted {
+                None => self.literal(old, new, place),
+                Some(adapted) => {
+                    matched = MatchKind::Indentation;
+                    adapted.map_err(|UnclearIndent| self.unclear(&lines, place))?
+                }
+            });
+        }
+        Ok(Draft { matched, splices, replaced: places.len() })
+    }
+
+    fn at<'b>(&'b self, lines: &'b [Line], place: &Place) -> Adapt<'b> {
+        Adapt { text: self.text, lines, old: &self.old, new: &self.new, place: *place }
+    }
+
+    fn unclear(&self, lines: &[Line], place: &Place) -> EditError {
+        let window = &lines[place.line..(place.line + place.lines).min(lines.len())];
+        let end = window.last().map_or(place.end, |line| line.end);
+        let shown = String::from_utf8_lossy(&self.text.body()[lines[place.line].start..end]);
+        EditError::Unclear { place: Nearest { line: place.line + 1, text: shown.into_owned() } }
+    }
+
+    /// The edit at a looser rung, or which place leaves the indentation unclear.
+    fn adapted(&self, lines: &[Line], matched: MatchKind, places: &[Place]) -> Result<Draft, EditError> {
+        let mut splices = Vec::with_capacity(places.len());
+        for place in places {
+            let splice = self.at(lines, place).splice(matched);
+            splices.push(splice.map_err(|UnclearIndent| self.unclear(lines, place))?);
+        }
+        Ok(Draft { matched, splices, replaced: places.len() })
     }
 
     /// The new text for an exact match.
-    fn literal(&self, old: &str, new: &str, place: &Place) -> Vec<u8> {
+    fn literal(&self, old: &str, new: &str, place: &Place) -> Splice {
         let open = !old.contains('\n') && !new.contains("\r\n");
-        match self.text.ending_at(place.start) {
+        let new = match self.text.ending_at(place.start) {
             LineEnding::CrLf if open => new.replace('\n', "\r\n").into_bytes(),
             LineEnding::CrLf | LineEnding::Lf => new.as_bytes().to_vec(),
-        }
-    }
-
-    /// The new text for a looser match: lines common to old and new keep the
-    /// file's bytes, the others are written the way the file is.
-    fn adapted(&self, lines: &[Line], kind: MatchKind, place: &Place) -> Vec<u8> {
-        let body = self.text.body();
-        let window = &lines[place.line..place.line + self.old.len()];
-        let ending = self.text.ending_at(place.start).as_str().as_bytes();
-        let indents = match kind {
-            MatchKind::Indentation | MatchKind::Fuzzy => {
-                Indents::learn(body, window, &self.old).map(|mut indents| {
-                    indents.guess_step(body, lines, &self.new);
-                    indents
-                })
-            }
-            MatchKind::Exact | MatchKind::LineEndings | MatchKind::TrailingBlanks => None,
         };
-        let mut out = Vec::new();
-        for (at, kept) in kept_lines(&self.old, &self.new).into_iter().enumerate() {
-            let last = at + 1 == self.new.len();
-            match kept {
-                Some(index) => {
-                    let line = window[index];
-                    let start = line.start.max(place.start);
-                    let end = line.end.min(place.end).max(start);
-                    out.extend_from_slice(&body[start..end]);
-                }
-                None => match &indents {
-                    Some(indents) => out.extend(indents.apply(self.new[at])),
-                    None => out.extend_from_slice(self.new[at].as_bytes()),
-                },
-            }
-            if !last {
-                let own = kept.filter(|index| index + 1 < window.len());
-                out.extend_from_slice(own.map_or(ending, |index| window[index].line_break(body)));
-            }
-        }
-        out
+        Splice { range: place.start..place.end, new, joint: 0 }
     }
-}
-
-/// For each new piece the old piece it is, where it is one.
-fn kept_lines(old: &[&str], new: &[&str]) -> Vec<Option<usize>> {
-    let mut kept = vec![None; new.len()];
-    for op in compare(old, new) {
-        if let DiffOp::Equal { old_index, new_index, len } = op {
-            for at in 0..len {
-                kept[new_index + at] = Some(old_index + at);
-            }
-        }
-    }
-    kept
 }

@@ -145,7 +145,7 @@ async fn run(url: String, key: String) -> Vec<Cost> {
     };
     let session = host.start(plan).await.unwrap();
     let mut updates = session.handle().subscribe(Seq(0));
-    let body = CommandBody::GiveTask { text: "hi".to_owned() };
+    let body = CommandBody::GiveTask { text: "hi".to_owned(), images: Vec::new() };
     session.handle().submit(Command { id: CommandId::new("1"), actor: Actor::Person, body }).await;
     let (mut steps, mut last) = (Vec::new(), Cost::default());
     while let Some(update) = updates.next().await {

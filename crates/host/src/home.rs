@@ -98,7 +98,7 @@ impl Home {
         Ok(())
     }
 
-    fn broken(&self, reason: String) -> HostError {
+    pub(crate) fn broken(&self, reason: String) -> HostError {
         HostError::Home { path: self.path.clone(), reason }
     }
 }

@@ -1,7 +1,9 @@
 //! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
 //! to which address is decided in `keys.rs`.
 
-use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire};
+use lathe_model::{
+    Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire, takes_text_only,
+};
 use lathe_protocol::{ModelChoice, plain_address};
 
 use crate::error::HostError;
@@ -115,7 +117,8 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     } else {
         Address::Usual
     };
-    let params = Params { quirks: provider.quirks, ..request.params.clone() };
+    let images = request.params.images.or_else(|| takes_text_only(&model).then_some(false));
+    let params = Params { quirks: provider.quirks, images, ..request.params.clone() };
     let mark = base_url.as_ref().and_then(|_| ring.marks.mark(&url, key.as_ref()));
     let client = ClientOptions {
         form: Form::new(provider.wire, params),

@@ -16,7 +16,7 @@ use lathe_policy::{Gate, OnDisk};
 use lathe_protocol::{
     AgentId, Budget, Digest, Draft, EndingRule, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
     ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
-    ToolSpec, Toolset,
+    ToolSpec, Toolset, UserMessage,
 };
 use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;
@@ -34,6 +34,7 @@ use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Beside, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
+use crate::pictures::{ReadImages, TaskImage};
 use crate::place::{
     exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
 };
@@ -436,7 +437,12 @@ impl Host {
     }
 
     /// The request a task would begin with. Nothing is sent or stored.
-    pub async fn first_request(&self, plan: &SessionPlan, task: &str) -> Result<ShownRequest, HostError> {
+    pub async fn first_request(
+        &self,
+        plan: &SessionPlan,
+        task: &str,
+        images: &[TaskImage],
+    ) -> Result<ShownRequest, HostError> {
         let root = working_folder(&plan.folder)?;
         let toolset = plan.toolset.unwrap_or(Toolset::Lathe);
         let model = match &plan.source {
@@ -467,9 +473,11 @@ impl Host {
                 Wire::Chat.into()
             }
         };
-        let mut rope = Rope::new(form, AgentId::main(), Arc::new(Variables::none()));
+        let mut rope = Rope::new(form, AgentId::main(), Arc::new(Variables::none()))
+            .with_images(Arc::new(ReadImages::new(images)));
         rope.set_head(&Head { model, system, tools });
-        rope.push(Message::user(task));
+        let images = images.iter().map(|image| (&image.attachment).into()).collect();
+        rope.push(Message::User(UserMessage { text: task.to_owned(), images }));
         Ok(ShownRequest {
             body: rope.request(StepNo(1)).body().unwrap_or_default(),
             system_chars,

@@ -124,16 +124,17 @@ impl Host {
             extras: Extras::default(),
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {
-            Fact::TaskGiven(given) => Some(given.text.clone()),
+            Fact::TaskGiven(given) => Some((given.text.clone(), given.images.clone())),
             _ => None,
         });
         let session = replaying.start(plan).await?;
         let mut updates = session.handle().subscribe(Seq(0));
         let mut replay = LiveReplay { kept: None, steps: 0, differences: Vec::new(), stopped: None };
         let replaying = async {
-            for (number, text) in tasks.enumerate() {
+            for (number, (text, images)) in tasks.enumerate() {
                 let id = CommandId::new(format!("replay-{number}"));
-                let command = Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text } };
+                let command =
+                    Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text, images } };
                 session.handle().submit(command).await;
                 if replay.watch(&mut *updates).await {
                     break;

@@ -265,7 +265,7 @@ impl HttpClient {
             }
         };
         if !response.status().is_success() {
-            return Err(self.refused(response).await);
+            return Err(about_images(self.refused(response).await, request));
         }
         let reading = self.read(response, request.turn, deltas);
         match tokio::time::timeout(patience.total, reading).await {
@@ -455,9 +455,26 @@ impl HttpClient {
     }
 }
 
+/// A refusal that speaks of images says how to go on without them: they would be in every later request too.
+fn about_images(failure: Failure, request: &Request) -> Failure {
+    match failure {
+        Failure::Final(ModelError::Refused(text))
+            if request.pictures.count() > 0 && text.to_lowercase().contains("image") =>
+        {
+            Failure::Final(ModelError::Refused(format!(
+                "{text} (The request holds {} images. If the model takes none, set model.supports_images = false and resume.)",
+                request.pictures.count()
+            )))
+        }
+        other => other,
+    }
+}
+
 /// The answer with usage that a budget can be counted by.
 fn believable(answer: Answer, request: &Request) -> Answer {
-    let sent = request.parts.iter().map(|part| part.len()).sum();
+    let whole: usize = request.parts.iter().map(|part| part.len()).sum();
+    // An image costs what it shows, not what its file takes up.
+    let sent = request.pictures.bytes_as_text(whole);
     let written = |block: &Block| match block {
         Block::Text(text) => text.text.len(),
         Block::Thinking(thinking) => thinking.text.len(),

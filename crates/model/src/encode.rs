@@ -9,6 +9,7 @@ use lathe_protocol::Message;
 use serde::Serialize;
 
 use crate::form::{Form, ToolForm, Wire};
+use crate::images::Picture;
 use crate::request::Head;
 use crate::{chat, gemini, messages, ollama, responses, shim};
 
@@ -49,7 +50,7 @@ pub(crate) fn head(form: &Form, head: &Head) -> Bytes {
 }
 
 /// The piece of a message; none if nothing of it may be sent.
-pub(crate) fn piece(form: &Form, message: &Message, before: Before) -> Option<Bytes> {
+pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before: Before) -> Option<Bytes> {
     let described;
     let message = match form.params.tools {
         ToolForm::Native => message,
@@ -60,13 +61,22 @@ pub(crate) fn piece(form: &Form, message: &Message, before: Before) -> Option<By
     };
     let params = &form.params;
     let bytes = match form.wire {
-        Wire::Chat => chat::piece(message, params),
-        Wire::Messages => messages::piece(message, before),
-        Wire::Responses => responses::piece(message, before),
-        Wire::Gemini => gemini::piece(message, before),
-        Wire::Ollama => ollama::piece(message),
+        Wire::Chat => chat::piece(message, pictures, params),
+        Wire::Messages => messages::piece(message, pictures, before),
+        Wire::Responses => responses::piece(message, pictures, before),
+        Wire::Gemini => gemini::piece(message, pictures, before),
+        Wire::Ollama => ollama::piece(message, pictures),
     };
     bytes.map(Bytes::from)
+}
+
+/// Whether a result is text only, so that its pictures follow the last result of the answer.
+pub(crate) fn shows_apart(form: &Form) -> bool {
+    match (form.params.tools, form.wire) {
+        (ToolForm::Described, _) | (_, Wire::Messages | Wire::Responses) => false,
+        // Gemini wants the results of an answer one after the other.
+        (ToolForm::Native, Wire::Chat | Wire::Ollama | Wire::Gemini) => true,
+    }
 }
 
 /// What closes a body after its last message.

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::form::Form;
+use crate::images::Pictures;
 use crate::part::Part;
 
 /// The part of a prompt that changes only with an epoch.
@@ -45,6 +46,8 @@ pub struct Request {
     pub turn: u32,
     /// The messages since the last answer.
     pub fresh: Arc<Vec<Message>>,
+    /// The images in the body.
+    pub pictures: Pictures,
 }
 
 impl Request {

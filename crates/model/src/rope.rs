@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::encode::{self, Before};
 use crate::form::Form;
+use crate::images::{self, ImageStore, NoImages, Picture, Pictures};
 use crate::part::{Part, Spill};
 use crate::request::{Head, Purpose, Request};
 use crate::variables::Variables;
@@ -32,6 +33,10 @@ pub struct Rope {
     messages: u32,
     turn: u32,
     fresh: Arc<Vec<Message>>,
+    images: Arc<dyn ImageStore>,
+    sent: Pictures,
+    /// Pictures of results that wait for the last result of their answer.
+    waiting: Vec<Picture>,
 }
 
 impl Rope {
@@ -48,8 +53,16 @@ impl Rope {
             messages: 0,
             turn: 0,
             fresh: Arc::new(Vec::new()),
+            images: Arc::new(NoImages),
+            sent: Pictures::default(),
+            waiting: Vec::new(),
             variables,
         }
+    }
+
+    /// Says where images are. Without it none is shown.
+    pub fn with_images(self, images: Arc<dyn ImageStore>) -> Self {
+        Self { images, ..self }
     }
 
     /// Starts an epoch: the same messages behind another head. The chain covers messages only, so that a cassette
@@ -81,13 +94,27 @@ impl Rope {
     }
 
     fn append(&mut self, message: Message) {
-        if let Some(bytes) = encode::piece(&self.form, &message, self.before) {
+        let is_result = matches!(message, Message::Tool(_));
+        if !is_result {
+            self.end_results();
+        }
+        let shown = images::shown(&self.form, &message, &*self.images, &mut self.sent);
+        let (told, pictures) = match &shown {
+            Some(shown) => (&shown.message, shown.pictures.as_slice()),
+            None => (&message, &[][..]),
+        };
+        let apart = is_result && encode::shows_apart(&self.form);
+        let beside = if apart { &[] } else { pictures };
+        if let Some(bytes) = encode::piece(&self.form, told, beside, self.before) {
             let now = Before::after(&message);
             if (self.before, now) == (Before::User, Before::Assistant) {
                 self.mark = Some(self.parts.len());
             }
             self.before = now;
             self.parts.push(self.spill.keep(bytes));
+        }
+        if apart && let Some(shown) = shown {
+            self.waiting.extend(shown.pictures);
         }
         self.messages += 1;
         match message {
@@ -96,6 +123,22 @@ impl Rope {
                 self.fresh = Arc::new(Vec::new());
             }
             Message::User(_) | Message::Tool(_) => Arc::make_mut(&mut self.fresh).push(message),
+        }
+    }
+
+    /// To be called after the last result of an answer. On wires whose results are text only, the pictures of all of
+    /// them follow now: between two results nothing may stand.
+    pub fn end_results(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return;
+        }
+        let lines: Vec<String> = waiting.iter().map(Picture::belongs).collect();
+        if let Some(bytes) =
+            encode::piece(&self.form, &Message::user(lines.join("\n")), &waiting, self.before)
+        {
+            self.before = Before::User;
+            self.parts.push(self.spill.keep(bytes));
         }
     }
 
@@ -123,6 +166,7 @@ impl Rope {
             messages: self.messages,
             turn: self.turn,
             fresh: Arc::clone(&self.fresh),
+            pictures: self.sent,
         }
     }
 
@@ -239,9 +283,20 @@ mod tests {
 
     #[test]
     fn pictures_go_where_each_wire_has_a_place_for_them() {
-        let image = || lathe_protocol::Image { media_type: "image/png".into(), data: "QUJD".into() };
+        struct Abc;
+        impl ImageStore for Abc {
+            fn read(&self, _: &Digest) -> Result<Vec<u8>, String> {
+                Ok(b"ABC".to_vec())
+            }
+        }
+        let image = || lathe_protocol::Image {
+            media_type: "image/png".into(),
+            blob: Digest::of(b"ABC"),
+            name: "a.png".into(),
+        };
         for wire in Wire::ALL {
-            let mut rope = Rope::new(wire, AgentId::main(), Arc::new(Variables::none()));
+            let mut rope =
+                Rope::new(wire, AgentId::main(), Arc::new(Variables::none())).with_images(Arc::new(Abc));
             rope.set_head(&Head { model: "m".into(), system: "s".into(), tools: Vec::new() });
             rope.push(Message::User(lathe_protocol::UserMessage {
                 text: "look".into(),
@@ -255,24 +310,27 @@ mod tests {
                 error: true,
                 images: vec![image()],
             }));
+            rope.end_results();
             let body: serde_json::Value = serde_json::from_slice(&joined(&rope.request(StepNo(1)))).unwrap();
             let at = |pointer: &str| {
                 body.pointer(pointer).unwrap_or_else(|| panic!("{pointer} in {body}")).clone()
             };
             let (asked, result) = match wire {
-                Wire::Chat => (at("/messages/1/content/0/image_url/url"), at("/messages/3/content")),
+                Wire::Chat => {
+                    (at("/messages/1/content/0/image_url/url"), at("/messages/4/content/0/image_url/url"))
+                }
                 Wire::Messages => (
                     at("/messages/0/content/0/source/data"),
-                    at("/messages/2/content/0/content/1/source/media_type"),
+                    at("/messages/2/content/0/content/1/source/data"),
                 ),
                 Wire::Responses => (at("/input/0/content/1/image_url"), at("/input/2/output/1/image_url")),
                 Wire::Gemini => {
-                    (at("/contents/0/parts/1/inlineData/data"), at("/contents/2/parts/1/inlineData/mimeType"))
+                    (at("/contents/0/parts/1/inlineData/data"), at("/contents/2/parts/2/inlineData/data"))
                 }
-                Wire::Ollama => (at("/messages/1/images/0"), at("/messages/3/images/0")),
+                Wire::Ollama => (at("/messages/1/images/0"), at("/messages/4/images/0")),
             };
             assert!(asked.as_str().unwrap().contains("QUJD"), "{}", wire.as_str());
-            assert!(!result.as_str().unwrap().is_empty());
+            assert!(result.as_str().unwrap().contains("QUJD"), "{}", wire.as_str());
             if wire == Wire::Messages {
                 assert_eq!(at("/messages/2/content/0/is_error"), true);
             }

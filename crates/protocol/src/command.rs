@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AgentId, ApprovalAnswer, CallId, Change, CommandId, Digest, EditsReviewed, Event, Raw, RunNo, Seq,
-    StepNo, StepSummarised,
+    Actor, AgentId, ApprovalAnswer, Attachment, CallId, Change, CommandId, Digest, EditsReviewed, Event, Raw,
+    RunNo, Seq, StepNo, StepSummarised,
 };
 
 /// Something a client wants. The client makes the id: a repeated command gets the first receipt.
@@ -25,23 +25,18 @@ pub struct Command {
 pub enum CommandBody {
     GiveTask {
         text: String,
+        /// Images in the blob store that the model is shown with the task.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<Attachment>,
     },
     /// Go on with a run that was interrupted.
     GoOn,
     /// Say something to a run that is under way.
-    Steer {
-        text: String,
-    },
+    Steer { text: String },
     /// Give the session a title.
-    Rename {
-        title: String,
-    },
+    Rename { title: String },
     /// Keep what a step was about.
-    Summarise {
-        run: RunNo,
-        step: StepNo,
-        summary: StepSummarised,
-    },
+    Summarise { run: RunNo, step: StepNo, summary: StepSummarised },
     /// Keep what a person said about edits, and what that changed.
     Review {
         reviewed: EditsReviewed,
@@ -51,9 +46,7 @@ pub enum CommandBody {
     /// Stop what is under way and close the history.
     Cancel,
     /// Stop one call; the run goes on.
-    CancelCall {
-        call: CallId,
-    },
+    CancelCall { call: CallId },
     /// Answers to the questions of a call, in their order; none if they are dismissed.
     Answer {
         call: CallId,

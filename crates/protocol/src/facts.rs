@@ -83,6 +83,9 @@ pub enum EpochCause {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskGiven {
     pub text: String,
+    /// Images that the model is shown with the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Attachment>,
     pub command: CommandId,
     pub actor: Actor,
 }

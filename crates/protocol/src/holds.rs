@@ -1,7 +1,7 @@
 //! What an event holds beside its own words: changes of files, and blobs. Asked by everything that takes changes back,
 //! shows them or collects what nobody names any more, so it is said once, for every kind of event.
 
-use crate::{CallFinished, Change, Digest, Fact};
+use crate::{Attachment, CallFinished, Change, Digest, Fact};
 
 /// The parts of an event that others hold on to.
 #[derive(Default)]
@@ -11,6 +11,8 @@ struct Held<'a> {
     /// Told once more by another event, which records them.
     repeated: &'a [Change],
     result: Option<&'a CallFinished>,
+    /// Images given with a task.
+    images: &'a [Attachment],
 }
 
 impl Fact {
@@ -22,10 +24,10 @@ impl Fact {
             Fact::FilesRestored(restored) => Held { changes: &restored.changes, ..Held::default() },
             // The result of the line's call holds all that the line changed.
             Fact::CommandRan(ran) => Held { repeated: &ran.changes, ..Held::default() },
+            Fact::TaskGiven(given) => Held { images: &given.images, ..Held::default() },
             Fact::SessionOpened(_)
             | Fact::OptionsChanged(_)
             | Fact::EpochStarted(_)
-            | Fact::TaskGiven(_)
             | Fact::RunResumed(_)
             | Fact::BaselineTaken(_)
             | Fact::CancelAsked(_)
@@ -69,8 +71,12 @@ impl Fact {
     /// Blobs that must stay as long as the event does.
     pub fn blobs(&self) -> Vec<&Digest> {
         let held = self.held();
-        let attached =
-            held.result.into_iter().flat_map(|result| &result.attachments).map(|attached| &attached.blob);
+        let attached = held
+            .result
+            .into_iter()
+            .flat_map(|result| &result.attachments)
+            .chain(held.images)
+            .map(|attached| &attached.blob);
         let cut = held.result.into_iter().flat_map(|result| &result.truncated).map(|cut| &cut.blob);
         held.changes
             .iter()

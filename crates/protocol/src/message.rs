@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{CallId, Raw};
+use crate::{Attachment, CallId, Digest, Raw};
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,20 +24,16 @@ pub struct UserMessage {
     pub images: Vec<Image>,
 }
 
-/// A picture as providers take it.
+/// A picture, by its place in the blob store. The bytes are read when the message is written for a wire, so neither a
+/// journal nor a cassette holds them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Image {
     /// `image/png`, for one.
     pub media_type: String,
-    /// The bytes in base64.
-    pub data: String,
-}
-
-impl Image {
-    pub fn data_url(&self) -> String {
-        format!("data:{};base64,{}", self.media_type, self.data)
-    }
+    pub blob: Digest,
+    /// The name of the file it came from.
+    pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -140,6 +136,13 @@ impl JsonSchema for Arguments {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         true.into()
+    }
+}
+
+impl From<&Attachment> for Image {
+    fn from(attachment: &Attachment) -> Self {
+        let Attachment { mime, blob, name } = attachment;
+        Self { media_type: mime.clone(), blob: blob.clone(), name: name.clone() }
     }
 }
 

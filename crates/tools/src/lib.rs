@@ -75,3 +75,4 @@ pub use services::{LiveOutput, Services, ShellPlan};
 pub use tool::{Asker, RunContext, ShellLine, Wanted};
 pub use toolbox::{Prepared, ToolAbout, Toolbox, exclude};
 pub use tracking::Tracking;
+pub use view::{MEDIA as LARGEST_IMAGE, image_type};

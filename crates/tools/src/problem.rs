@@ -63,6 +63,16 @@ pub(crate) enum Problem {
         old: String,
         nearest: Option<Nearest>,
     },
+    /// The text stands at the place with other whitespace, and the new text cannot be indented for it.
+    Unclear {
+        path: PathBuf,
+        place: Nearest,
+    },
+    /// The new text holds this line, which only says that code was left out.
+    LeftOut {
+        path: PathBuf,
+        line: String,
+    },
     Ambiguous {
         path: PathBuf,
         old: String,
@@ -243,7 +253,8 @@ impl Problem {
             Self::IsFolder(_) => K::TargetIsDirectory,
             Self::Binary(_) | Self::NotText { .. } | Self::Read { .. } => K::ReadContentFailure,
             Self::TooLarge { .. } => K::FileTooLarge,
-            Self::NoMatch { .. } => K::EditNoOccurrenceFound,
+            Self::NoMatch { .. } | Self::Unclear { .. } => K::EditNoOccurrenceFound,
+            Self::LeftOut { .. } => K::InvalidToolParams,
             Self::Ambiguous { .. } => K::EditExpectedOccurrenceMismatch,
             Self::NoChange(_) => K::EditNoChange,
             Self::Denied { .. } => K::PermissionDenied,
@@ -334,6 +345,16 @@ impl Problem {
                     path.display()
                 ),
             },
+            Self::Unclear { path, place } => format!(
+                "old_str was found in {} only with other whitespace, and it is not clear how new_str is to be indented there. Nothing was changed. Copy the lines exactly, with their indentation. They begin at line {}:\n{}",
+                path.display(),
+                place.line,
+                place.text
+            ),
+            Self::LeftOut { path, line } => format!(
+                "The new text for {} has the line `{line}`, which only says that code was left out. Nothing was changed. Write the code itself, or replace less of the file.",
+                path.display()
+            ),
             Self::Ambiguous { path, lines, expected: 2.., .. } => format!(
                 "old_str stands {} times in {}, not as often as you said: at lines {}.",
                 lines.len(),

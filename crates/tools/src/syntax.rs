@@ -52,6 +52,22 @@ fn known(change: &Applied) -> Option<Changed> {
     Some(Changed { path: path.to_owned(), language, before, after: Arc::clone(after) })
 }
 
+/// Whether a content has errors that the one before had not.
+pub(crate) async fn breaks(services: &Services, path: &Path, before: &[u8], after: &[u8]) -> bool {
+    let change = Applied {
+        path: path.to_owned(),
+        before: Some(Arc::new(before.to_vec())),
+        after: Some(Arc::new(after.to_vec())),
+        mode: 0,
+    };
+    let cache = Arc::clone(&services.syntax);
+    let Some(file) = known(&change) else {
+        return false;
+    };
+    let look = move || look_at(&cache, &file, false).is_some();
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
 fn is_json(content: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(content).is_ok()
 }

@@ -79,8 +79,12 @@ impl Conversation {
     }
 
     pub(crate) fn task(&mut self, command: &str) {
-        let given =
-            TaskGiven { text: "do it".into(), command: CommandId::new(command), actor: Actor::Person };
+        let given = TaskGiven {
+            text: "do it".into(),
+            images: Vec::new(),
+            command: CommandId::new(command),
+            actor: Actor::Person,
+        };
         self.add(Place::in_run(self.state.run.next()), given);
     }
 

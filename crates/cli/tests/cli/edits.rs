@@ -90,3 +90,81 @@ fn the_guard_keeps_tools_out_of_git_and_of_lathes_own_folder() {
     let decided = &bodies(&events, "call_decided")[0]["decision"];
     assert_eq!((&decided["verdict"], &decided["rule"]), (&json!("deny"), &json!("guard.git")));
 }
+
+/// A call of each face that replaces `old` by `new` in `a.py`.
+fn faces(
+    root: &std::path::Path,
+    old: &str,
+    new: &str,
+) -> Vec<(&'static str, &'static str, serde_json::Value)> {
+    let path = root.join("a.py").display().to_string();
+    let quoted =
+        |text: &str| format!("$'{}'", text.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t"));
+    let line = format!("edit a.py {} {}", quoted(old), quoted(new));
+    vec![
+        ("lathe", "edit", json!({ "path": path, "old_str": old, "new_str": new })),
+        (
+            "trae",
+            "str_replace_based_edit_tool",
+            json!({ "command": "str_replace", "path": path, "old_str": old, "new_str": new }),
+        ),
+        ("gemini", "replace", json!({ "file_path": path, "old_string": old, "new_string": new })),
+        ("bash", "Bash", json!({ "command": line })),
+    ]
+}
+
+#[test]
+fn issue_16_every_face_indents_as_the_file_or_refuses() {
+    const BEFORE: &str = "class A:\n\tdef f(self):\n\t\treturn 1\n";
+    for (old, new, wanted) in [
+        (
+            "def f(self):\n    return 1\n",
+            "def f(self):\n    if self:\n        return 2\n",
+            Some("class A:\n\tdef f(self):\n\t\tif self:\n\t\t\treturn 2\n"),
+        ),
+        // The first line moves and another stays.
+        ("    def f(self):\n        return 1\n", "if self:\n    def f(self):\n        return 1\n", None),
+        // It only says that code was left out.
+        ("\t\treturn 1\n", "\t\t# ... existing code ...\n\t\treturn 2\n", None),
+    ] {
+        for at in 0..4 {
+            let repo = TempRepo::new(&[("a.py", BEFORE)]);
+            let (toolset, name, arguments) = faces(repo.path(), old, new).swap_remove(at);
+            let ran = crate::lathe()
+                .in_dir(repo.path())
+                .args(["tool", "run", name, "--toolset", toolset, "--json", &arguments.to_string()])
+                .run();
+            assert_eq!(
+                repo.read("a.py"),
+                wanted.unwrap_or(BEFORE),
+                "{toolset} {new:?}: {} {}",
+                ran.stdout,
+                ran.stderr
+            );
+            // A line that fails is a result like any other.
+            let done = ran.code == 0 && !ran.stdout.contains("exit code 1");
+            assert_eq!(done, wanted.is_some(), "{toolset} {new:?}: {} {}", ran.stdout, ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn issue_16_no_face_writes_a_file_that_leaves_code_out() {
+    let content = "x = 1\n# rest of the file ...\n";
+    for (toolset, name, arguments) in [
+        ("lathe", "write", json!({ "path": "new.py", "content": content })),
+        (
+            "lathe",
+            "apply_patch",
+            json!({ "patch": "*** Begin Patch\n*** Add File: new.py\n+x = 1\n+# rest of the file ...\n*** End Patch\n" }),
+        ),
+        ("gemini", "write_file", json!({ "file_path": "new.py", "content": content })),
+        ("bash", "Bash", json!({ "command": "printf 'x = 1\\n# rest of the file ...\\n' | write new.py" })),
+    ] {
+        let repo = TempRepo::new(&[]);
+        let run = ["tool", "run", name, "--toolset", toolset, "--json", &arguments.to_string()];
+        let ran = crate::lathe().in_dir(repo.path()).args(run).run();
+        assert!(ran.code != 0 || ran.stdout.contains("exit code 1"), "{toolset} {name}: {}", ran.stdout);
+        assert!(!repo.join("new.py").exists(), "{toolset} {name}: {}", ran.stdout);
+    }
+}

@@ -25,6 +25,7 @@ mod hostile_layouts;
 mod hostile_serve;
 mod hostile_table;
 mod house;
+mod images;
 mod interrupted;
 mod keys;
 mod kills;

@@ -43,7 +43,10 @@ pub(super) fn apply(text: &Text<'_>, hunks: &[Hunk]) -> Result<(Vec<Splice>, Vec
             let (hunk, miscounted) = (index + 1, hunk.miscounted);
             loosened.push(Loosened { hunk, line: at + 1, matched, shifted, miscounted });
         }
-        splices.push(file.splice(hunk, &old, at, matched));
+        splices.push(file.splice(hunk, &old, at, matched).ok_or_else(|| {
+            let text = file.shown(at, old.len());
+            Fault::NoMatch { hunk: index, nearest: Some(Nearest { line: at + 1, text }) }
+        })?);
         from = at + old.len();
     }
     Ok((splices, loosened))
@@ -151,14 +154,14 @@ impl File<'_> {
                     }
                     MatchKind::LineEndings => text == wanted,
                     MatchKind::TrailingBlanks => trim_end(text) == trim_end(wanted),
-                    MatchKind::Indentation | MatchKind::Fuzzy => {
+                    MatchKind::Indentation | MatchKind::Tokens | MatchKind::Fuzzy => {
                         split_indent(trim_end(text)).1 == split_indent(trim_end(wanted)).1
                     }
                 }
         });
         match kind {
             MatchKind::Exact | MatchKind::LineEndings => equal,
-            MatchKind::TrailingBlanks | MatchKind::Indentation | MatchKind::Fuzzy => {
+            MatchKind::TrailingBlanks | MatchKind::Indentation | MatchKind::Tokens | MatchKind::Fuzzy => {
                 // Blank lines alone would fit wherever there are blank lines.
                 let any = old.iter().any(|piece| !trim_end(without_cr(&piece.text)).is_empty());
                 let nested = || kind == MatchKind::TrailingBlanks || self.indents(at, old).is_some();
@@ -167,20 +170,34 @@ impl File<'_> {
         }
     }
 
+    /// The lines there, without the last line break.
+    fn shown(&self, at: usize, lines: usize) -> String {
+        let (first, last) = (self.lines.get(at), self.lines.get(at + lines - 1));
+        let range = first.map_or(0, |line| line.start)..last.map_or(0, |line| line.end);
+        String::from_utf8_lossy(self.text.body().get(range).unwrap_or_default()).into_owned()
+    }
+
     fn indents(&self, at: usize, old: &[&HunkLine]) -> Option<Indents> {
         let pieces: Vec<&str> = old.iter().map(|piece| piece.text.as_str()).collect();
         Indents::learn(self.text.body(), &self.lines[at..at + old.len()], &pieces)
     }
 
-    /// The new bytes of the lines a hunk covers.
-    fn splice(&self, hunk: &Hunk, old: &[&HunkLine], at: usize, kind: MatchKind) -> Splice {
+    /// The new bytes of the lines a hunk covers, if it is clear how they are indented.
+    fn splice(&self, hunk: &Hunk, old: &[&HunkLine], at: usize, kind: MatchKind) -> Option<Splice> {
         let body = self.text.body();
         let window = &self.lines[at..at + old.len()];
         let start = self.lines.get(at).map_or(body.len(), |line| line.start);
         let end = window.last().map_or(start, |line| line.next);
         let ending = self.text.ending_at(start).as_str().as_bytes();
         let indents = match kind {
-            MatchKind::Indentation | MatchKind::Fuzzy => self.indents(at, old),
+            MatchKind::Indentation | MatchKind::Tokens | MatchKind::Fuzzy => {
+                let added = hunk.lines.iter().filter(|line| line.mark == Mark::Add);
+                let added: Vec<&str> = added.map(|line| line.text.as_str()).collect();
+                let mut indents = self.indents(at, old)?;
+                indents.guess_step(body, window, &self.lines, &added);
+                indents.keeps_nesting(added.iter().map(|piece| (*piece, None))).then_some(())?;
+                Some(indents)
+            }
             MatchKind::Exact | MatchKind::LineEndings | MatchKind::TrailingBlanks => None,
         };
         // Without old lines and a number nothing shows the file's endings.
@@ -202,7 +219,7 @@ impl File<'_> {
                     out.push(match &indents {
                         _ if exact => (line.text.as_bytes().to_vec(), own),
                         Some(indents) => {
-                            (indents.apply(line.text.strip_suffix('\r').unwrap_or(&line.text)), ending)
+                            (indents.apply(line.text.strip_suffix('\r').unwrap_or(&line.text))?, ending)
                         }
                         None => (without_cr(&line.text).to_vec(), ending),
                     });
@@ -227,7 +244,7 @@ impl File<'_> {
             new.extend_from_slice(&content);
             new.extend_from_slice(own);
         }
-        Splice { range: start..end, new, joint: joint.len() }
+        Some(Splice { range: start..end, new, joint: joint.len() })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::apply::{Fault, apply};
 use super::{FileChange, FilePatch, Loosened, Mark, Patch, PatchError};
-use crate::Text;
+use crate::{EditError, Text, left_out, left_out_of_new};
 
 /// Works out every change, or says why none is made. `read` gives the content of a
 /// file, or `None` where there is none; it is asked for each path at most as often as
@@ -124,6 +124,9 @@ impl State<'_> {
                 content.extend_from_slice(if line.unended { b"" } else { b"\n" });
             }
         }
+        if let Some(line) = left_out_of_new(&String::from_utf8_lossy(&content)) {
+            return Err(PatchError::Edit { path: path.to_owned(), error: EditError::LeftOut { line } });
+        }
         self.put(FileChange {
             path: path.to_owned(),
             before: None,
@@ -202,6 +205,14 @@ fn edited(path: &str, before: &[u8], file: &FilePatch) -> Result<(Vec<u8>, Vec<L
     let Ok(text) = Text::decode(before) else {
         return Err(PatchError::Binary { path });
     };
+    for hunk in &file.hunks {
+        let (added, old): (Vec<_>, Vec<_>) = hunk.lines.iter().partition(|line| line.mark == Mark::Add);
+        let [added, old] = [added, old]
+            .map(|lines| lines.iter().map(|line| line.text.as_str()).collect::<Vec<&str>>().join("\n"));
+        if let Some(line) = left_out(&old, &added) {
+            return Err(PatchError::Edit { path, error: EditError::LeftOut { line } });
+        }
+    }
     let (splices, loosened) = match apply(&text, &file.hunks) {
         Ok(done) => done,
         Err(Fault::NoMatch { hunk, nearest }) => {

@@ -82,7 +82,7 @@ fn a_fuzzy_match_is_made_only_when_asked_for_and_told() {
 fn the_fuzzy_rung_has_its_bounds() {
     #[rustfmt::skip]
     let rows: &[FuzzyRow] = &[
-        ("whitespace inside counts a tenth", "call( a,b,  c );\n", "call(a, b, c);", "done();", Ok("done();\n")),
+        ("whitespace inside counts a tenth", "call( alpha,beta,  c );\n", "cal(alpha, beta, c);", "done();", Ok("done();\n")),
         ("too short", "abcdefghi\n", "abcdefghj", "x", Err(EditError::NoMatch { nearest: None })),
         ("too far", "let alpha = beta;\n", "let gamma = zeta;", "x", Err(EditError::NoMatch { nearest: None })),
         ("the nearer of two", "the_long_value_of_the_item_one = 100\nthe_long_value_of_the_item_two = 100\n", "the_long_value_of_the_item_onx = 100", "x", Ok("x\nthe_long_value_of_the_item_two = 100\n")),

@@ -54,6 +54,10 @@ proptest! {
         prop_assume!(places == 1 && old != new);
         // Rules of their own: a CRLF torn apart, line feeds in CRLF text.
         prop_assume!(!(before.ends_with(b"\r") && old.starts_with('\n')));
+        // An old text that begins inside an indentation is indented otherwise than the file.
+        let line = before.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+        let blank = |byte: u8| byte == b' ' || byte == b'\t';
+        prop_assume!(line.is_empty() || !line.iter().all(|&byte| blank(byte)) || !blank(old.as_bytes()[0]));
         let literal = old.contains('\n') || !content.windows(2).any(|two| two == b"\r\n");
         let new = if literal { new } else { new.replace('\n', " ") };
         prop_assume!(old != new);

@@ -32,7 +32,13 @@ async fn started(home: &Path, folder: &Path, model: &FakeModel) -> Session {
         extras: Extras::default(),
     };
     let session = Host::new(Home::at(home.to_owned())).start(plan).await.unwrap();
-    submit(&session, "task", Actor::Person, CommandBody::GiveTask { text: "hi".to_owned() }).await;
+    submit(
+        &session,
+        "task",
+        Actor::Person,
+        CommandBody::GiveTask { text: "hi".to_owned(), images: Vec::new() },
+    )
+    .await;
     session
 }
 

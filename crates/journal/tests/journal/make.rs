@@ -103,7 +103,7 @@ pub fn opened(id: &str) -> SessionOpened {
 }
 
 pub fn task(text: &str) -> TaskGiven {
-    TaskGiven { text: text.into(), command: CommandId::new("c"), actor: Actor::Person }
+    TaskGiven { text: text.into(), images: Vec::new(), command: CommandId::new("c"), actor: Actor::Person }
 }
 
 pub fn answer(calls: &[&str]) -> ModelAnswered {

@@ -1,14 +1,13 @@
 //! Neutral messages to the bytes of the Chat wire.
 
-use std::borrow::Cow;
-
-use lathe_protocol::{Block, Message, Raw, ToolCall, ToolMessage, UserMessage, text_of};
+use lathe_protocol::{Block, Message, Raw, ToolCall, UserMessage, text_of};
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 
 use crate::encode::{item, open_list};
 use crate::form::{Params, takes_temperature};
+use crate::images::Picture;
 use crate::members::Members;
 use crate::request::Head;
 
@@ -92,7 +91,7 @@ struct Said<'a> {
 }
 
 /// One message with the comma that parts it from the one before.
-pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], params: &Params) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Tool<'a> {
         role: &'static str,
@@ -100,13 +99,12 @@ pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
         content: &'a str,
     }
     Some(match message {
-        Message::User(user) if user.images.is_empty() => {
+        Message::User(user) if pictures.is_empty() => {
             item(&Said { role: "user", content: &user.text }, false)
         }
-        Message::User(user) => item(&seen(user), false),
+        Message::User(user) => item(&seen(user, pictures), false),
         Message::Tool(tool) => {
-            let text = without_images(tool);
-            item(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &text }, false)
+            item(&Tool { role: "tool", tool_call_id: tool.call.as_str(), content: &tool.text }, false)
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;
@@ -124,23 +122,12 @@ pub(crate) fn piece(message: &Message, params: &Params) -> Option<Vec<u8>> {
 }
 
 /// Words with pictures.
-fn seen(user: &UserMessage) -> Value {
-    let images = user
-        .images
+fn seen(user: &UserMessage, pictures: &[Picture]) -> Value {
+    let images = pictures
         .iter()
-        .map(|image| json!({ "type": "image_url", "image_url": { "url": image.data_url() } }));
+        .map(|picture| json!({ "type": "image_url", "image_url": { "url": picture.data_url() } }));
     let content: Vec<Value> = images.chain([json!({ "type": "text", "text": user.text })]).collect();
     json!({ "role": "user", "content": content })
-}
-
-/// A result is text on this wire; that there was more is said.
-fn without_images(tool: &ToolMessage) -> Cow<'_, str> {
-    match tool.images.len() {
-        0 => Cow::Borrowed(&tool.text),
-        count => {
-            Cow::Owned(format!("{}\n[{count} images, which this model's server cannot take]", tool.text))
-        }
-    }
 }
 
 struct Assistant<'a> {

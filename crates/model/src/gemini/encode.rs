@@ -4,13 +4,14 @@
 //! parts go back as they came: a signature belongs to the part it came with.
 
 use bytes::Bytes;
-use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, ToolMessage};
+use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::assembly::MADE;
 use crate::encode::{Before, json, open_list};
 use crate::form::Params;
+use crate::images::Picture;
 use crate::members::Members;
 use crate::request::Head;
 use crate::schema;
@@ -96,11 +97,11 @@ impl Serialize for HeadBody<'_> {
 }
 
 /// A content, or a part of the one that is open.
-pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
     let part = match message {
         Message::Assistant(assistant) => return answer(&assistant.blocks, before),
-        Message::User(user) => with_images(json(&Text { text: &user.text }), &user.images),
-        Message::Tool(tool) => with_images(json(&response(tool)), &tool.images),
+        Message::User(user) => with_images(json(&Text { text: &user.text }), pictures),
+        Message::Tool(tool) => with_images(json(&response(tool)), pictures),
     };
     let opening: &[u8] = match before {
         Before::Nobody => br#"{"role":"user","parts":["#,
@@ -111,8 +112,8 @@ pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
 }
 
 /// Pictures are parts of their own, after what they belong to.
-fn with_images(part: Vec<u8>, images: &[Image]) -> Vec<u8> {
-    let images = images.iter().map(|image| {
+fn with_images(part: Vec<u8>, pictures: &[Picture]) -> Vec<u8> {
+    let images = pictures.iter().map(|image| {
         json(&serde_json::json!({ "inlineData": { "mimeType": image.media_type, "data": image.data } }))
     });
     std::iter::once(part).chain(images).collect::<Vec<_>>().join(&b',')

@@ -4,12 +4,13 @@
 //! brace: there the mark for the provider's cache can be put without touching what was written.
 
 use bytes::Bytes;
-use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, ToolMessage};
+use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::encode::{Before, json, open_list};
 use crate::form::Params;
+use crate::images::Picture;
 use crate::members::type_of;
 use crate::request::Head;
 
@@ -151,7 +152,7 @@ struct TextForm<'a> {
     text: &'a str,
 }
 
-fn picture(image: &Image) -> serde_json::Value {
+fn picture(image: &Picture) -> serde_json::Value {
     let source = serde_json::json!({ "type": "base64", "media_type": image.media_type, "data": image.data });
     serde_json::json!({ "type": "image", "source": source })
 }
@@ -165,17 +166,17 @@ enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    fn of(tool: &'a ToolMessage) -> Self {
-        if tool.images.is_empty() {
+    fn of(tool: &'a ToolMessage, pictures: &[Picture]) -> Self {
+        if pictures.is_empty() {
             return Self::Text(&tool.text);
         }
         let text = (!tool.text.is_empty()).then(|| serde_json::json!({ "type": "text", "text": tool.text }));
-        Self::Parts(text.into_iter().chain(tool.images.iter().map(picture)).collect())
+        Self::Parts(text.into_iter().chain(pictures.iter().map(picture)).collect())
     }
 }
 
 /// A message, or a part of the one that is open.
-pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct ResultForm<'a> {
         r#type: &'static str,
@@ -191,7 +192,7 @@ pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
             // Empty text is refused.
             let text = (!user.text.is_empty()).then(|| json(&text));
             let blocks: Vec<Vec<u8>> =
-                user.images.iter().map(|image| json(&picture(image))).chain(text).collect();
+                pictures.iter().map(|image| json(&picture(image))).chain(text).collect();
             if blocks.is_empty() {
                 return None;
             }
@@ -200,7 +201,7 @@ pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
         Message::Tool(tool) => json(&ResultForm {
             r#type: "tool_result",
             tool_use_id: tool.call.as_str(),
-            content: Content::of(tool),
+            content: Content::of(tool, pictures),
             is_error: tool.error,
         }),
     };

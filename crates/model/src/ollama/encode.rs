@@ -1,11 +1,12 @@
 //! Neutral messages to the bytes of Ollama's wire.
 
-use lathe_protocol::{Arguments, Block, Image, Message, Raw, ToolCall, calls_of, text_of};
+use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, calls_of, text_of};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::encode::{item, json, open_list};
 use crate::form::Params;
+use crate::images::Picture;
 use crate::members::Members;
 use crate::request::Head;
 
@@ -88,11 +89,7 @@ impl Serialize for HeadBody<'_> {
     }
 }
 
-fn data(images: &[Image]) -> Vec<&str> {
-    images.iter().map(|image| image.data.as_str()).collect()
-}
-
-pub(crate) fn piece(message: &Message) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture]) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Asked<'a> {
         role: &'static str,
@@ -104,12 +101,12 @@ pub(crate) fn piece(message: &Message) -> Option<Vec<u8>> {
     }
     match message {
         Message::User(user) => {
-            let images = data(&user.images);
+            let images = pictures.iter().map(|picture| picture.data.as_str()).collect();
             Some(item(&Asked { role: "user", tool_name: None, content: &user.text, images }, false))
         }
         Message::Tool(tool) => {
-            let (tool_name, images) = (Some(tool.name.as_str()), data(&tool.images));
-            Some(item(&Asked { role: "tool", tool_name, content: &tool.text, images }, false))
+            let tool_name = Some(tool.name.as_str());
+            Some(item(&Asked { role: "tool", tool_name, content: &tool.text, images: Vec::new() }, false))
         }
         Message::Assistant(assistant) => {
             let blocks = &assistant.blocks;

@@ -2,12 +2,13 @@
 //!
 //! Nothing is kept at the provider (`store: false`), so what a model thought comes back encrypted and is sent again.
 
-use lathe_protocol::{Block, Image, Message, Raw, ToolCall};
+use lathe_protocol::{Block, Message, Raw, ToolCall};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::encode::{Before, item, json, open_list};
 use crate::form::{Params, takes_temperature, thinks};
+use crate::images::Picture;
 use crate::members::type_of;
 use crate::request::Head;
 use crate::schema;
@@ -107,7 +108,7 @@ enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    fn of(text: &'a str, images: &[Image]) -> Self {
+    fn of(text: &'a str, images: &[Picture]) -> Self {
         if images.is_empty() {
             return Self::Text(text);
         }
@@ -120,7 +121,7 @@ impl<'a> Content<'a> {
 }
 
 /// The items of one message.
-pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
+pub(crate) fn piece(message: &Message, pictures: &[Picture], before: Before) -> Option<Vec<u8>> {
     #[derive(Serialize)]
     struct Output<'a> {
         r#type: &'static str,
@@ -130,13 +131,13 @@ pub(crate) fn piece(message: &Message, before: Before) -> Option<Vec<u8>> {
     let first = before == Before::Nobody;
     match message {
         Message::User(user) => {
-            Some(item(&Asked { role: "user", content: Content::of(&user.text, &user.images) }, first))
+            Some(item(&Asked { role: "user", content: Content::of(&user.text, pictures) }, first))
         }
         Message::Tool(tool) => {
             let output = Output {
                 r#type: "function_call_output",
                 call_id: tool.call.as_str(),
-                output: Content::of(&tool.text, &tool.images),
+                output: Content::of(&tool.text, pictures),
             };
             Some(item(&output, first))
         }

@@ -300,7 +300,7 @@ async fn submit(
     warnings: Vec<String>,
 ) -> Result<Begun, ApiError> {
     let command = new_command_id()?;
-    match live.submit(identity, command, CommandBody::GiveTask { text }).await?.answer {
+    match live.submit(identity, command, CommandBody::GiveTask { text, images: Vec::new() }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
             Ok(Begun { live, given: seq, warnings })

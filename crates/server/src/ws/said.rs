@@ -97,7 +97,7 @@ impl Said {
             Said::Answer { call_id, question: Some(question), answers } => {
                 CommandBody::Answer { call: call_id, question, answers }
             }
-            Said::Task { task } => CommandBody::GiveTask { text: task },
+            Said::Task { task } => CommandBody::GiveTask { text: task, images: Vec::new() },
             Said::Resume {} => CommandBody::GoOn,
             Said::Ack {} | Said::Pong {} => return Err("it is not a command"),
         })

@@ -116,7 +116,10 @@ pub(super) fn check(contents: &[Value]) -> Result<Vec<Vec<Value>>, String> {
                     return fail("there must be one response for every call, in order");
                 }
                 let known = |part: &Value| {
-                    part["text"].is_string() || part["functionResponse"]["response"].is_object()
+                    part["text"].is_string()
+                        || part["functionResponse"]["response"].is_object()
+                        || part["inlineData"]["mimeType"].is_string()
+                            && super::is_base64(&part["inlineData"]["data"])
                 };
                 if !parts.iter().all(known) {
                     return fail("a part must be a text, or a response that is an object");

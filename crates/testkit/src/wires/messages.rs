@@ -156,13 +156,22 @@ pub(super) fn check(request: &Value) -> Result<Vec<Vec<Value>>, String> {
                             if results.next().as_deref() != block["tool_use_id"].as_str() {
                                 return fail("results must come first and in the order of the calls");
                             }
-                            if !block["content"].is_string() && !block["content"].is_array() {
-                                return fail("a result must have a content");
+                            let is_content = block["content"].is_string()
+                                || super::are_parts(&block["content"], |part| {
+                                    is_image(part) || part["type"] == "text" && part["text"].is_string()
+                                });
+                            if !is_content {
+                                return fail("a result must have a content of texts and images");
                             }
                         }
-                        Some("text") if results.len() > 0 => return fail("a call has no result"),
+                        Some("text" | "image") if results.len() > 0 => return fail("a call has no result"),
                         Some("text") if block["text"].as_str().is_some_and(|text| !text.is_empty()) => {}
-                        _ => return fail("a user's block must be a text that is not empty, or a result"),
+                        Some("image") if is_image(block) => {}
+                        _ => {
+                            return fail(
+                                "a user's block must be an image, a text that is not empty, or a result",
+                            );
+                        }
                     }
                 }
                 if results.next().is_some() {
@@ -183,6 +192,14 @@ pub(super) fn check(request: &Value) -> Result<Vec<Vec<Value>>, String> {
         return Err("the conversation must end with the user".to_owned());
     }
     Ok(turns)
+}
+
+fn is_image(block: &Value) -> bool {
+    let source = &block["source"];
+    block["type"] == "image"
+        && source["type"] == "base64"
+        && source["media_type"].as_str().is_some_and(|kind| kind.starts_with("image/"))
+        && super::is_base64(&source["data"])
 }
 
 fn check_answer(content: &[Value]) -> Result<Vec<String>, String> {

@@ -280,3 +280,17 @@ fn wrong(at: usize, rule: &str, message: &Value) -> String {
 fn exact(values: impl IntoIterator<Item = Value>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
+/// Whether a value is a list with something in it, each of which is good.
+fn are_parts(value: &Value, good: impl Fn(&Value) -> bool) -> bool {
+    value.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(good))
+}
+
+fn is_base64(value: &Value) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+    value.as_str().is_some_and(|text| !text.is_empty() && text.len() % 4 == 0 && text.bytes().all(is_letter))
+}
+
+fn is_data_url(value: &Value) -> bool {
+    let data = value.as_str().and_then(|url| url.strip_prefix("data:image/")?.split_once(";base64,"));
+    data.is_some_and(|(_, data)| is_base64(&Value::from(data)))
+}

@@ -67,6 +67,10 @@ pub(super) fn check(messages: &[Value]) -> Result<Vec<Vec<Value>>, String> {
         if !message["content"].is_string() {
             return fail("the content must be a string");
         }
+        let images = message.get("images").map(|images| super::are_parts(images, super::is_base64));
+        if images.is_some_and(|good| !good || message["role"] != "user") {
+            return fail("images must be a list of base64 in a message of the user");
+        }
         match message["role"].as_str() {
             Some("system") if at == 0 => {}
             Some("tool") => {

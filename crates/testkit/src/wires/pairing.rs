@@ -39,7 +39,13 @@ pub fn check_pairing(messages: &[Value]) -> Result<(), String> {
         }
         match role {
             "user" if message["content"].is_string() => {}
-            "user" => return fail("the content of a user message must be a string"),
+            "user"
+                if super::are_parts(&message["content"], |part| match part["type"].as_str() {
+                    Some("text") => part["text"].is_string(),
+                    Some("image_url") => super::is_data_url(&part["image_url"]["url"]),
+                    _ => false,
+                }) => {}
+            "user" => return fail("the content of a user message must be a string, or texts and images"),
             "assistant" => open = check_assistant(message).map_err(|rule| wrong(at, &rule, message))?,
             "system" => return fail("only the first message may be of the system"),
             _ => return fail("this role is unknown"),

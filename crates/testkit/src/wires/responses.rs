@@ -102,6 +102,15 @@ fn item_events(index: usize, item: &Value, events: &mut Vec<(&'static str, Value
     events.push(("response.output_item.done", json!({"output_index": index, "item": item})));
 }
 
+/// A text or an image that a model is given.
+fn is_input(part: &Value) -> bool {
+    match part["type"].as_str() {
+        Some("input_text") => part["text"].is_string(),
+        Some("input_image") => super::is_data_url(&part["image_url"]),
+        _ => false,
+    }
+}
+
 /// The answers of a conversation, if it is one OpenAI takes.
 pub(super) fn check(items: &[Value]) -> Result<Vec<Vec<Value>>, String> {
     let mut turns: Vec<Vec<Value>> = Vec::new();
@@ -138,14 +147,15 @@ pub(super) fn check(items: &[Value]) -> Result<Vec<Vec<Value>>, String> {
                 if open.first().copied() != item["call_id"].as_str() {
                     return fail("results must come in the order of the calls");
                 }
-                if !item["output"].is_string() {
-                    return fail("an output must be a string");
+                if !item["output"].is_string() && !super::are_parts(&item["output"], is_input) {
+                    return fail("an output must be a string, or texts and images");
                 }
                 open.remove(0);
             }
             "message" if item["role"] == "assistant" => {}
             "message" if item["role"] == "user" && !open.is_empty() => return fail("a call has no result"),
             "message" if item["role"] == "user" && item["content"].is_string() => {}
+            "message" if item["role"] == "user" && super::are_parts(&item["content"], is_input) => {}
             _ => return fail("this item is unknown or wrong"),
         }
     }

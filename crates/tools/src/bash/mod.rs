@@ -143,6 +143,7 @@ impl Invocation for Line {
                 Some(data) => Outcome {
                     changes: line.take_changes(),
                     seen: line.take_seen(),
+                    attached: line.take_attached(),
                     ..data.map(Data::Shell).into()
                 },
                 None => self.tracked(&context, &line).await,
@@ -224,6 +225,7 @@ impl Line {
         outcome.not_undoable.extend(not_kept);
         outcome.broken = secure::told(&broken, kept.as_ref());
         outcome.kept = kept.map(|kept| kept.id);
+        outcome.attached = line.take_attached();
         outcome
     }
 

@@ -12,11 +12,17 @@ use lathe_protocol::{
 };
 
 use crate::disk::LocalDisk;
+use crate::outcome::Attached;
 use crate::tool::{RunContext, ShellLine};
 use crate::toolbox::Prepared;
 
 /// Commands of one call that are written down one by one.
 pub(crate) const TRACED: usize = 200;
+
+/// Images that the commands of one line may show.
+const IMAGES: usize = 10;
+/// Bytes of all of them.
+const IMAGE_BYTES: usize = 40 << 20;
 
 /// Decides about calls, and about what happens inside them.
 #[derive(Debug, Clone)]
@@ -231,12 +237,21 @@ pub(crate) struct LineContext {
     pub(crate) granted: Effects,
     changes: Mutex<Vec<TreeChange>>,
     seen: Mutex<BTreeMap<String, Digest>>,
+    /// Images that its commands showed.
+    attached: Mutex<Vec<Attached>>,
     ran: AtomicUsize,
 }
 
 impl LineContext {
     pub(crate) fn new(context: RunContext, granted: Effects) -> Self {
-        Self { context, granted, changes: Mutex::default(), seen: Mutex::default(), ran: AtomicUsize::new(0) }
+        Self {
+            context,
+            granted,
+            changes: Mutex::default(),
+            seen: Mutex::default(),
+            attached: Mutex::default(),
+            ran: AtomicUsize::new(0),
+        }
     }
 
     /// Counts one more command; whether it is still to be written down by itself.
@@ -266,6 +281,25 @@ impl LineContext {
     pub(crate) fn saw(&self, seen: &[SeenFile]) {
         let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         all.extend(seen.iter().map(|seen| (seen.path.clone(), seen.hash.clone())));
+    }
+
+    /// Keeps images for the result of the line, and gives the names of those that are too many.
+    pub(crate) fn attach(&self, images: Vec<Attached>) -> Vec<String> {
+        let mut all = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left_out = Vec::new();
+        for image in images {
+            let held: usize = all.iter().map(|known| known.content.len()).sum();
+            if all.len() < IMAGES && held + image.content.len() <= IMAGE_BYTES {
+                all.push(image);
+            } else {
+                left_out.push(image.name);
+            }
+        }
+        left_out
+    }
+
+    pub(crate) fn take_attached(&self) -> Vec<Attached> {
+        std::mem::take(&mut self.attached.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The files as the line's commands saw or left them, also those that were not written down one by one.

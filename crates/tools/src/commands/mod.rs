@@ -265,6 +265,12 @@ impl Running {
         }
         self.line.changed(&outcome.changes);
         self.line.saw(&outcome.seen);
+        for name in self.line.attach(std::mem::take(&mut outcome.attached)) {
+            self.note(&format!(
+                "{name} is not shown to you: a line shows 10 images and 40 MiB of them at most"
+            ))
+            .await;
+        }
         self.left.changes.append(&mut outcome.changes);
         self.left.seen.append(&mut outcome.seen);
         self.left.memory = outcome.memory.take().or(self.left.memory.take());

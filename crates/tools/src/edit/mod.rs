@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_edit::{
-    EditError, Edited, Looseness, MatchKind, Occurrence, Text, insert, number_lines, replace_loosely,
+    EditError, Edited, Looseness, MatchKind, Nearest, Occurrence, Text, insert, left_out_of_new,
+    number_lines, replace_loosely,
 };
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects};
@@ -19,6 +20,7 @@ use crate::commit::commit_known;
 use crate::outcome::{Data, EditKind, EditedData, Outcome, Snippet};
 use crate::preview::Preview;
 use crate::problem::{Doing, Problem};
+use crate::syntax;
 use crate::tool::{Invocation, RunContext, Tool, absolute, arguments, shown};
 use crate::view::{LARGEST, Lines, clip, lines_of};
 
@@ -156,6 +158,12 @@ impl Edit {
                 Some(_) | None => problem,
             }
         })?;
+        // A loose match that breaks the file is a misunderstanding; an exact one may be a step on the way.
+        if edited.matched >= MatchKind::Indentation
+            && syntax::breaks(&context.services, &self.path, &before, &edited.content).await
+        {
+            return Err(Problem::Unclear { path: self.path.clone(), place: place(&before, &edited) });
+        }
         Ok((before, edited))
     }
 
@@ -179,6 +187,9 @@ impl Edit {
     }
 
     fn change(&self, before: &[u8]) -> Result<Edited, Problem> {
+        if let (Change::Insert { .. }, Some(line)) = (&self.change, left_out_of_new(&self.new)) {
+            return Err(Problem::LeftOut { path: self.path.clone(), line });
+        }
         let edited = match &self.change {
             Change::Replace { old, how, loose } => replace_loosely(before, old, &self.new, *how, *loose),
             Change::Insert { line } => match usize::try_from(*line) {
@@ -207,6 +218,8 @@ impl Edit {
             EditError::EmptyOld => Problem::EmptyOld,
             EditError::NoChange => Problem::NoChange(path),
             EditError::NoMatch { nearest } => Problem::NoMatch { path, old, nearest },
+            EditError::Unclear { place } => Problem::Unclear { path, place },
+            EditError::LeftOut { line } => Problem::LeftOut { path, line },
             EditError::Ambiguous { lines } => Problem::Ambiguous { path, old, lines, expected: 1 },
             EditError::WrongCount { wanted, lines } => {
                 Problem::Ambiguous { path, old, lines, expected: wanted }
@@ -246,6 +259,13 @@ impl Edit {
     }
 }
 
+/// The lines that the first match took up.
+fn place(before: &[u8], edited: &Edited) -> Nearest {
+    let lines = edited.found.first().cloned().unwrap_or(1..1);
+    let text = lines_of(&text_of(before), lines.start, lines.len().max(1)).text;
+    Nearest { line: lines.start, text: text.trim_end_matches(['\n', '\r']).to_owned() }
+}
+
 /// A content for people. Plain text is not worth the work of finding out how it is written.
 fn text_of(content: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(content) {
@@ -277,6 +297,9 @@ pub(crate) fn looseness(matched: MatchKind) -> Option<&'static str> {
         MatchKind::Indentation => {
             Some("old_str matched with another indentation; new_str was indented to fit.")
         }
+        MatchKind::Tokens => Some(
+            "old_str matched with other whitespace between its words; check that this is the place that was meant.",
+        ),
         MatchKind::Fuzzy => Some("old_str matched only nearly: check that this is the place that was meant."),
     }
 }

@@ -336,6 +336,15 @@ pub(super) fn editing(problem: &Problem) -> String {
                 path.display()
             )
         }
+        Problem::Unclear { path, place } => format!(
+            "Failed to edit, 0 occurrences found for old_string in {}: it stands at line {} with other whitespace, and it is not clear how new_string is to be indented there. Quote the lines exactly:\n{}",
+            path.display(),
+            place.line,
+            place.text
+        ),
+        Problem::LeftOut { line, .. } => format!(
+            "`new_string` contains an omission placeholder (`{line}`). Write the exact text that is to stand there."
+        ),
         Problem::Ambiguous { path, lines, expected, .. } => format!(
             "Failed to edit, expected {expected} occurrence{} but found {} for old_string in file: {} (at lines {})",
             if *expected == 1 { "" } else { "s" },

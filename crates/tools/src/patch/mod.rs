@@ -224,6 +224,7 @@ fn note(loosened: &Loosened) -> String {
         MatchKind::LineEndings => Some("after line endings were made equal"),
         MatchKind::TrailingBlanks => Some("after blanks at line ends were left out"),
         MatchKind::Indentation => Some("with another indentation"),
+        MatchKind::Tokens => Some("with other whitespace"),
         MatchKind::Fuzzy => Some("only nearly"),
     } {
         what.push(words.to_owned());

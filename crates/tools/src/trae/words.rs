@@ -253,6 +253,8 @@ pub(super) fn problem(problem: &Problem) -> String {
         Problem::ShellStart(reason) => format!("Error starting bash session: {reason}"),
         Problem::Shell(reason) => format!("Error running bash command: {reason}"),
         Problem::Placeholder(_)
+        | Problem::Unclear { .. }
+        | Problem::LeftOut { .. }
         | Problem::NotSeen(_)
         | Problem::Ignored(_)
         | Problem::Unseen(_)

@@ -40,7 +40,15 @@ pub(crate) const LARGEST: u64 = 64 << 20;
 const WHOLE: u64 = 4 << 20;
 
 /// Larger images and documents are not read.
-const MEDIA: u64 = 20 << 20;
+pub const MEDIA: u64 = 20 << 20;
+
+/// The type of an image by how its content begins, as `image/png`.
+pub fn image_type(content: &[u8]) -> Option<&'static str> {
+    match media(content) {
+        Some(Media::Image(image)) => Some(image.mime()),
+        Some(Media::Pdf) | None => None,
+    }
+}
 
 /// Bytes by which it is known what a file is.
 const HEAD: u64 = 4096;

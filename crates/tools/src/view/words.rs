@@ -107,6 +107,6 @@ pub(crate) fn image_words(image: &ImageData) -> String {
         Some((width, height)) => format!("{width} x {height} pixels, "),
         None => String::new(),
     };
-    let attached = if image.attached { "" } else { " It is too large to be shown to you." };
+    let attached = if image.attached { "" } else { " It is larger than 20 MiB, so it is not shown to you." };
     format!("{} is a {} image: {size}{} bytes.{attached}", image.path, image.name, image.bytes)
 }

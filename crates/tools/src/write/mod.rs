@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_edit::{EditError, rewrite};
+use lathe_edit::{EditError, Text, left_out, left_out_of_new, rewrite};
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects};
 use lathe_workspace::{Expect, FileKind, FileOp, WorkspaceError};
@@ -194,6 +194,19 @@ impl Write {
                 }
             },
         };
+        if let Ok(text) = std::str::from_utf8(self.content.as_bytes()) {
+            let left_out = match &now {
+                None => left_out_of_new(text),
+                Some((now, _)) => {
+                    let before =
+                        Text::decode(now).map_or(String::new(), |before| before.lossy().into_owned());
+                    left_out(&before, text)
+                }
+            };
+            if let Some(line) = left_out {
+                return Err(Problem::LeftOut { path: self.path.clone(), line });
+            }
+        }
         let after = match &now {
             None => self.content.as_bytes().to_vec(),
             Some((now, _)) => self.in_the_manner_of(now)?,

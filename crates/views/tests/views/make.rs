@@ -130,7 +130,15 @@ impl Journal {
 
     pub fn task(&mut self, text: &str) -> &mut Self {
         self.run = self.run.next();
-        self.add(None, TaskGiven { text: text.into(), command: CommandId::new("k"), actor: Actor::Person })
+        self.add(
+            None,
+            TaskGiven {
+                text: text.into(),
+                images: Vec::new(),
+                command: CommandId::new("k"),
+                actor: Actor::Person,
+            },
+        )
     }
 
     pub fn epoch(&mut self, system: &str, tools: &[&str]) -> &mut Self {
