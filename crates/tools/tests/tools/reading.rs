@@ -235,7 +235,7 @@ async fn an_image_is_described_and_attached() {
     let finished = bench.call("view", view("pic.bin")).await;
     assert_eq!(
         bench.short(&finished.text),
-        "/W/pic.bin is a PNG image: 640 x 480 pixels, 22020096 bytes. It is too large to be shown to you."
+        "/W/pic.bin is a PNG image: 640 x 480 pixels, 22020096 bytes. It is larger than 20 MiB, so it is not shown to you."
     );
     assert_eq!(finished.attachments, []);
     let mut bench = gemini();
