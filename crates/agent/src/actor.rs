@@ -9,7 +9,6 @@ mod remembered;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
@@ -19,7 +18,7 @@ use lathe_protocol::{
     EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
     ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded,
     RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, TaskFinished, TaskGiven, Timestamp,
-    ToolCall, Update, calls_of,
+    ToolCall, Update, Usage, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::Toolbox;
@@ -30,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actor::approvals::{Answered, Open};
 use crate::budget::out_of_time;
-use crate::effects::{self, Inbox, Watchers};
+use crate::effects::{self, Cause, Inbox, Unanswered, Watchers};
 use crate::handle::{LocalHandle, OpenReader};
 use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
@@ -219,7 +218,8 @@ impl Actor {
         self.expire(None, "Lathe was stopped while it asked")?;
         if self.state.phase == Phase::Thinking {
             let message = "Lathe was stopped while it waited for the model.".to_owned();
-            self.append(self.at_step(), ModelFailed { kind: ModelFailure::Interrupted, message })?;
+            let lost = Usage::default();
+            self.append(self.at_step(), ModelFailed { kind: ModelFailure::Interrupted, message, lost })?;
         }
         match options {
             Some(options) if options != self.state.options => {
@@ -465,7 +465,7 @@ impl Actor {
             request,
             self.watchers.clone(),
             self.cancel.clone(),
-            self.state.spent.ms_left(&self.state.options.limits.budget).map(Duration::from_millis),
+            self.state.spent.purse(&self.state.options.limits.budget),
             self.answers.clone(),
         ));
         // The step before is made safe while the model thinks.
@@ -482,12 +482,13 @@ impl Actor {
     fn answered(
         &mut self,
         step: StepNo,
-        result: Result<Answer, ModelError>,
+        result: Result<Answer, Unanswered>,
         took_ms: u64,
     ) -> Result<(), AgentError> {
         let place = self.in_run().at_step(step);
         let failed = |kind, message: String| (kind, message);
-        let (kind, message) = match result {
+        let lost = result.as_ref().err().map_or_else(Usage::default, |unanswered| unanswered.lost);
+        let (kind, message) = match result.map_err(Unanswered::cause) {
             Ok(Answer { blocks, stop, usage, model, drift }) => {
                 if let Some(drift) = drift {
                     self.append(place.clone(), drift)?;
@@ -499,18 +500,21 @@ impl Actor {
                 }
                 return Ok(());
             }
-            Err(ModelError::Refused(message) | ModelError::TooLong(message)) => {
-                failed(ModelFailure::Refused, message)
-            }
-            Err(ModelError::Unavailable(message)) => failed(ModelFailure::Unavailable, message),
-            Err(ModelError::Diverged(message)) => failed(ModelFailure::Diverged, message),
-            Err(ModelError::OutOfTime) => {
-                failed(ModelFailure::OutOfTime, out_of_time(&self.state.options.limits.budget))
-            }
-            Err(ModelError::Cancelled) => failed(ModelFailure::Cancelled, "cancelled".to_owned()),
+            Err(Cause::UsedUp(words)) => failed(ModelFailure::OutOfTime, words),
+            Err(Cause::Error(error)) => match error {
+                ModelError::Refused(message) | ModelError::TooLong(message) => {
+                    failed(ModelFailure::Refused, message)
+                }
+                ModelError::Unavailable(message) => failed(ModelFailure::Unavailable, message),
+                ModelError::Diverged(message) => failed(ModelFailure::Diverged, message),
+                ModelError::OutOfTime => {
+                    failed(ModelFailure::OutOfTime, out_of_time(&self.state.options.limits.budget))
+                }
+                ModelError::Cancelled => failed(ModelFailure::Cancelled, "cancelled".to_owned()),
+            },
         };
         let message = self.setup.redactor.text(&message).into_owned();
-        self.append(place, ModelFailed { kind, message })
+        self.append(place, ModelFailed { kind, message, lost })
     }
 
     fn append(&mut self, place: Place, fact: impl Into<Fact>) -> Result<(), AgentError> {

@@ -48,6 +48,9 @@ impl Spent {
         if let Fact::ModelAnswered(answered) = &event.fact {
             self.last = self.charge(&answered.usage, budget);
         }
+        if let Fact::ModelFailed(failed) = &event.fact {
+            self.charge(&failed.lost, budget);
+        }
         if let Fact::CallFinished(finished) = &event.fact
             && let Some(review) = &finished.review
         {
@@ -92,6 +95,11 @@ impl Spent {
         None
     }
 
+    /// What is left, for a request that may be made several times.
+    pub(crate) fn purse(&self, budget: &Budget) -> Purse {
+        Purse { spent: self.clone(), budget: budget.clone() }
+    }
+
     pub(crate) fn ms_left(&self, budget: &Budget) -> Option<u64> {
         budget.seconds.map(|seconds| seconds.saturating_mul(1000).saturating_sub(self.ms))
     }
@@ -117,6 +125,28 @@ impl Spent {
             words.push(format!("{} of {} seconds used", self.ms / 1000, budget.seconds.unwrap_or(0)));
         }
         (!words.is_empty()).then(|| words.join(", "))
+    }
+}
+
+/// What a run has spent before a request, and its caps.
+pub(crate) struct Purse {
+    spent: Spent,
+    budget: Budget,
+}
+
+impl Purse {
+    pub(crate) fn ms_left(&self) -> Option<u64> {
+        self.spent.ms_left(&self.budget)
+    }
+
+    /// Why no further attempt may be made after answers that came to this and were of no use.
+    pub(crate) fn used_up_with(&self, lost: &Usage) -> Option<String> {
+        if lost.is_nothing() {
+            return None;
+        }
+        let mut spent = self.spent.clone();
+        spent.charge(lost, &self.budget);
+        spent.used_up(&self.budget)
     }
 }
 

@@ -8,12 +8,13 @@ use lathe_model::{Answer, Delta, ModelClient, ModelError, Request};
 use lathe_policy::Permit;
 use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
-    StepNo, ToolErrorKind, Update,
+    StepNo, ToolErrorKind, Update, Usage,
 };
 use lathe_tools::{Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::Purse;
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
 use crate::review::ReviewsLeft;
 use crate::running::Reply;
@@ -24,7 +25,7 @@ pub(crate) enum Inbox {
     Command(Command, oneshot::Sender<Receipt>),
     Answered {
         step: StepNo,
-        result: Result<Answer, ModelError>,
+        result: Result<Answer, Unanswered>,
         took_ms: u64,
     },
     Finished {
@@ -71,6 +72,26 @@ pub(crate) enum Inbox {
     Close,
 }
 
+/// How a request ended without an answer.
+pub(crate) struct Unanswered {
+    error: ModelError,
+    /// What answers came to that broke off.
+    pub(crate) lost: Usage,
+    /// The cap they used up, in words.
+    used_up: Option<String>,
+}
+
+pub(crate) enum Cause {
+    UsedUp(String),
+    Error(ModelError),
+}
+
+impl Unanswered {
+    pub(crate) fn cause(self) -> Cause {
+        self.used_up.map_or(Cause::Error(self.error), Cause::UsedUp)
+    }
+}
+
 /// Where an effect shows what is happening.
 #[derive(Clone)]
 pub(crate) struct Watchers {
@@ -100,13 +121,15 @@ pub(crate) async fn ask(
     request: Request,
     watchers: Watchers,
     cancel: CancellationToken,
-    time_left: Option<Duration>,
+    purse: Purse,
     inbox: mpsc::Sender<Inbox>,
 ) {
     let (began, step) = (Instant::now(), request.step);
     let (sender, mut deltas) = mpsc::channel(256);
+    let stop = cancel.child_token();
+    let time_left = purse.ms_left().map(Duration::from_millis);
     let asking = async {
-        let asked = model.ask(request, &sender, &cancel);
+        let asked = model.ask(request, &sender, &stop);
         let answer = match time_left {
             Some(left) => tokio::time::timeout(left, asked).await.unwrap_or(Err(ModelError::OutOfTime)),
             None => asked.await,
@@ -114,9 +137,18 @@ pub(crate) async fn ask(
         drop(sender);
         answer
     };
+    let mut lost = Usage::default();
     let showing = async {
         while let Some(delta) = deltas.recv().await {
             let body = match delta {
+                Delta::Lost(usage) => {
+                    lost += usage;
+                    // No further attempt that would pass a cap.
+                    if purse.used_up_with(&lost).is_some() {
+                        stop.cancel();
+                    }
+                    continue;
+                }
                 Delta::Text(text) => FrameBody::Text(text),
                 Delta::Thinking(text) => FrameBody::Thinking(text),
                 Delta::CallForming(name) => FrameBody::CallForming(name),
@@ -127,6 +159,16 @@ pub(crate) async fn ask(
     };
     let (result, ()) = tokio::join!(asking, showing);
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let result = match result {
+        Ok(mut answer) => {
+            answer.usage += lost;
+            Ok(answer)
+        }
+        Err(error) => {
+            let used_up = purse.used_up_with(&lost).filter(|_| !cancel.is_cancelled());
+            Err(Unanswered { error, lost, used_up })
+        }
+    };
     let _ = inbox.send(Inbox::Answered { step, result, took_ms }).await;
 }
 

@@ -136,6 +136,7 @@ impl<'a> Shown<'a> {
             Delta::Retry { attempt, wait_ms, reason } => {
                 Some(Delta::Retry { attempt, wait_ms, reason: told(self.redactor, &reason) })
             }
+            Delta::Lost(usage) => Some(Delta::Lost(usage)),
         }
     }
 

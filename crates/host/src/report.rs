@@ -101,6 +101,7 @@ impl RunReport {
                 self.steps += 1;
                 self.usage += answered.usage;
             }
+            Fact::ModelFailed(failed) => self.usage += failed.lost,
             Fact::CallDecided(decided) => self.deny(event, &decided.about, &decided.decision),
             Fact::CommandRan(ran) => self.deny(event, &ran.argv.join(" "), &ran.decision),
             Fact::ApprovalGiven(given) if given.answer == ApprovalAnswer::No => self.refused += 1,

@@ -34,7 +34,7 @@ fn read(wire: Wire, pieces: &[&[u8]]) -> (Answer, String) {
     let shown = deltas.into_iter().map(|delta| match delta {
         Delta::Text(text) | Delta::Thinking(text) => text,
         Delta::CallForming(name) => format!("[{name}]"),
-        Delta::Retry { .. } => String::new(),
+        Delta::Retry { .. } | Delta::Lost(_) => String::new(),
     });
     (assembling.finish(0), shown.collect())
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::StreamExt;
-use lathe_protocol::{Block, Boxed, plain_address};
+use lathe_protocol::{Block, Boxed, Usage, plain_address};
 use reqwest::header::HeaderValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -267,21 +267,29 @@ impl HttpClient {
         if !response.status().is_success() {
             return Err(about_images(self.refused(response).await, request));
         }
-        let reading = self.read(response, request.turn, deltas);
-        match tokio::time::timeout(patience.total, reading).await {
+        let mut received = None;
+        let reading = self.read(response, request.turn, deltas, &mut received);
+        let answer = match tokio::time::timeout(patience.total, reading).await {
             Ok(answer) => answer.map(|answer| believable(answer, request)),
             Err(_) => {
                 let seconds = patience.total.as_secs_f32();
                 Err(Failure::again(format!("the answer did not end in {seconds} seconds")))
             }
+        };
+        if let (Err(_), Some(received)) = (&answer, received) {
+            let lost = Usage::default().believable(bytes_sent(request), received);
+            let _ = deltas.send(Delta::Lost(lost)).await;
         }
+        answer
     }
 
+    /// `received` is the length of what came of an answer, as soon as one has begun.
     async fn read(
         &self,
         response: reqwest::Response,
         turn: u32,
         deltas: &mpsc::Sender<Delta>,
+        received: &mut Option<usize>,
     ) -> Result<Answer, Failure> {
         let kind = response.headers().get("content-type").and_then(|value| value.to_str().ok());
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
@@ -291,14 +299,16 @@ impl HttpClient {
                 self.server
             )));
         }
+        let received = received.insert(0);
         let mut assembling = assembly(self.options.form.wire);
         if !self.is_streamed() || kind.starts_with("application/json") {
             let body = self.body(response, ANSWER_LIMIT).await?;
+            *received = body.len();
             let mut shown = Vec::new();
             assembling.whole(&String::from_utf8_lossy(&body), &mut shown).map_err(|e| self.broken(e))?;
             show(shown, deltas).await;
         } else {
-            self.stream(response, &mut *assembling, deltas).await?;
+            self.stream(response, &mut *assembling, deltas, received).await?;
         }
         let answer = assembling.finish(turn);
         Ok(match self.options.form.params.tools {
@@ -312,11 +322,12 @@ impl HttpClient {
         response: reqwest::Response,
         assembling: &mut dyn Assembly,
         deltas: &mpsc::Sender<Delta>,
+        content: &mut usize,
     ) -> Result<(), Failure> {
         let mut bytes = response.bytes_stream();
         let mut framer = Framer::new(framing(self.options.form.wire));
         let (mut frames, mut shown) = (Vec::new(), Vec::new());
-        let (mut read, mut content) = (0_usize, 0_usize);
+        let mut read = 0_usize;
         loop {
             let piece = match tokio::time::timeout(self.options.patience.stall, bytes.next()).await {
                 Err(_) => return Err(self.silent()),
@@ -331,8 +342,8 @@ impl HttpClient {
                 return Err(too_large());
             }
             for frame in frames.drain(..) {
-                content += frame.data.len().saturating_sub(EVENT_COST);
-                if content > ANSWER_LIMIT {
+                *content += frame.data.len().saturating_sub(EVENT_COST);
+                if *content > ANSWER_LIMIT {
                     return Err(too_large());
                 }
                 let flow = assembling.take(&frame, &mut shown).map_err(|error| self.broken(error))?;
@@ -470,11 +481,13 @@ fn about_images(failure: Failure, request: &Request) -> Failure {
     }
 }
 
+/// The length of a request as it counts: an image costs what it shows, not what its file takes up.
+fn bytes_sent(request: &Request) -> usize {
+    request.pictures.bytes_as_text(request.parts.iter().map(|part| part.len()).sum())
+}
+
 /// The answer with usage that a budget can be counted by.
 fn believable(answer: Answer, request: &Request) -> Answer {
-    let whole: usize = request.parts.iter().map(|part| part.len()).sum();
-    // An image costs what it shows, not what its file takes up.
-    let sent = request.pictures.bytes_as_text(whole);
     let written = |block: &Block| match block {
         Block::Text(text) => text.text.len(),
         Block::Thinking(thinking) => thinking.text.len(),
@@ -482,7 +495,7 @@ fn believable(answer: Answer, request: &Request) -> Answer {
         Block::Opaque(_) => 0,
     };
     let received = answer.blocks.iter().map(written).sum();
-    Answer { usage: answer.usage.believable(sent, received), ..answer }
+    Answer { usage: answer.usage.believable(bytes_sent(request), received), ..answer }
 }
 
 async fn wait_visibly(deltas: &mpsc::Sender<Delta>, attempt: u32, wait: Duration, reason: String) {

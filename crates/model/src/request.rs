@@ -77,7 +77,13 @@ pub enum Delta {
     Text(String),
     Thinking(String),
     CallForming(String),
-    Retry { attempt: u32, wait_ms: u64, reason: String },
+    Retry {
+        attempt: u32,
+        wait_ms: u64,
+        reason: String,
+    },
+    /// An answer that began and was of no use: it may be billed all the same. The numbers are estimated.
+    Lost(Usage),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -169,6 +169,9 @@ pub struct ModelAnswered {
 pub struct ModelFailed {
     pub kind: ModelFailure,
     pub message: String,
+    /// Estimate of what answers came to that began and broke off.
+    #[serde(default, skip_serializing_if = "Usage::is_nothing")]
+    pub lost: Usage,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

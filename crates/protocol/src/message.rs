@@ -209,6 +209,10 @@ fn estimate(bytes: usize) -> u64 {
 }
 
 impl Usage {
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Tokens read and written.
     pub fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)

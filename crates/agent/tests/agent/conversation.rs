@@ -116,7 +116,7 @@ impl Conversation {
     }
 
     pub(crate) fn failed(&mut self, kind: ModelFailure) {
-        self.add(self.here(), ModelFailed { kind, message: "why".into() });
+        self.add(self.here(), ModelFailed { kind, message: "why".into(), lost: Default::default() });
     }
 
     pub(crate) fn decide(&mut self, call: &str, tool: &str, lane: Lane, verdict: Verdict) {

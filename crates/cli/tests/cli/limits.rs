@@ -237,6 +237,34 @@ fn issue_15_caps_hold_whatever_a_server_says_about_usage() {
 }
 
 #[test]
+fn issue_16_answers_that_break_off_count_against_the_caps() {
+    let faults = [Fault::ResetMidStream, Fault::TruncateCleanly, Fault::CutMidEvent, Fault::BrokenJson];
+    for fault in faults {
+        for (flag, cap) in [("--max-tokens", "5000"), ("--max-cost", "0.005")] {
+            let repo = TempRepo::new(&[]);
+            let model = FakeModel::serving(Script::new().answer(done("ok").fails(9, fault.clone())));
+            let home = at_home(&repo, r#"{"fake": {"input": 1, "output": 1}}"#);
+            let events = run(&home, &model, &[flag, cap]).run().expect_code(4).events();
+            let failed = bodies(&events, "model_failed").remove(0);
+            assert!(failed["lost"]["input_tokens"].as_u64().unwrap() > 2000, "{fault:?} {flag}: {failed}");
+            assert_eq!(bodies(&events, "task_finished")[0]["ending"], "budget_used_up", "{fault:?} {flag}");
+            assert!(model.requests().len() <= 3, "{fault:?} {flag}: {} requests", model.requests().len());
+        }
+    }
+    // What broke off before an answer came is part of what that answer took.
+    let took = |fails: usize| {
+        let repo = TempRepo::new(&[]);
+        let answer = done("ok").says_usage(json!({ "prompt_tokens": 3000, "completion_tokens": 10 }));
+        let answer = if fails == 0 { answer } else { answer.fails(fails, Fault::ResetMidStream) };
+        let model = FakeModel::serving(Script::new().answer(answer));
+        let events = run(&at_home(&repo, "{}"), &model, &[]).run().expect_code(0).events();
+        bodies(&events, "model_answered")[0]["usage"]["input_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(took(0), 3000);
+    assert!(took(1) > 5000);
+}
+
+#[test]
 fn issue_15_an_estimate_is_said_once() {
     let repo = TempRepo::new(&[]);
     let step = |n: usize| {

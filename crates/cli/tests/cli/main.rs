@@ -44,6 +44,7 @@ mod questions;
 mod replay;
 mod rewinds;
 mod runs;
+mod scarce;
 mod secrets;
 mod server;
 mod shell;

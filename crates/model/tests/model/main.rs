@@ -60,7 +60,7 @@ pub(crate) fn text_of(deltas: &[Delta]) -> String {
         .iter()
         .filter_map(|delta| match delta {
             Delta::Text(text) => Some(text.as_str()),
-            Delta::Thinking(_) | Delta::CallForming(_) | Delta::Retry { .. } => None,
+            Delta::Thinking(_) | Delta::CallForming(_) | Delta::Retry { .. } | Delta::Lost(_) => None,
         })
         .collect()
 }

@@ -103,6 +103,9 @@ const UNNAMED: &str = "unknown";
 fn paid_for(fact: &Fact) -> Option<(PaidFor, &str, u32, Usage)> {
     match fact {
         Fact::ModelAnswered(answered) => Some((PaidFor::Run, &answered.model, 1, answered.usage)),
+        Fact::ModelFailed(failed) if !failed.lost.is_nothing() => {
+            Some((PaidFor::Run, UNNAMED, 1, failed.lost))
+        }
         Fact::StepSummarised(summary) => Some((PaidFor::Lakeview, &summary.model, 1, summary.usage)),
         Fact::CallFinished(finished) => {
             let review = finished.review.as_ref().filter(|review| review.tokens > 0)?;

@@ -178,7 +178,7 @@ impl Journal {
     }
 
     pub fn failed(&mut self, kind: ModelFailure, message: &str) -> &mut Self {
-        self.add(None, ModelFailed { kind, message: message.into() })
+        self.add(None, ModelFailed { kind, message: message.into(), lost: Default::default() })
     }
 
     pub fn decided(&mut self, call: &str, verdict: Verdict, rule: &str, reason: &str) -> &mut Self {
