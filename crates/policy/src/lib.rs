@@ -7,6 +7,7 @@
 
 mod behind;
 mod disk;
+mod eased;
 mod error;
 mod extglob;
 mod file;

@@ -4,6 +4,7 @@ use lathe_bash::{Command, Floor, FloorRule, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
 use crate::behind::{Behind, base};
+use crate::eased::eased;
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
@@ -85,14 +86,15 @@ impl Rulebook {
         for (index, command) in script.commands.iter().enumerate() {
             let own;
             let mut done = command.effects();
+            let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
+            let eased = reaching.and_then(|gate| eased(self, gate, &script, index, touches, &mut done));
             let command = if self.is_own(command) {
                 own = called(command, &mut done);
                 &own
             } else {
-                command
+                eased.as_ref().map_or(command, |eased| &eased.command)
             };
             let denied = guard::command(gate, command, &values, from.of(index), dots);
-            let touches = reached.get(index).map_or(&[][..], Vec::as_slice);
             let denied = denied.or_else(|| {
                 let (from, everywhere) = (from.of(index), from.all.as_slice());
                 let (effects, values, said) = (&done, &values, &said);
@@ -123,7 +125,7 @@ impl Rulebook {
             let act = Act { command, effects: &done, touches, own, kinds: &kinds, behind, assigned, asks };
             let decision = denied
                 .or_else(|| self.denied_as_spelled(act, &values, setting))
-                .unwrap_or_else(|| self.command(act, setting));
+                .unwrap_or_else(|| self.command(act, setting, eased.as_ref().map(|eased| &eased.decision)));
             let outside = self.reading(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
@@ -272,7 +274,7 @@ impl Rulebook {
         all
     }
 
-    fn command(&self, act: Act<'_>, setting: Setting<'_>) -> Decision {
+    fn command(&self, act: Act<'_>, setting: Setting<'_>, eased: Option<&Decision>) -> Decision {
         let command = act.command;
         let (said, covered) = self.say(Subject::Command(act), setting);
         if let Some(denied) = said.clone().filter(|said| said.verdict == Verdict::Deny) {
@@ -291,7 +293,7 @@ impl Rulebook {
             let reason = "it is a command of the agent, decided when it runs";
             return said.unwrap_or_else(|| decision(Verdict::Allow, "builtin.agent", reason));
         }
-        said.unwrap_or_else(|| self.default())
+        said.unwrap_or_else(|| eased.cloned().unwrap_or_else(|| self.default()))
     }
 
     /// What is decided about reading outside the workspace, where no rule of the user's comes before that.

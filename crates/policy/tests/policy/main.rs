@@ -8,6 +8,7 @@ mod corpus;
 mod denials;
 mod differential;
 mod docs;
+mod eased;
 mod generated;
 mod guarded;
 mod inside;
