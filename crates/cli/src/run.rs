@@ -45,7 +45,11 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     };
     let config = &settled.config;
     let run = &config.settings.run;
-    let trajectory = run.trajectory.clone().or_else(|| settled.usual_trajectory());
+    let trajectory = match &run.trajectory {
+        Some(path) => Some(path.clone()),
+        None if args.show_request => None,
+        None => settled.usual_trajectory(),
+    };
     let wants_patch = run.must_patch || run.patch_path.is_some() || args.base_commit.is_some();
     // Without a sandbox nothing is changed unless somebody said so. The flag says so; a file that asks for a patch does not.
     let (mode, mode_from) = match run.mode {

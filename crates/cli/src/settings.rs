@@ -228,10 +228,7 @@ pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentAr
         Some(ConsoleArg::Rich) => Some("--console-type rich"),
         Some(ConsoleArg::Simple) | None => None,
     };
-    let agent = match agent {
-        Some(AgentArg::TraeAgent) => Some("--agent-type"),
-        None => None,
-    };
+    let agent = agent.map(|AgentArg::TraeAgent| "--agent-type");
     let idle: Vec<&str> = console.into_iter().chain(agent).collect();
     if !idle.is_empty() {
         let flags = idle.join(" and ");
@@ -320,9 +317,13 @@ impl Settled {
         Self { config, look, uses_trae }
     }
 
-    /// The trajectory of a run for which no file is named: as with Trae, it stands in the folder of the start.
+    /// The trajectory of a run for which no file is named: as with Trae, it stands in the folder of the start. Its folder is
+    /// made here, so that it is there before the run and is not taken for a change of it.
     pub(crate) fn usual_trajectory(&self) -> Option<PathBuf> {
-        self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))
+        let path = self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))?;
+        // One that cannot be made is told when the file cannot be written.
+        let _ = path.parent().map(std::fs::create_dir);
+        Some(path)
     }
 
     /// The same, for a process that writes files for the user while it works.

@@ -133,3 +133,33 @@ fn lathes_own_toolset_can_still_be_chosen() {
     run(&lathe, &["--toolset", "lathe"]);
     assert_eq!((model.requests().len(), model.violations()), (1, Vec::new()));
 }
+
+#[test]
+fn the_commands_of_traes_readme_work_with_the_name_changed() {
+    let model = finishing();
+    let repo = TempRepo::new(&[("trae_config.yaml", &trae_config(&model))]);
+    let outside = TempRepo::new(&[]);
+    let lathe = lathe().in_dir(repo.path());
+    lathe.clone().args(["trust", "add", "trae_config.yaml"]).run().expect_code(0);
+    let (work, trajectory) =
+        (repo.path().display().to_string(), outside.join("t.json").display().to_string());
+    let task = "Create a hello world Python script";
+    for command in [
+        &["run", task][..],
+        &["run", task, "--provider", "local", "--model", "other"],
+        &["run", task, "--working-dir", &work],
+        &["run", task, "--trajectory-file", &trajectory],
+        &["run", task, "--config-file", "trae_config.yaml", "--max-steps", "5"],
+        &["interactive"],
+        &["interactive", "--provider", "local", "--model", "other", "--max-steps", "30"],
+    ] {
+        let before = model.requests().len();
+        let ran = lathe.clone().args(command).stdin("do it\nexit\n").run().expect_code(0);
+        assert_eq!(model.requests().len(), before + 1, "{command:?}: {}{}", ran.stdout, ran.stderr);
+    }
+    let shown = lathe.clone().arg("show-config").run().expect_code(0).stdout;
+    assert!(shown.contains(&model.base_url()) && !shown.contains(model.key()), "{shown}");
+    let tools = lathe.clone().arg("tools").run().expect_code(0).stdout;
+    assert!(tools.contains("sequentialthinking"), "{tools}");
+    assert_eq!(model.violations(), Vec::<String>::new());
+}

@@ -66,7 +66,7 @@ fn lakeview_of_the_configuration_works_in_run_and_interactive() {
 }
 
 #[test]
-fn summaries_are_charged_to_the_budget() {
+fn summaries_are_events_of_the_run_with_what_they_took() {
     let repo = TempRepo::new(&[]);
     let (model, lake) = (working(&repo), lake());
     repo.write("trae_config.yaml", with_lakeview(&model, &lake));
@@ -118,6 +118,23 @@ fn a_trae_configuration_leaves_trajectories_where_trae_does_and_in_no_change() {
     let model = FakeModel::serving(Script::new().answer(lathe_testkit::done("ok")));
     crate::lathe().in_dir(plain.path()).args(["run", "x"]).with_model(&model).run().expect_code(0);
     assert!(!plain.exists("trajectories"));
+}
+
+#[test]
+fn the_folder_of_trajectories_is_no_change_of_a_run_either() {
+    let repo = TempRepo::new(&[]);
+    let line = json!({ "command": "ls -d trajectories && echo x > made.txt" });
+    let script = Script::new().answer(call("c1", "bash", line)).answer(call("c2", "task_done", json!({})));
+    let model = FakeModel::serving(script);
+    let config = TempRepo::new(&[("t.yaml", &trae_config(&model))]);
+    let lathe = lathe().in_dir(repo.path());
+    let run = lathe.clone().args(["run", "do it", "--mode", "full-auto", "--config-file"]);
+    run.arg(config.join("t.yaml")).run().expect_code(0);
+    assert!(repo.exists("made.txt"), "the folder is there before the first call");
+    let undone = lathe.clone().arg("undo").run().expect_code(0);
+    assert!(!undone.stdout.contains("trajector"), "{}", undone.stdout);
+    assert!(!repo.exists("made.txt"));
+    assert_eq!(std::fs::read_dir(repo.join("trajectories")).unwrap().count(), 1);
 }
 
 #[test]
