@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lathe_host::lakeview_line;
 use lathe_protocol::{
     CallDecided, CallFinished, CallId, Ending, Event, Fact, Frame, FrameBody, Mode, ModelAnswered,
     SessionOptions, StepNo, Verdict, plain_address, text_of,
@@ -165,6 +166,11 @@ impl Console {
             Fact::Steered(steered) => {
                 format!("{}  {} {}\n", self.close_line(), self.paint.bold("›"), clean(&steered.text))
             }
+            Fact::StepSummarised(summary) => {
+                let step = event.place.step.unwrap_or_default();
+                let line = format!("{} {step}: {}", self.say(Say::Step), clean(&lakeview_line(summary)));
+                format!("{}  {}\n", self.close_line(), self.paint.dim(&line.replace('\n', " ")))
+            }
             Fact::Reflected(_) => String::new(),
             Fact::ReplayDrifted(drift) => {
                 let head = format!(
@@ -214,7 +220,6 @@ impl Console {
             | Fact::ApprovalGiven(_)
             | Fact::ApprovalExpired(_)
             | Fact::SessionNamed(_)
-            | Fact::StepSummarised(_)
             | Fact::EditsReviewed(_) => String::new(),
             Fact::Unknown(unknown) => {
                 let words = format!("! {}", clean(&unknown.words()));

@@ -21,7 +21,8 @@ use crate::term;
 
 /// What became of a command.
 pub(crate) enum Performed {
-    Ended(Exit),
+    /// With the event that ended the run.
+    Ended(Exit, Seq),
     Refused(String),
     /// The session stopped under way; closing it says why.
     Lost,
@@ -57,6 +58,9 @@ pub(crate) async fn work(
         session.handle().submit(command(CommandBody::Cancel)).await;
     }
     let performed = perform(host, &session, &mut *updates, &mut output, body, None).await;
+    if let Performed::Ended(exit, seq) = &performed {
+        show_last_summaries(host, &session, &mut *updates, &mut output, (*exit, *seq)).await;
+    }
     let closed = close(session).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
@@ -65,7 +69,7 @@ pub(crate) async fn work(
         return exit;
     }
     let exit = match performed {
-        Performed::Ended(exit) => exit,
+        Performed::Ended(exit, _) => exit,
         Performed::Refused(reason) => return Exit::wrong_usage(&reason),
         Performed::Lost => Exit::Failed,
     };
@@ -102,6 +106,40 @@ async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exi
     };
     written
         .map_err(|error| Exit::failed(&format!("the patch cannot be written to {}: {error}", path.display())))
+}
+
+/// Waits for the summaries of the last steps of a run and shows them. A run that was stopped or has nothing left to spend
+/// waits for none.
+pub(crate) async fn show_last_summaries(
+    host: &Host,
+    session: &Session,
+    updates: &mut dyn EventStream,
+    output: &mut Output,
+    (exit, ended): (Exit, Seq),
+) {
+    match exit {
+        Exit::Done | Exit::Failed | Exit::Denied => {}
+        Exit::Usage
+        | Exit::ModelUnavailable
+        | Exit::UsedUp
+        | Exit::DiskFull
+        | Exit::Cancelled
+        | Exit::Line(_) => return,
+    }
+    let mut stops = Stops::listen();
+    let has_more = tokio::select! {
+        has_more = session.summed_up(ended) => has_more,
+        _ = stops.next() => false,
+    };
+    let last = if has_more { host.last_seq(&session.id).unwrap_or(ended) } else { ended };
+    let mut shown = ended;
+    while shown < last {
+        let Some(update) = updates.next().await else { return };
+        if let Update::Event(event) = &update {
+            shown = event.seq;
+        }
+        output.update(&update, session).await;
+    }
 }
 
 /// Submits a command and shows updates until the run that was begun or gone on with has finished.
@@ -169,7 +207,7 @@ pub(crate) async fn perform(
                     && let Fact::TaskFinished(finished) = &event.fact
                     && event.seq > accepted
                 {
-                    return Performed::Ended(finished.ending.into());
+                    return Performed::Ended(finished.ending.into(), event.seq);
                 }
             }
             count = stops.next() => match count {

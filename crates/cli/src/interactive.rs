@@ -1,23 +1,27 @@
 //! `interactive`: one task after the other in one session, with Trae's words at the prompt.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 
 use lathe_config::NamedFile;
-use lathe_host::{Attended, Host, Session, SessionPlan, read_images, run_report};
+use lathe_host::{Attended, Host, Session, SessionPlan, read_images, run_report, trajectories_of_tasks};
 use lathe_protocol::{Attachment, CommandBody, EndingRule, EventStream, Mode, Seq};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{InteractiveArgs, OutputArg};
 use crate::console::ModeFrom;
-use crate::drive::{Performed, close, finish_trajectory, perform};
+use crate::drive::{Performed, close, finish_trajectory, perform, show_last_summaries};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
-use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
+use crate::settings::{
+    Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
+};
 use crate::term;
 use crate::words::{Language, Say};
 
 pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
+    tell_idle_flags(args.console_type, args.agent_type);
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
@@ -32,6 +36,8 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Err(exit) => return exit,
     };
     let config = &settled.config;
+    let trajectory = config.settings.run.trajectory.clone().or_else(|| settled.usual_trajectory());
+    let trajectories = trajectory.as_deref().map(trajectories_of_tasks).unwrap_or_default();
     // A pipe can answer the model, but leave is given by somebody who sees what is asked.
     let (attended, mode_from) = if std::io::stdin().is_terminal() {
         (Attended::Person, ModeFrom::Asked)
@@ -51,11 +57,10 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended,
-        extras: settled.extras_beside([
-            args.model.record.as_deref(),
-            config.settings.run.trajectory.as_deref(),
-            None,
-        ]),
+        extras: settled.extras_beside(
+            args.model.record.iter().map(PathBuf::as_path).chain(trajectories.iter().map(PathBuf::as_path)),
+            &args.model,
+        ),
     };
     let images = match read_images(&args.images) {
         Ok(images) => images,
@@ -73,8 +78,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     output.opening(&session);
     output.remembered(host.remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
-    let trajectory =
-        config.settings.run.trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
+    let trajectory = trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
     let mut lines = Lines::read();
     let ended = talk(host, &session, &mut *updates, &mut output, &mut lines, &mut images).await;
     let closed = close(session).await;
@@ -133,7 +137,8 @@ async fn talk(
                 let images = std::mem::take(images);
                 let body = CommandBody::GiveTask { text: line.trim().to_owned(), images };
                 match perform(host, session, updates, output, body, Some(lines)).await {
-                    Performed::Ended(exit) => {
+                    Performed::Ended(exit, seq) => {
+                        show_last_summaries(host, session, updates, output, (exit, seq)).await;
                         host.note(&session.id);
                         let shown = host.events(&session.id).and_then(|events| {
                             output.closing(host, &session.id, &run_report(&events, None), exit)

@@ -13,7 +13,9 @@ use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::settings::{Given, Place, absolute, limits, settle, source, tool_choice, toolset};
+use crate::settings::{
+    Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
+};
 use crate::task::{self, Task, TaskInput};
 use crate::term;
 use crate::words::Say;
@@ -25,6 +27,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         Ok(task) => task,
         Err(message) => return Exit::wrong_usage(&message),
     };
+    tell_idle_flags(args.console_type, args.agent_type);
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
@@ -42,6 +45,11 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     };
     let config = &settled.config;
     let run = &config.settings.run;
+    let trajectory = match &run.trajectory {
+        Some(path) => Some(path.clone()),
+        None if args.show_request => None,
+        None => settled.usual_trajectory(),
+    };
     let wants_patch = run.must_patch || run.patch_path.is_some() || args.base_commit.is_some();
     // Without a sandbox nothing is changed unless somebody said so. The flag says so; a file that asks for a patch does not.
     let (mode, mode_from) = match run.mode {
@@ -61,11 +69,12 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         record: args.model.record.clone(),
         tools: tool_choice(&config.settings),
         attended: Attended::Nobody,
-        extras: settled.extras_beside([
-            args.model.record.as_deref(),
-            run.patch_path.as_deref(),
-            run.trajectory.as_deref(),
-        ]),
+        extras: settled.extras_beside(
+            [args.model.record.as_deref(), run.patch_path.as_deref(), trajectory.as_deref()]
+                .into_iter()
+                .flatten(),
+            &args.model,
+        ),
     };
     let images: Vec<PathBuf> = named.into_iter().chain(args.images).collect();
     let images = match read_images(&images) {
@@ -92,7 +101,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
     }
     let files = Files {
         patch: run.patch_path.as_deref().map(absolute),
-        trajectory: run.trajectory.as_deref().map(absolute),
+        trajectory: trajectory.as_deref().map(absolute),
     };
     let output = Output::new(args.output).mode_from(mode_from);
     match host.start(plan).await {
@@ -136,22 +145,24 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Ok(before) => resumed_mode(before.mode, config.settings.run.mode, args.mode.map(Mode::from)),
         Err(error) => return Exit::host(&error),
     };
+    let trajectory = args.trajectory_file.or_else(|| settled.usual_trajectory());
     let overrides = Overrides {
         source: source(&args.model, &config.settings),
         mode: Some(mode),
         max_steps: args.max_steps,
         budget: limits(&config.settings).budget,
-        extras: settled.extras_beside([
-            args.model.record.as_deref(),
-            args.patch_path.as_deref(),
-            args.trajectory_file.as_deref(),
-        ]),
+        extras: settled.extras_beside(
+            [args.model.record.as_deref(), args.patch_path.as_deref(), trajectory.as_deref()]
+                .into_iter()
+                .flatten(),
+            &args.model,
+        ),
         record: args.model.record,
         attended: Attended::Nobody,
     };
     let files = Files {
         patch: args.patch_path.as_deref().map(absolute),
-        trajectory: args.trajectory_file.as_deref().map(absolute),
+        trajectory: trajectory.as_deref().map(absolute),
     };
     let session = match host.resume(&id, overrides).await {
         Ok(session) => session,

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::args::ModelArgs;
 use crate::exit::Exit;
 use crate::output::print_json;
-use crate::settings::{Place, Settled, lakeview, limits, settle_quietly, source, tool_choice, toolset};
+use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
 #[derive(Args)]
@@ -328,7 +328,6 @@ impl Configured {
     fn extras(&self, settled: &Settled, wish: &Wish) -> Extras {
         let settings = &settled.config.settings;
         let mut extras = settled.extras();
-        extras.lakeview = lakeview(settings);
         extras.lakeview.each_step = wish.lakeview.unwrap_or(extras.lakeview.each_step);
         // A recorded model answers every question itself.
         if self.model.replay.is_some() {
@@ -497,7 +496,9 @@ impl Plans for Configured {
             .map(|model| (kind(&model.provider), model.base_url.clone(), key(&model.api_key)));
         let is_it = |(kind, url, _): &(Option<String>, Option<String>, Option<String>)| {
             kind.as_ref().is_some_and(|kind| kind.eq_ignore_ascii_case(provider))
-                && url.as_ref().is_some_and(|url| same_address(url, base_url))
+                && url
+                    .as_ref()
+                    .is_some_and(|url| same_address(url, base_url) && !settings.foreign.has_address(url))
         };
         match std::iter::once(own).chain(providers).chain(models).find(is_it) {
             Some((_, _, key)) => (AddressFrom::Owner, key),

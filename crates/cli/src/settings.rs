@@ -3,18 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use lathe_config::{
-    Config, ConfigErrors, FieldSection, Flag, Inputs, NamedFile, Part, Problem, ProjectFiles, Settings,
-    Source, load, trae_show_config,
+    Config, ConfigErrors, FieldSection, Flag, Inputs, NamedFile, Origin, Part, Problem, ProjectFiles, Secret,
+    Settings, Source, TrustedTrae, load, trae_show_config,
 };
 use lathe_host::{
-    CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan, ModelRequest,
-    ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness, check_tool_entry,
-    provider_names, shown_setting,
+    AddressFrom, CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan,
+    ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
+    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;
 
-use crate::args::{ConfigShowArgs, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
+use crate::args::{AgentArg, ConfigShowArgs, ConsoleArg, ModeArg, ModelArgs, ShowConfigArgs, ToolsetArg};
 use crate::exit::Exit;
 use crate::models::{self, LimitArgs};
 use crate::output::print_json;
@@ -69,11 +69,20 @@ pub(crate) struct Place<'a> {
     pub(crate) file: Option<NamedFile<'a>>,
 }
 
+impl Place<'_> {
+    /// Whether the user names a configuration file, so that one that stands in the folder does not count.
+    fn names_a_file(&self) -> bool {
+        self.file.is_some() || std::env::var_os("TRAE_CONFIG_FILE").is_some_and(|path| !path.is_empty())
+    }
+}
+
 /// Settings, with what of the project's own words and programs may be used.
 pub(crate) struct Settled {
     pub(crate) config: Config,
     /// None where there is no folder to look at.
     look: Option<ProjectLook>,
+    /// Whether a Trae file counts, because it was named or is trusted.
+    uses_trae: bool,
 }
 
 /// Reads everything there is to read for a folder, for what uses nothing of a project's that needs trust.
@@ -95,7 +104,7 @@ pub(crate) fn settle(
     given: &Given<'_>,
     asking: Asking,
 ) -> Result<Settled, Exit> {
-    let first = load_from(host, place, given.flags(), &[]);
+    let first = load_from(host, place, given.flags(), &Trusted::default());
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
     let look = match trust::look_at(host, place.folder, &parts) {
         Ok(look) => Some(trust::decide(host, look, asking).map_err(|error| Exit::host(&error))?),
@@ -103,10 +112,11 @@ pub(crate) fn settle(
         Err(HostError::Folder { .. }) => None,
         Err(error) => return Err(Exit::host(&error)),
     };
-    let trusted = trusted_of(parts, look.as_ref());
+    let trusted = Trusted::of(parts, look.as_ref());
     // What was looked at is what is loaded: an entry that changed meanwhile is another one.
     let loaded = if trusted.is_empty() { first } else { load_from(host, place, given.flags(), &trusted) };
-    said(loaded).map(|config| Settled { config, look })
+    let untrusted = look.as_ref().filter(|_| !place.names_a_file()).and_then(trust::untrusted_trae);
+    said(loaded, untrusted).map(|config| Settled::new(config, look, place))
 }
 
 /// The same, for those who say themselves what is wrong. Only what is in the book is trusted: nobody is asked.
@@ -115,26 +125,55 @@ pub(crate) fn settle_quietly(
     place: Place<'_>,
     flags: Vec<Flag>,
 ) -> Result<Settled, ConfigErrors> {
-    let first = load_from(host, place, flags.clone(), &[])?;
+    let first = load_from(host, place, flags.clone(), &Trusted::default())?;
     let look = trust::look_at(host, place.folder, &first.parts).ok();
-    let trusted = trusted_of(first.parts.clone(), look.as_ref());
+    let trusted = Trusted::of(first.parts.clone(), look.as_ref());
     let config = if trusted.is_empty() { first } else { load_from(host, place, flags, &trusted)? };
-    Ok(Settled { config, look })
+    Ok(Settled::new(config, look, place))
 }
 
-fn trusted_of(parts: Vec<Part>, look: Option<&ProjectLook>) -> Vec<Part> {
-    let is_trusted =
-        |part: &Part| look.is_some_and(|look| look.trusted(trust::kind(part), &part.name).is_some());
-    parts.into_iter().filter(is_trusted).collect()
+/// What the user trusts of a project's configuration, as it was looked at.
+#[derive(Default)]
+struct Trusted {
+    parts: Vec<Part>,
+    trae: Option<TrustedFile>,
+}
+
+/// A Trae file with the keys of the `.env` beside it.
+struct TrustedFile {
+    name: String,
+    text: String,
+    keys: Vec<(String, Secret)>,
+}
+
+impl Trusted {
+    fn of(parts: Vec<Part>, look: Option<&ProjectLook>) -> Self {
+        let Some(look) = look else { return Self::default() };
+        let is_trusted = |part: &Part| look.trusted(trust::kind(part), &part.name).is_some();
+        let keys = look.dotenv.iter().map(|(name, key)| (name.clone(), Secret::new(key.clone())));
+        let trae = look.trusted_trae().map(|looked| TrustedFile {
+            name: looked.item.name.clone(),
+            text: looked.text.clone(),
+            keys: keys.collect(),
+        });
+        Self { parts: parts.into_iter().filter(is_trusted).collect(), trae }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && self.trae.is_none()
+    }
 }
 
 fn load_from(
     host: &Host,
     place: Place<'_>,
     flags: Vec<Flag>,
-    trusted: &[Part],
+    trusted: &Trusted,
 ) -> Result<Config, ConfigErrors> {
     let known_providers = provider_names();
+    let trae = trusted.trae.as_ref().map(|file| (place.folder.join(&file.name), file));
+    let trusted_trae =
+        trae.as_ref().map(|(path, file)| TrustedTrae { path, text: &file.text, keys: &file.keys });
     let project = ProjectFiles::new(place.folder, host.home().path());
     load(Inputs {
         user_file: Some(host.home().path().join("config.toml")),
@@ -142,7 +181,8 @@ fn load_from(
         config_file: place.file,
         trae_file: Some(place.folder.join("trae_config.yaml")),
         project: &project,
-        trusted,
+        trusted_trae,
+        trusted: &trusted.parts,
         env: &|name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         known_providers: &known_providers,
         check_tool: &check_tool_entry,
@@ -150,36 +190,70 @@ fn load_from(
     })
 }
 
-fn said(loaded: Result<Config, ConfigErrors>) -> Result<Config, Exit> {
+/// Tells what is wrong. A Trae file that is not trusted is told of in one line, whatever it says.
+fn said(loaded: Result<Config, ConfigErrors>, untrusted: Option<String>) -> Result<Config, Exit> {
+    if let Some(line) = &untrusted {
+        term::err(line);
+    }
+    let told = |warnings: &[Problem]| {
+        let others = warnings.iter().filter(|warning| untrusted.is_none() || !is_of_trae(warning));
+        tell("warning", others);
+    };
     match loaded {
         Ok(config) => {
-            tell("warning", &config.warnings);
+            told(&config.warnings);
             Ok(config)
         }
         Err(errors) => {
-            tell("warning", &errors.warnings);
+            told(&errors.warnings);
             tell("Error", &errors.errors);
             Err(Exit::Usage)
         }
     }
 }
 
-fn tell(word: &str, problems: &[Problem]) {
-    for problem in listed(problems.iter().map(ToString::to_string)) {
+fn is_of_trae(problem: &Problem) -> bool {
+    matches!(problem.source, Source::Trae(_))
+}
+
+fn tell<'a>(word: &str, problems: impl IntoIterator<Item = &'a Problem>) {
+    for problem in listed(problems.into_iter().map(ToString::to_string)) {
         term::err(&format!("{word}: {}\n", term::clean(&problem)));
+    }
+}
+
+/// Says which of Trae's flags change nothing here.
+pub(crate) fn tell_idle_flags(console: Option<ConsoleArg>, agent: Option<AgentArg>) {
+    let console = match console {
+        Some(ConsoleArg::Rich) => Some("--console-type rich"),
+        Some(ConsoleArg::Simple) | None => None,
+    };
+    let agent = agent.map(|AgentArg::TraeAgent| "--agent-type");
+    let idle: Vec<&str> = console.into_iter().chain(agent).collect();
+    if !idle.is_empty() {
+        let flags = idle.join(" and ");
+        term::err(&format!(
+            "note: {flags} changes nothing: this version has one console and one kind of agent\n"
+        ));
     }
 }
 
 /// Who is asked: the model of the settings, or a cassette.
 pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
     let strictness = if args.replay_strict { Strictness::Strict } else { Strictness::Lenient };
+    let key = settings.foreign.key_of(&settings.model);
+    let address_from = match settings.foreign.has_address_of(&settings.model) {
+        true => AddressFrom::Project,
+        false => AddressFrom::Owner,
+    };
     match &args.replay {
         Some(cassette) => ModelSource::Replay { cassette: cassette.clone(), pace: Pace::Instant, strictness },
         None => ModelSource::Ask(ModelRequest {
             provider: settings.provider_kind().map(str::to_owned),
             model: settings.model.name.clone(),
             base_url: settings.model.base_url.clone(),
-            api_key: settings.model.api_key.as_ref().map(|key| key.expose().to_owned()),
+            address_from,
+            api_key: key.map(|key| key.expose().to_owned()),
             api_version: settings.model.api_version.clone(),
             outage: models::outage(settings.run.on_outage),
             ..models::request(&settings.model)
@@ -188,7 +262,7 @@ pub(crate) fn source(args: &ModelArgs, settings: &Settings) -> ModelSource {
 }
 
 /// How steps are summed up, where somebody may ask for it.
-pub(crate) fn lakeview(settings: &Settings) -> LakeviewPlan {
+fn lakeview(settings: &Settings) -> LakeviewPlan {
     let usual = LakeviewPlan::default();
     LakeviewPlan {
         source: beside(settings, settings.lakeview.model.as_deref()),
@@ -236,15 +310,43 @@ pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
 }
 
 impl Settled {
+    fn new(config: Config, look: Option<ProjectLook>, place: Place<'_>) -> Self {
+        let is_trusted = look.as_ref().is_some_and(|look| look.trusted_trae().is_some());
+        let is_of_trae = |origin: &Origin| matches!(origin.source, Source::Trae(_));
+        let uses_trae = (place.names_a_file() || is_trusted) && config.origins.values().any(is_of_trae);
+        Self { config, look, uses_trae }
+    }
+
+    /// The trajectory of a run for which no file is named: as with Trae, it stands in the folder of the start. Its folder is
+    /// made here, so that it is there before the run and is not taken for a change of it.
+    pub(crate) fn usual_trajectory(&self) -> Option<PathBuf> {
+        let path = self.uses_trae.then(|| trae_trajectory(&absolute(Path::new("."))))?;
+        // One that cannot be made is told when the file cannot be written.
+        let _ = path.parent().map(std::fs::create_dir);
+        Some(path)
+    }
+
     /// The same, for a process that writes files for the user while it works.
-    pub(crate) fn extras_beside(&self, outputs: [Option<&Path>; 3]) -> Extras {
-        let outputs = outputs.into_iter().flatten().map(absolute).collect();
-        Extras { outputs, ..self.extras() }
+    pub(crate) fn extras_beside<'a>(
+        &self,
+        outputs: impl IntoIterator<Item = &'a Path>,
+        model: &ModelArgs,
+    ) -> Extras {
+        let mut outputs: Vec<PathBuf> = outputs.into_iter().map(absolute).collect();
+        if self.uses_trae {
+            outputs.extend(trae_trajectories(&absolute(Path::new("."))));
+        }
+        let mut extras = Extras { outputs, ..self.extras() };
+        // A recorded model answers every question itself.
+        if model.replay.is_some() {
+            (extras.lakeview.source, extras.review.source) = (None, None);
+        }
+        extras
     }
 
     /// What the user's own files name, and what is trusted of the project's.
     pub(crate) fn extras(&self) -> Extras {
-        let mut extras = extras(&self.config.settings);
+        let mut extras = extras(&self.config);
         let fields = self.config.parts.iter().filter(|part| trust::kind(part) == ItemKind::Field);
         extras.project_fields = fields.map(|part| part.name.clone()).collect();
         let Some(look) = &self.look else { return extras };
@@ -284,7 +386,8 @@ impl Settled {
     }
 }
 
-fn extras(settings: &Settings) -> Extras {
+fn extras(config: &Config) -> Extras {
+    let settings = &config.settings;
     Extras {
         instructions: Vec::new(),
         outputs: Vec::new(),
@@ -298,7 +401,7 @@ fn extras(settings: &Settings) -> Extras {
             .cloned()
             .collect(),
         secret_files: settings.secrets.files.clone(),
-        keys: settings.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
+        keys: config.keys().into_iter().map(|(name, key)| (name, key.expose().to_owned())).collect(),
         passed_variables: settings.secrets.pass.clone(),
         discovery: settings.tools.discovery_command.clone().map(|discovery_command| Discovery {
             discovery_command,
@@ -308,7 +411,7 @@ fn extras(settings: &Settings) -> Extras {
         fields: settings.field.iter().map(field).collect(),
         project_fields: Vec::new(),
         exclude: settings.tools.exclude.clone(),
-        lakeview: LakeviewPlan::default(),
+        lakeview: lakeview(settings),
         review: review(settings),
         persona: None,
         online: online(settings),
@@ -387,9 +490,20 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
             term::out("the configuration is good\n");
             Exit::Done
         }
-        Ok(_) => Exit::Done,
+        Ok(config) => {
+            // What the one line about a Trae file leaves out.
+            if !place.names_a_file() && is_untrusted(host, &args.working_dir) {
+                tell("warning", config.warnings.iter().filter(|warning| is_of_trae(warning)));
+            }
+            Exit::Done
+        }
         Err(exit) => exit,
     }
+}
+
+/// Whether a folder has a Trae file that is not trusted.
+fn is_untrusted(host: &Host, folder: &Path) -> bool {
+    trust::look_at(host, folder, &[]).is_ok_and(|look| trust::untrusted_trae(&look).is_some())
 }
 
 /// Whether a rule of `[check]` cannot be used; each is said, with its file and line.

@@ -4,8 +4,11 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_config::{Part, ProjectFiles, project_parts};
-use lathe_host::{Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, Said, visible};
+use lathe_config::{Part, ProjectFiles, TraeValueKind, project_parts, trae_values};
+use lathe_host::{
+    Host, HostError, ItemKind, ItemState, Looked, ProjectLook, ProjectPart, Said, TRAE_FILES, shown_setting,
+    visible,
+};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -39,21 +42,23 @@ enum TrustCommand {
     },
     /// Trust what a project brings along, as it is now
     #[command(
-        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n\nAn item that changes later is asked about again; the others stay trusted."
+        after_help = "Examples:\n  lathe trust add            shows every item and asks\n  lathe trust add ~/src/mine --yes\n  lathe trust add trae_config.yaml\n\nA Trae file is trusted by its own name only: then its providers count, and its addresses get no key but those in\nthe file and in the .env beside it. An item that changes later is asked about again; the others stay trusted."
     )]
     Add {
-        /// The folder of the project
-        #[arg(value_name = "DIR", default_value = ".")]
+        /// The folder of the project, or its Trae file
+        #[arg(value_name = "DIR|FILE", default_value = ".")]
         folder: PathBuf,
         /// Without a question
         #[arg(long)]
         yes: bool,
     },
     /// Forget what you said about a project
-    #[command(after_help = "Examples:\n  lathe trust remove\n  lathe trust remove ~/src/theirs")]
+    #[command(
+        after_help = "Examples:\n  lathe trust remove\n  lathe trust remove ~/src/theirs\n  lathe trust remove trae_config.yaml"
+    )]
     Remove {
-        /// The folder of the project
-        #[arg(value_name = "DIR", default_value = ".")]
+        /// The folder of the project, or its Trae file
+        #[arg(value_name = "DIR|FILE", default_value = ".")]
         folder: PathBuf,
     },
 }
@@ -69,7 +74,7 @@ pub(crate) struct TrustFlag {
 impl TrustFlag {
     /// For a command that is for people: on a terminal they are asked.
     pub(crate) fn asking(self) -> Asking {
-        match (self.once, std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        match (self.once, can_ask()) {
             (true, _) => Asking::TrustOnce,
             (false, true) => Asking::Ask,
             (false, false) => Asking::Tell,
@@ -94,8 +99,11 @@ pub(crate) enum Asking {
 pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
     match &args.command {
         TrustCommand::List { folder, json } => list(host, folder, *json),
-        TrustCommand::Add { folder, yes } => add(host, folder, *yes),
-        TrustCommand::Remove { folder } => match host.distrust(folder) {
+        TrustCommand::Add { folder, yes } => match trae_file(folder) {
+            Some((folder, name)) => add_trae(host, &folder, name, *yes),
+            None => add(host, folder, *yes),
+        },
+        TrustCommand::Remove { folder } => match remove(host, folder) {
             Ok(count) => {
                 let said = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
                 term::out(&format!("forgotten: {said} of {}\n", shown_path(folder)));
@@ -104,6 +112,21 @@ pub(crate) fn trust(host: &Host, args: &TrustArgs) -> Exit {
             Err(error) => Exit::host(&error),
         },
     }
+}
+
+/// Forgets what was said about a folder or its Trae file; how many items that were.
+fn remove(host: &Host, path: &Path) -> Result<usize, HostError> {
+    let Some((folder, name)) = trae_file(path) else { return host.distrust(path) };
+    let root = folder.canonicalize().unwrap_or(folder);
+    host.distrust_item(&root, ItemKind::TraeConfig, name).map(usize::from)
+}
+
+/// The folder and the name of a Trae file, if a path names one.
+fn trae_file(path: &Path) -> Option<(PathBuf, &'static str)> {
+    let name = path.file_name()?;
+    let name = TRAE_FILES.into_iter().find(|known| name == *known)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some((folder.to_owned(), name))
 }
 
 /// Looks at a folder for `trust` itself, whatever else may be wrong with its configuration.
@@ -123,7 +146,16 @@ fn look(host: &Host, folder: &Path) -> Result<ProjectLook, Exit> {
 /// Looks at a folder with the parts of its configuration that are known already.
 pub(crate) fn look_at(host: &Host, folder: &Path, parts: &[Part]) -> Result<ProjectLook, HostError> {
     let parts: Vec<ProjectPart> = parts.iter().map(part).collect();
-    host.look_at_project(folder, &parts)
+    let mut look = host.look_at_project(folder, &parts)?;
+    let dotenv: Vec<String> = look.dotenv.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(looked) = &mut look.trae {
+        // What cannot be shown cannot be trusted; the configuration says what is wrong with it.
+        match trae_shows(looked, &dotenv) {
+            Ok(shows) => looked.item.shows = shows,
+            Err(_) => look.trae = None,
+        }
+    }
+    Ok(look)
 }
 
 /// The kind of an item that a table of the configuration holds.
@@ -154,6 +186,7 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
         let items: Vec<_> = look
             .items
             .iter()
+            .chain(&look.trae)
             .map(|looked| {
                 let said = look.entry(looked.item.kind, &looked.item.name);
                 json!({
@@ -187,10 +220,13 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
     for looked in &look.items {
         row(looked.state, looked.item.kind, &looked.item.name);
     }
+    if let Some(looked) = &look.trae {
+        row(looked.state, looked.item.kind, &looked.item.name);
+    }
     for entry in look.gone() {
         row(ItemState::Gone, entry.kind, &entry.name);
     }
-    if look.items.is_empty() && look.gone().next().is_none() {
+    if look.items.is_empty() && look.trae.is_none() && look.gone().next().is_none() {
         term::out("  nothing here needs trust\n");
     }
     if !others.is_empty() {
@@ -202,11 +238,114 @@ fn list(host: &Host, folder: &Path, as_json: bool) -> Exit {
     Exit::Done
 }
 
+/// Trusts a Trae file that was named. Naming the file is the decision where nobody can be asked.
+fn add_trae(host: &Host, folder: &Path, name: &str, yes: bool) -> Exit {
+    let look = match look(host, folder) {
+        Ok(look) => look,
+        Err(exit) => return exit,
+    };
+    let Some(looked) = look.trae.as_ref().filter(|looked| looked.item.name == name) else {
+        let instead = match &look.trae {
+            Some(other) => format!("; {} is used there", visible(&other.item.name)),
+            None => String::new(),
+        };
+        return Exit::wrong_usage(&format!(
+            "there is no readable {name} in {}{instead}",
+            shown_path(&look.root)
+        ));
+    };
+    if looked.state == ItemState::Trusted {
+        term::out(&format!("{name} of {} is trusted already\n", shown_path(&look.root)));
+        return Exit::Done;
+    }
+    term::err(&shown(looked, usize::MAX));
+    if !yes && can_ask() && !agreed() {
+        term::out("nothing was trusted\n");
+        return Exit::Failed;
+    }
+    match host.say_of_items(&look.root, [looked], Said::Trusted) {
+        Ok(()) => {
+            term::out(&format!("trusted: {}\n", named(looked)));
+            Exit::Done
+        }
+        Err(error) => Exit::host(&error),
+    }
+}
+
+/// The values of a Trae file, those first that a person must see; a key is told by its name only.
+fn trae_shows(looked: &Looked, dotenv: &[String]) -> Result<String, String> {
+    let values = trae_values(Path::new(&looked.item.name), &looked.text)?;
+    let mut lines = Vec::new();
+    for (kind, word) in [
+        (TraeValueKind::Address, "address"),
+        (TraeValueKind::Program, "program"),
+        (TraeValueKind::Key, "key"),
+        (TraeValueKind::Other, "value"),
+    ] {
+        for value in values.iter().filter(|value| value.kind == kind) {
+            let shown = match value.words.as_slice() {
+                [] => "(set)".to_owned(),
+                [word] => shown_setting(word),
+                words => shown_setting(&json!(words).to_string()),
+            };
+            lines.push(format!("{word:<8} {} = {shown}", value.key));
+        }
+        if kind == TraeValueKind::Key {
+            lines.extend(dotenv.iter().map(|name| format!("{word:<8} of {name}, in the .env beside it")));
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+/// One line about a Trae file that is not trusted, with the command that changes it.
+pub(crate) fn untrusted_trae(look: &ProjectLook) -> Option<String> {
+    let looked = look.trae.as_ref().filter(|looked| looked.state != ItemState::Trusted)?;
+    let name = if is_here(look) { PathBuf::new() } else { look.root.clone() }.join(&looked.item.name);
+    let changed = match looked.state {
+        ItemState::Changed => "it has changed since you trusted it",
+        ItemState::New | ItemState::Refused | ItemState::Trusted | ItemState::Gone => {
+            "you have not trusted it"
+        }
+    };
+    let language = Language::find();
+    Some(format!(
+        "The providers of {} are not used: {changed}. {}: lathe trust add {}\n",
+        visible(&looked.item.name),
+        Say::SeeAndTrust.text(language),
+        shown_path(&name),
+    ))
+}
+
+/// Whether the user stands in the folder that was looked at.
+fn is_here(look: &ProjectLook) -> bool {
+    std::env::current_dir().is_ok_and(|here| here.canonicalize().is_ok_and(|here| here == look.root))
+}
+
+fn can_ask() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks until there is a plain answer. The end of the input is no.
+fn agreed() -> bool {
+    let language = Language::find();
+    loop {
+        term::err(&format!("{}: ", Say::AskTrustThese.text(language)));
+        match answer(&mut std::io::stdin().lock()) {
+            Some(Answer::Yes) => return true,
+            Some(Answer::No) | None => return false,
+            Some(Answer::Once | Answer::ShowAll | Answer::Unclear) => {}
+        }
+    }
+}
+
 fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
     let look = match look(host, folder) {
         Ok(look) => look,
         Err(exit) => return exit,
     };
+    if let Some(line) = untrusted_trae(&look) {
+        term::err(&line);
+    }
     let wanted: Vec<&Looked> = look.left_out().collect();
     if look.items.is_empty() {
         term::out(&format!("nothing in {} needs trust\n", shown_path(&look.root)));
@@ -220,20 +359,12 @@ fn add(host: &Host, folder: &Path, yes: bool) -> Exit {
         for looked in &wanted {
             term::err(&shown(looked, usize::MAX));
         }
-        if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
+        if !can_ask() {
             return Exit::wrong_usage("nobody can be asked here: give --yes to trust what is shown above");
         }
-        let language = Language::find();
-        loop {
-            term::err(&format!("{}: ", Say::AskTrustThese.text(language)));
-            match answer(&mut std::io::stdin().lock()) {
-                Some(Answer::Yes) => break,
-                Some(Answer::No) | None => {
-                    term::out("nothing was trusted\n");
-                    return Exit::Failed;
-                }
-                Some(Answer::Once | Answer::ShowAll | Answer::Unclear) => {}
-            }
+        if !agreed() {
+            term::out("nothing was trusted\n");
+            return Exit::Failed;
         }
     }
     if let Err(error) = host.say_of_items(&look.root, wanted.iter().copied(), Said::Trusted) {
@@ -318,9 +449,7 @@ fn answer(input: &mut impl BufRead) -> Option<Answer> {
 /// One line about all that is not used, and what to do.
 fn left_out(look: &ProjectLook) -> String {
     let names: Vec<String> = look.undecided().map(named).collect();
-    let here =
-        std::env::current_dir().is_ok_and(|here| here.canonicalize().is_ok_and(|here| here == look.root));
-    let folder = if here { String::new() } else { format!(" {}", shown_path(&look.root)) };
+    let folder = if is_here(look) { String::new() } else { format!(" {}", shown_path(&look.root)) };
     let language = Language::find();
     format!(
         "{}: {}. {}: lathe trust add{folder} ({}: --trust)\n",

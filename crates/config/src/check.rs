@@ -8,6 +8,7 @@ use crate::nearest::nearest;
 use crate::part::Part;
 use crate::problem::{Fault, Origin, Problem, Source};
 use crate::schema::{Field, Shape, fields, fixed_keys};
+use crate::secret::Secret;
 use crate::tree::{Entry, Node, Path, Value, spell, under};
 
 /// A value and where it stands. It may be a key in clear, so it cannot be printed.
@@ -60,6 +61,8 @@ pub(crate) struct Checked {
     pub(crate) problems: Vec<Problem>,
     /// Entries that count with trust only.
     pub(crate) parts: Vec<Part>,
+    /// Secrets among what is left out, each with its name. They are hidden all the same.
+    pub(crate) unread: Vec<(String, Secret)>,
 }
 
 pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Speaker<'_>) -> Checked {
@@ -68,7 +71,12 @@ pub(crate) fn check(tree: &Node, source: &Source, reading: Reading, speaker: Spe
         reading,
         speaker,
         path: Vec::new(),
-        checked: Checked { leaves: Leaves::new(), problems: Vec::new(), parts: Vec::new() },
+        checked: Checked {
+            leaves: Leaves::new(),
+            problems: Vec::new(),
+            parts: Vec::new(),
+            unread: Vec::new(),
+        },
     };
     match &tree.value {
         Value::Table(entries) => checker.table(entries, fields(), ""),
@@ -96,6 +104,14 @@ impl Checker<'_> {
                 self.problem(Fault::UnknownKey { key, meant }, entry.line);
                 continue;
             };
+            if field.not_yet {
+                // Others write down what they do not use.
+                if self.reading == Reading::Exact || !entry.node.is_empty() {
+                    self.problem(Fault::NotYet(key), entry.line);
+                }
+                unread_secrets(&entry.node, &field.shape, &entry.key, &mut self.checked.unread);
+                continue;
+            }
             if let (Speaker::Project { instead, trusted }, Some(reason)) = (self.speaker, &field.user_only) {
                 if let (true, Shape::Map(values), Value::Table(entries)) =
                     (field.by_trust, &field.shape, &entry.node.value)
@@ -178,6 +194,28 @@ impl Checker<'_> {
 
     fn problem(&mut self, fault: Fault, line: Option<u32>) {
         self.checked.problems.push(Problem { source: self.source.clone(), line, fault });
+    }
+}
+
+/// Collects the secrets of a value that nothing reads.
+fn unread_secrets(node: &Node, shape: &Shape, name: &str, found: &mut Vec<(String, Secret)>) {
+    match (shape, &node.value) {
+        (Shape::Text { secret: true }, Value::Text(text)) => {
+            found.push((name.to_uppercase(), Secret::new(text.clone())));
+        }
+        (Shape::Map(values), Value::Table(entries)) => {
+            for entry in entries {
+                unread_secrets(&entry.node, values, &entry.key, found);
+            }
+        }
+        (Shape::Table(fields), Value::Table(entries)) => {
+            for entry in entries {
+                if let Some(field) = fields.iter().find(|field| field.key == entry.key) {
+                    unread_secrets(&entry.node, &field.shape, &entry.key, found);
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -13,12 +13,16 @@ A project may not choose where code and keys are sent, what is started, which fi
 much is allowed: such keys in a project's file are ignored with a warning, trusted or not. Limits it may only
 narrow: a smaller number, a shorter list, `false`, or the name of a model where you name none. Its `[check]` and
 `[field.NAME]` count entry by entry once you trust them as they are (`lathe trust add`). A Trae file counts
-as your own only when you name it (`--config-file` or `TRAE_CONFIG_FILE`); else it counts as the project's.
-A `.env` is never read.
+as your own when you name it (`--config-file` or `TRAE_CONFIG_FILE`). One that stands in the folder you work in counts
+as the project's until you trust it by its name (`lathe trust add trae_config.yaml`). Then it says all that a named
+one says, but an address of it gets no key from anywhere else: the key stands in the same file, or in the `.env` beside
+it, of which only the `<NAME>_API_KEY` of known providers count. No other `.env` is ever read.
 
-An unknown key or a wrong value in a file of ours is an error that names file and line; in a Trae file
-it is a warning.
+An unknown key or a wrong value in a file of ours is an error that names file and line, and so is a key that
+nothing reads in this version; in a Trae file it is a warning.
 ";
+
+const NOT_YET: &str = "Not available in this version.";
 
 /// A Markdown reference of every key: type, default, who may set it, variable, meaning.
 pub fn documentation() -> String {
@@ -58,6 +62,9 @@ fn section(text: &mut String, field: &Field) {
         _ => return,
     };
     text.push_str(&format!("\n## `[{header}]`\n\n{}\n\n", field.doc));
+    if field.not_yet {
+        text.push_str(&format!("{NOT_YET}\n\n"));
+    }
     text.push_str(&who(field));
     rows(text, &header, fields.iter(), field.user_only.as_ref(), field.by_trust);
 }
@@ -99,7 +106,10 @@ fn rows<'a>(
             Some(variable) if !table.contains('.') => format!("`{variable}`"),
             _ => String::new(),
         };
-        let meaning = field.doc.replace('\n', " ");
+        let mut meaning = field.doc.replace('\n', " ");
+        if field.not_yet {
+            meaning = format!("{NOT_YET} {meaning}");
+        }
         text.push_str(&format!("| `{key}` | {kind} | {default} | {by} | {variable} | {meaning} |\n"));
     }
 }

@@ -9,7 +9,8 @@
 //! what is started, what is written to, or how much is allowed: such keys are ignored with a warning. A few
 //! of what is started it may name, entry by entry, once the user trusts the entry as it is: a [`Part`].
 //! And a key belongs to its provider: when a higher layer chooses another provider, the address and
-//! key that a file gave for the former one are dropped rather than sent to the wrong place.
+//! key that a file gave for the former one are dropped rather than sent to the wrong place. An address of a Trae file
+//! that was trusted and not named gets no key but those of that file.
 //!
 //! Nothing is looked up here: [`load`] reads the files it is told, asks the `env` it is given, and
 //! never reads a `.env`. Rejected: a configuration framework that merges by itself. None keeps file
@@ -17,6 +18,7 @@
 
 mod check;
 mod document;
+mod foreign;
 mod format;
 mod load;
 mod merge;
@@ -31,6 +33,7 @@ mod trae;
 mod tree;
 
 pub use document::documentation;
+pub use foreign::{ForeignEndpoints, TrustedTrae};
 pub use format::ProjectFiles;
 pub use load::{Config, Flag, Inputs, NamedFile, load};
 pub use part::{Part, project_parts};
@@ -41,3 +44,4 @@ pub use sections::{
     ProviderSection, ReviewSection, RunSection, Settings, ToolsSection,
 };
 pub use show::{Row, trae_show_config};
+pub use trae::{TraeValue, TraeValueKind, trae_values};

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::check::{Checked, Leaves, Reading, Speaker, check};
+use crate::foreign::{ForeignEndpoints, TrustedTrae, add_keys};
 use crate::format::{Misread, ProjectFiles, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, Variables, merge, object, origins};
 use crate::part::Part;
 use crate::problem::{ConfigErrors, Fault, Origin, Problem, Source};
 use crate::schema::fixed_keys;
+use crate::secret::Secret;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
@@ -34,6 +36,9 @@ pub struct Inputs<'a> {
     pub config_file: Option<NamedFile<'a>>,
     /// Where a Trae file stands that nobody named: `trae_config.yaml` in the working folder. It counts as the project's.
     pub trae_file: Option<PathBuf>,
+    /// The same file, if the user trusts it: then it says all that a named one says, but its addresses get no key from
+    /// anywhere else.
+    pub trusted_trae: Option<TrustedTrae<'a>>,
     /// The folder that the project's files are read in.
     pub project: &'a ProjectFiles,
     /// Entries of the project's file that the user trusts.
@@ -95,6 +100,16 @@ pub struct Config {
     pub warnings: Vec<Problem>,
     /// Entries of the project's file that count with trust only, trusted or not.
     pub parts: Vec<Part>,
+    /// Secrets in sections that nothing reads, each with its name.
+    unread: Vec<(String, Secret)>,
+}
+
+impl Config {
+    /// Every key and other secret there is, also of models and sections that are not used, each with a name.
+    pub fn keys(&self) -> Vec<(String, &Secret)> {
+        let unread = self.unread.iter().map(|(name, secret)| (name.clone(), secret));
+        self.settings.keys().into_iter().chain(unread).collect()
+    }
 }
 
 /// Reads and merges everything. All errors are told at once.
@@ -115,9 +130,18 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
     loader.flags(&inputs.flags);
 
     loader.check_tools(inputs.check_tool);
-    let variables = Variables { env: inputs.env, known_providers: inputs.known_providers };
+    let foreign = loader.foreign.take();
+    let variables =
+        Variables { env: inputs.env, known_providers: inputs.known_providers, foreign: foreign.as_ref() };
     let leaves = merge(&loader.layers, &variables, &mut loader.warnings);
-    let settings = loader.settings(&leaves);
+    let mut settings = loader.settings(&leaves);
+    if let (Some(settings), Some(foreign)) = (&mut settings, &foreign) {
+        let chosen = leaves.get(["model".to_owned(), "base_url".to_owned()].as_slice());
+        let owners = chosen.filter(|leaf| leaf.origin.source != *foreign);
+        let owners: Vec<String> =
+            owners.and_then(|leaf| leaf.value.as_str().map(str::to_owned)).into_iter().collect();
+        settings.foreign = ForeignEndpoints::of(&loader.layers, foreign, &owners);
+    }
     let warnings = once(loader.warnings);
     match settings {
         Some(settings) if loader.errors.is_empty() => {
@@ -125,7 +149,7 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
             for (key, _) in flatten(&settings) {
                 origins.entry(key).or_insert(Origin { source: Source::Default, line: None });
             }
-            Ok(Config { settings, origins, warnings, parts: loader.parts })
+            Ok(Config { settings, origins, warnings, parts: loader.parts, unread: loader.unread })
         }
         _ => Err(ConfigErrors { errors: once(loader.errors), warnings }),
     }
@@ -138,6 +162,22 @@ fn same_file(path: &Path, other: Option<&Path>) -> bool {
         (Ok(path), Ok(other)) => path == other,
         _ => path == other,
     }
+}
+
+/// Tells all that a foreign file says and nothing reads in one line.
+fn in_one_line(problems: Vec<Problem>, source: &Source) -> Vec<Problem> {
+    let mut left_out = Vec::new();
+    let mut others = Vec::new();
+    for problem in problems {
+        match problem.fault {
+            Fault::NotYet(key) => left_out.push(key),
+            _ => others.push(problem),
+        }
+    }
+    if !left_out.is_empty() {
+        others.push(Problem { source: source.clone(), line: None, fault: Fault::LeftOut(left_out) });
+    }
+    others
 }
 
 /// One cause may be seen twice: a Trae model is both the agent's and one of `models`.
@@ -160,6 +200,9 @@ struct Loader {
     errors: Vec<Problem>,
     warnings: Vec<Problem>,
     parts: Vec<Part>,
+    unread: Vec<(String, Secret)>,
+    /// The Trae file that is trusted and not named.
+    foreign: Option<Source>,
 }
 
 impl Loader {
@@ -202,9 +245,9 @@ impl Loader {
                     let Err(why) = check(entry, &fields) else { continue };
                     let Origin { source, line } = leaf.origin.clone();
                     let fault = Fault::Tool { key: path.join("."), why };
-                    // A foreign file that nobody named cannot stop a run.
-                    let foreign = matches!(source, Source::Trae(_)) && layer.project.is_some();
-                    let told = if foreign { &mut warnings } else { &mut errors };
+                    // What Trae has and Lathe has not cannot be corrected in a file of Trae's.
+                    let is_traes = matches!(source, Source::Trae(_));
+                    let told = if is_traes { &mut warnings } else { &mut errors };
                     told.push(Problem { source, line, fault });
                 }
             }
@@ -254,6 +297,7 @@ impl Loader {
         let (refusals, errors): (Vec<_>, Vec<_>) = checked.problems.into_iter().partition(is_refusal);
         self.warnings.extend(refusals);
         self.parts.extend(checked.parts);
+        self.unread.extend(checked.unread);
         self.errors.extend(errors);
         self.layer(source, checked.leaves);
     }
@@ -266,30 +310,41 @@ impl Loader {
             Some(file) => Some((file, "--config-file")),
             None => variable.as_deref().map(|path| (NamedFile::Path(path), TRAE_VARIABLE)),
         };
-        match (named, &inputs.trae_file) {
-            (Some((file, named_by)), _) => {
+        match (named, inputs.trusted_trae, &inputs.trae_file) {
+            (Some((file, named_by)), _, _) => {
                 let path = file.path();
                 let own = path.extension().is_some_and(|end| end == "toml");
                 let read = |path: &Path| file.text(path);
                 let found = if own {
                     self.own_file(path, &read, Source::User(path.to_owned()), Speaker::User)
                 } else {
-                    self.trae_file(path, &read, Speaker::User)
+                    self.trae_file(path, &read, Speaker::User, &[])
                 };
                 if !found {
                     self.error(&Source::Trae(path.to_owned()), None, Fault::ConfigFileNotFound { named_by });
                 }
             }
-            (None, Some(path)) => {
-                let speaker = Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
-                self.trae_file(path, &|path| inputs.project.read(path), speaker);
+            (None, Some(file), _) => {
+                let text = |asked: &Path| Ok((asked == file.path).then(|| file.text.to_owned()));
+                self.trae_file(file.path, &text, Speaker::User, file.keys);
+                self.foreign = Some(Source::Trae(file.path.to_owned()));
             }
-            (None, None) => {}
+            (None, None, Some(path)) => {
+                let speaker = Speaker::Project { instead: FOR_A_TRAE_FILE, trusted: &[] };
+                self.trae_file(path, &|path| inputs.project.read(path), speaker, &[]);
+            }
+            (None, None, None) => {}
         }
     }
 
-    /// Returns whether there is such a file, or its older form.
-    fn trae_file(&mut self, path: &Path, read: &Read<'_>, speaker: Speaker<'_>) -> bool {
+    /// Returns whether there is such a file, or its older form. `keys` are those of the `.env` beside it.
+    fn trae_file(
+        &mut self,
+        path: &Path,
+        read: &Read<'_>,
+        speaker: Speaker<'_>,
+        keys: &[(String, Secret)],
+    ) -> bool {
         let (path, text) = match (read(path).transpose(), trae::older_form(path)) {
             (Some(text), _) => (path.to_owned(), text),
             (None, None) => return false,
@@ -326,6 +381,7 @@ impl Loader {
             return true;
         }
         let mut tree = mapped.tree;
+        add_keys(&mut tree, keys);
         // What a project calls its models counts for nothing, and its agent's model is in `model` already.
         if !speaker.is_user()
             && let Value::Table(entries) = &mut tree.value
@@ -333,7 +389,8 @@ impl Loader {
             entries.retain(|entry| entry.key != "models");
         }
         let checked = check(&tree, &source, Reading::Lenient, speaker);
-        self.warnings.extend(checked.problems);
+        self.unread.extend(checked.unread);
+        self.warnings.extend(in_one_line(checked.problems, &source));
         self.layers.push(Layer {
             source,
             leaves: checked.leaves,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use lathe_protocol::plain_address;
 use serde_json::{Map, Value as Json};
 
 use crate::check::{Leaf, Leaves};
@@ -28,6 +29,8 @@ pub(crate) struct Layer {
 pub(crate) struct Variables<'a> {
     pub(crate) env: &'a dyn Fn(&str) -> Option<String>,
     pub(crate) known_providers: &'a [&'a str],
+    /// The Trae file that is trusted and not named.
+    pub(crate) foreign: Option<&'a Source>,
 }
 
 impl Variables<'_> {
@@ -58,7 +61,7 @@ pub(crate) fn merge(layers: &[Layer], variables: &Variables<'_>, warnings: &mut 
     for layer in layers {
         merge_model(&mut merged, layer, &allowed, variables, warnings);
     }
-    provider_variables(&mut merged, variables);
+    provider_variables(&mut merged, variables, warnings);
     merged
 }
 
@@ -269,20 +272,24 @@ fn is_legacy(source: &Source) -> bool {
 /// `<PROVIDER>_API_KEY` and `<PROVIDER>_BASE_URL` of the chosen provider come before every file. Only a provider that Lathe
 /// knows, or that the user describes under `providers`, has a key there: `STRIPE_API_KEY` belongs to another program,
 /// whatever else is called `stripe`.
-fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>) {
+fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>, warnings: &mut Vec<Problem>) {
     let Some(provider) = text(merged, &["model", "provider"]) else {
         return;
     };
     let kind = kind(merged, &provider);
     let named = text(merged, &["model", "key_variable"]);
     let names_its_variable = named.is_some_and(|name| variables.get(&name).is_some());
-    for (key, suffix) in [("api_key", "API_KEY"), ("base_url", "BASE_URL")] {
+    // The address first: it decides which keys may be sent there.
+    for (key, suffix) in [("base_url", "BASE_URL"), ("api_key", "API_KEY")] {
         let path = path(&["model", key]);
-        if merged.get(&path).is_some_and(|leaf| !leaf.origin.source.is_file()) {
-            continue;
-        }
-        if key == "api_key" && names_its_variable {
-            continue;
+        let foreign = if key == "api_key" { foreign_address(merged, variables) } else { None };
+        if foreign.is_none() {
+            if merged.get(&path).is_some_and(|leaf| !leaf.origin.source.is_file()) {
+                continue;
+            }
+            if key == "api_key" && names_its_variable {
+                continue;
+            }
         }
         let is_known = |name: &str| {
             let known = variables.known_providers.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -296,11 +303,58 @@ fn provider_variables(merged: &mut Leaves, variables: &Variables<'_>) {
             let value = variables.get(&variable)?;
             Some((variable, value))
         });
+        if let Some(foreign) = foreign {
+            let elsewhere = said.map(|(variable, _)| Source::Environment(variable));
+            keep_own_key(merged, &provider, &foreign, elsewhere, warnings);
+            continue;
+        }
         if let Some((variable, value)) = said {
             let origin = Origin { source: Source::Environment(variable), line: None };
             let value = value.into();
             merged.insert(path, Leaf { value, origin });
         }
+    }
+}
+
+/// A trusted Trae file and the address of it that is asked.
+struct ForeignAddress {
+    source: Source,
+    address: String,
+}
+
+fn foreign_address(merged: &Leaves, variables: &Variables<'_>) -> Option<ForeignAddress> {
+    let chosen = merged.get(&path(&["model", "base_url"]))?;
+    let source = variables.foreign.filter(|source| chosen.origin.source == **source)?;
+    Some(ForeignAddress { source: source.clone(), address: plain_address(chosen.value.as_str()?) })
+}
+
+/// Leaves an address of a trusted Trae file only the key that stands in that file.
+fn keep_own_key(
+    merged: &mut Leaves,
+    provider: &str,
+    foreign: &ForeignAddress,
+    elsewhere: Option<Source>,
+    warnings: &mut Vec<Problem>,
+) {
+    let chosen = path(&["model", "api_key"]);
+    if merged.get(&chosen).is_some_and(|leaf| leaf.origin.source == foreign.source) {
+        return;
+    }
+    let dropped = merged.remove(&chosen).map(|leaf| leaf.origin);
+    let own = merged.get(&path(&["providers", provider, "api_key"]));
+    if let Some(own) = own.filter(|leaf| leaf.origin.source == foreign.source).cloned() {
+        merged.insert(chosen, own);
+        return;
+    }
+    let dropped = dropped.or_else(|| elsewhere.map(|source| Origin { source, line: None }));
+    if let Some(Origin { source, line }) = dropped {
+        let reason = format!(
+            "it is not sent to {}, an address of {}; write the key into that file or the .env beside it, or name the \
+             file with --config-file",
+            foreign.address, foreign.source
+        );
+        let fault = Fault::Refused { key: "model.api_key".to_owned(), reason };
+        warnings.push(Problem { source, line, fault });
     }
 }
 

@@ -75,6 +75,11 @@ pub enum Fault {
     WrongValue { key: String, expected: String, found: String, meant: Option<String> },
     #[error("`{0}` is given twice; the last one counts")]
     GivenTwice(String),
+    #[error("`{0}` is not available in this version")]
+    NotYet(String),
+    /// Keys of a foreign file.
+    #[error("not available in this version, and left out: {}", .0.join(", "))]
+    LeftOut(Vec<String>),
     #[error("`{key}` is ignored here: {reason}")]
     Refused { key: String, reason: String },
     #[error("`{key}`: {why}")]

@@ -39,6 +39,8 @@ pub(crate) struct Field {
     pub(crate) by_trust: bool,
     /// Whether a project's file may only narrow what the user allows.
     pub(crate) narrow_only: bool,
+    /// Whether nothing reads it in this version.
+    pub(crate) not_yet: bool,
 }
 
 /// The fields of [`Settings`].
@@ -101,6 +103,7 @@ fn field(key: &str, schema: &Json) -> Field {
         user_only: text("x-user-only"),
         by_trust: schema.get("x-by-trust") == Some(&Json::Bool(true)),
         narrow_only: schema.get("x-narrow-only") == Some(&Json::Bool(true)),
+        not_yet: schema.get("x-not-yet") == Some(&Json::Bool(true)),
     }
 }
 

@@ -6,6 +6,8 @@
 //! Beside a field stand `x-env`, the variable that sets it, and who may set it: `x-user-only` is the reason why a
 //! project's file may not, `x-by-trust` says that it may with the user's trust in each entry, and `x-narrow-only` that it
 //! may only narrow what the user allows (a smaller number, `false`, a shorter list, a text where the user gives none).
+//! `x-not-yet` stands beside what nothing reads in this version: it is refused by name. Whoever gives such a key its reader
+//! takes the mark away; `readers.rs` among the tests of the command line compares both with the code.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +16,7 @@ use lathe_protocol::{Budget, Limits, Mode, ReviewRule, Sandbox, Toolset};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::foreign::ForeignEndpoints;
 use crate::secret::Secret;
 
 const ENDPOINT: &str = "a project may not choose where your code and your keys are sent";
@@ -41,10 +44,10 @@ pub struct Settings {
     #[schemars(extend("x-user-only" = ENDPOINT))]
     pub online: OnlineSection,
     /// Servers whose tools the model is given, by name.
-    #[schemars(extend("x-user-only" = PROGRAM))]
+    #[schemars(extend("x-user-only" = PROGRAM, "x-not-yet" = true))]
     pub mcp_servers: BTreeMap<String, McpServerSection>,
     /// Names of the MCP servers that are used. None are when the list is empty.
-    #[schemars(extend("x-user-only" = PROGRAM))]
+    #[schemars(extend("x-user-only" = PROGRAM, "x-not-yet" = true))]
     pub allow_mcp_servers: Vec<String>,
     /// Providers by a name of your own: an address and its key.
     #[schemars(extend("x-user-only" = ENDPOINT))]
@@ -62,6 +65,9 @@ pub struct Settings {
     /// Domains of field commands, by name: `field:NAME:TOOL` in the shell, and tools of the model.
     #[schemars(extend("x-user-only" = PROGRAM, "x-by-trust" = true))]
     pub field: BTreeMap<String, FieldSection>,
+    /// Endpoints of a Trae file that was trusted and not named.
+    #[serde(skip)]
+    pub foreign: ForeignEndpoints,
 }
 
 /// What is a secret, by your word. Each value becomes `«secret:NAME»` wherever it would be shown.
@@ -191,7 +197,7 @@ pub struct RunSection {
     #[schemars(extend("x-env" = "LATHE_MODE", "x-user-only" = ALLOWED))]
     pub mode: Option<Mode>,
     /// What commands can reach. The command decides if left out.
-    #[schemars(extend("x-user-only" = ALLOWED))]
+    #[schemars(extend("x-user-only" = ALLOWED, "x-not-yet" = true))]
     pub sandbox: Option<Sandbox>,
     /// Names and words of the tools.
     pub toolset: Toolset,
@@ -228,6 +234,7 @@ pub struct RunSection {
     #[schemars(extend("x-user-only" = WRITTEN))]
     pub patch_path: Option<PathBuf>,
     /// How steps are shown. The command decides if left out.
+    #[schemars(extend("x-not-yet" = true))]
     pub console: Option<Console>,
 }
 
@@ -415,15 +422,13 @@ pub struct ProviderSection {
 }
 
 impl Settings {
-    /// Every key and other secret there is, also of models that are not used, each with a name.
-    pub fn keys(&self) -> Vec<(String, &Secret)> {
+    /// Every key there is, also of models that are not used, each with a name.
+    pub(crate) fn keys(&self) -> Vec<(String, &Secret)> {
         let models = self.models.iter().map(|(name, model)| (name.as_str(), &model.api_key));
         let providers = self.providers.iter().map(|(name, provider)| (name.as_str(), &provider.api_key));
         let keys = models.chain(providers).chain([("model", &self.model.api_key)]);
         let keys = keys.filter_map(|(name, key)| Some((format!("{name}_API_KEY"), key.as_ref()?)));
-        let servers = self.mcp_servers.values().flat_map(|server| server.env.iter().chain(&server.headers));
-        let servers = servers.map(|(name, value)| (name.clone(), value));
-        keys.chain(servers).map(|(name, key)| (name.to_uppercase(), key)).collect()
+        keys.map(|(name, key)| (name.to_uppercase(), key)).collect()
     }
 
     /// The variables that are named as holding a key.

@@ -63,6 +63,17 @@ impl Node {
         self
     }
 
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Null => true,
+            Value::Text(text) => text.is_empty(),
+            Value::List(nodes) => nodes.is_empty(),
+            Value::Table(entries) => entries.is_empty(),
+            Value::Bool(_) | Value::Integer(_) | Value::Float(_) | Value::Date => false,
+        }
+    }
+
     /// The value without lines; the keys of a table in order, so that their place in a file says nothing.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {

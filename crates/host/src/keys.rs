@@ -5,6 +5,7 @@
 //! | the provider's own default | sent | sent |
 //! | the owner: configuration, flags, environment | sent | sent |
 //! | a request over the wire, or a model kept by the server | sent | not sent |
+//! | a Trae file of the project that is trusted and not named | sent | not sent |
 //! | the journal of a session | sent if it was sent there before | sent if it was sent there before |
 //!
 //! "Sent there before" is known by a mark that the session keeps: a keyed hash of address and key. Its key is a file of
@@ -27,6 +28,8 @@ pub enum AddressFrom {
     Owner,
     /// A request to the server, or a model that a request made it keep.
     Wire,
+    /// A Trae file of the project that the user trusts and did not name.
+    Project,
     /// The journal of a session, with what the session remembers of its key.
     Session(Option<KeyMark>),
 }
@@ -71,10 +74,10 @@ pub(crate) fn join(
     let is_default = same_address(endpoint.address, provider.base_url);
     match endpoint.from {
         AddressFrom::Owner => Ok(given.or_else(|| ring.find(provider, name).into_iter().next())),
-        AddressFrom::Wire | AddressFrom::Session(_) if is_default => {
+        AddressFrom::Wire | AddressFrom::Project | AddressFrom::Session(_) if is_default => {
             Ok(given.or_else(|| ring.find(provider, name).into_iter().next()))
         }
-        AddressFrom::Wire => Ok(given),
+        AddressFrom::Wire | AddressFrom::Project => Ok(given),
         AddressFrom::Session(mark) => {
             let mark = mark.as_ref().ok_or(NotTheSameKey)?;
             let is_same =
@@ -232,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_table_of_rules() {
-        use AddressFrom::{Owner, Wire};
+        use AddressFrom::{Owner, Project, Wire};
         let marks = Marks::none();
         let own = |text: &str| Ok(Some(text.to_owned()));
         for (address, from, name, given, wanted) in [
@@ -253,6 +256,11 @@ mod tests {
             (OPENAI, Wire, "stripe", None, Ok(None)),
             ("http://evil/v1", Wire, "openai", Some("given"), own("given")),
             ("http://evil/v1", Wire, "work", None, Ok(None)),
+            (OPENAI, Project, "openai", None, own("of-openai")),
+            ("http://evil/v1", Project, "openai", None, Ok(None)),
+            ("http://evil/v1", Project, "custom", None, Ok(None)),
+            ("http://evil/v1", Project, "work", None, Ok(None)),
+            ("http://evil/v1", Project, "openai", Some("given"), own("given")),
             ("http://evil/v1", AddressFrom::Session(None), "openai", None, Err("not the same key")),
             ("http://evil/v1", AddressFrom::Session(None), "openai", Some("given"), Err("not the same key")),
         ] {

@@ -13,12 +13,15 @@ use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Draft, EventStream, Place, ReceiptAnswer, Seq, SessionHandle,
     SessionId, StepSummarised, Update,
 };
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
 use crate::place::same_folder;
-use crate::session::{Asking, Host, ModelSource, Overrides, Ready, beginning, now, ready, variables_of};
+use crate::session::{
+    Asking, Host, ModelSource, Overrides, Ready, Session, beginning, now, ready, variables_of,
+};
 
 /// Tokens the summaries of one session may take, if nothing else is said.
 const MAX_TOKENS: u64 = 200_000;
@@ -50,12 +53,38 @@ pub enum Keep<'a> {
     Nowhere,
 }
 
-/// A task that ends with what it belongs to.
-pub(crate) struct Beside(JoinHandle<()>);
+/// The task that sums up the steps of a session. It ends with the session.
+pub(crate) struct Summing {
+    task: JoinHandle<()>,
+    /// The last event that it has dealt with.
+    seen: watch::Receiver<Seq>,
+}
 
-impl Drop for Beside {
+impl Summing {
+    /// Waits until every step that ended up to an event was summed up, or could not be.
+    async fn reach(&self, seq: Seq) {
+        let mut seen = self.seen.clone();
+        // A task that is gone sums up nothing any more.
+        let _ = seen.wait_for(|seen| *seen >= seq).await;
+    }
+}
+
+impl Drop for Summing {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
+    }
+}
+
+impl Session {
+    /// Waits for the summaries of all steps that ended up to an event. Returns whether steps are summed up at all.
+    pub async fn summed_up(&self, seq: Seq) -> bool {
+        match &self.summing {
+            Some(summing) => {
+                summing.reach(seq).await;
+                true
+            }
+            None => false,
+        }
     }
 }
 
@@ -156,9 +185,10 @@ async fn submit(handle: &dyn SessionHandle, step: &StepText, summary: &StepSumma
 }
 
 /// Sums up each step that ends after event `from`, one after the other, for as long as the session is open.
-pub(crate) fn each_step(handle: Arc<dyn SessionHandle>, lakeview: Arc<Lakeview>, from: Seq) -> Beside {
+pub(crate) fn each_step(handle: Arc<dyn SessionHandle>, lakeview: Arc<Lakeview>, from: Seq) -> Summing {
     let updates = handle.subscribe(Seq(0));
-    Beside(tokio::spawn(follow(updates, handle, lakeview, from)))
+    let (done, seen) = watch::channel(Seq(0));
+    Summing { task: tokio::spawn(follow(updates, handle, lakeview, from, done)), seen }
 }
 
 async fn follow(
@@ -166,6 +196,7 @@ async fn follow(
     handle: Arc<dyn SessionHandle>,
     lakeview: Arc<Lakeview>,
     from: Seq,
+    done: watch::Sender<Seq>,
 ) {
     let mut steps = StepTexts::default();
     let cancel = CancellationToken::new();
@@ -174,12 +205,13 @@ async fn follow(
         let was = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
         steps.take(&event);
         let ended = steps.steps.last().is_some_and(StepText::is_finished).then_some(steps.steps.len());
-        let Some(last) = ended.filter(|_| ended != was && event.seq > from) else { continue };
         // What cannot be summed up is left as it is.
-        if let Ok(summary) = lakeview.summarise(&steps, last - 1, &cancel).await
+        if let Some(last) = ended.filter(|_| ended != was && event.seq > from)
+            && let Ok(summary) = lakeview.summarise(&steps, last - 1, &cancel).await
             && let Some(step) = steps.steps.get(last - 1)
         {
             let _ = submit(&*handle, step, &summary).await;
         }
+        done.send_replace(event.seq);
     }
 }

@@ -89,9 +89,9 @@ pub use secrets::shown_setting;
 pub use session::{Attended, Host, ModelSource, Overrides, Session, SessionPlan, ShownRequest};
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
-pub use trajectory::TrajectoryFile;
+pub use trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
 pub use travel::{Difference, LiveReplay};
-pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText};
+pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
 pub use typed::drop_typed;
 pub use watching::{Happened, Watching};
 
@@ -102,6 +102,6 @@ pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
 pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, is_stray_mark, visible};
 pub use lathe_views::{
-    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, masked_bytes,
-    masked_file, wire_json,
+    Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, lakeview_line,
+    masked_bytes, masked_file, wire_json,
 };

@@ -144,7 +144,9 @@ fn recorded_source(from: &AddressFrom) -> String {
         AddressFrom::Session(Some(mark)) => {
             mark.source.chars().filter(|c| !c.is_control()).take(80).collect()
         }
-        AddressFrom::Session(None) | AddressFrom::Owner | AddressFrom::Wire => "not recorded".to_owned(),
+        AddressFrom::Session(None) | AddressFrom::Owner | AddressFrom::Wire | AddressFrom::Project => {
+            "not recorded".to_owned()
+        }
     }
 }
 

@@ -148,6 +148,33 @@ pub(crate) fn provider(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|provider| provider.name == name)
 }
 
+/// The keys of known providers in the text of a `.env`, each with the name of its provider. Nothing else in it counts.
+pub(crate) fn dotenv_keys(text: &str) -> Vec<(String, String)> {
+    let lines: Vec<(&str, String)> = text.lines().filter_map(dotenv_line).collect();
+    let mut keys = Vec::new();
+    for provider in &PROVIDERS {
+        let mut names = provider.key_variables().into_iter();
+        // The last line of a name counts.
+        let found = names.find_map(|name| lines.iter().rev().find(|(known, _)| *known == name));
+        let Some((_, key)) = found else { continue };
+        let aliases = ALIASES.iter().filter(|(_, name)| *name == provider.name).map(|(alias, _)| *alias);
+        keys.extend(aliases.chain([provider.name]).map(|name| (name.to_owned(), key.clone())));
+    }
+    keys
+}
+
+/// `NAME=value`, perhaps after `export`, the value perhaps in quotes.
+fn dotenv_line(line: &str) -> Option<(&str, String)> {
+    let line = line.trim();
+    let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+    let value = value.trim_start();
+    let value = match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => value.get(1..)?.split(quote).next()?,
+        Some(_) | None => value.split(" #").next()?.trim_end(),
+    };
+    (!value.is_empty()).then(|| (name.trim(), value.to_owned()))
+}
+
 pub(crate) fn variable(provider: &str, suffix: &str) -> String {
     format!("{}_{suffix}", provider.to_uppercase().replace('-', "_"))
 }
@@ -155,6 +182,16 @@ pub(crate) fn variable(provider: &str, suffix: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_dotenv_gives_keys_of_known_providers_and_nothing_else() {
+        let text = "# OPENAI_API_KEY=no\nOPENAI_API_KEY=first\nexport OPENAI_API_KEY = \"o=k #1\" # mine\n\
+            GEMINI_API_KEY='g'\nGROQ_API_KEY=k # mine\nSTRIPE_API_KEY=s\nOPENAI_BASE_URL=http://evil\n\
+            LATHE_API_KEY=l\nPATH=/evil\nMISTRAL_API_KEY=\n";
+        let keys = dotenv_keys(text);
+        let keys: Vec<(&str, &str)> = keys.iter().map(|(name, key)| (name.as_str(), key.as_str())).collect();
+        assert_eq!(keys, [("openai", "o=k #1"), ("gemini", "g"), ("google", "g"), ("groq", "k")]);
+    }
 
     #[test]
     fn every_provider_has_a_name_of_its_own_and_an_address_or_wants_one() {

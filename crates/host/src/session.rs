@@ -31,7 +31,7 @@ use crate::facts::{SystemClock, facts, surroundings};
 use crate::guarded::GuardedClient;
 use crate::home::Home;
 use crate::keys::{KeyRing, Marks};
-use crate::lakeview::{Beside, each_step};
+use crate::lakeview::{Summing, each_step};
 use crate::models::{self, ModelRequest};
 use crate::outfile::output_path;
 use crate::pictures::{ReadImages, TaskImage};
@@ -134,7 +134,7 @@ pub struct Session {
     indexing: Option<lathe_graph::Background>,
     lakeview: Result<Arc<Lakeview>, String>,
     /// What sums up each step.
-    _summing: Option<Beside>,
+    pub(crate) summing: Option<Summing>,
 }
 
 impl Session {
@@ -381,7 +381,7 @@ impl Host {
             actor,
             indexing,
             lakeview,
-            _summing: summing,
+            summing,
         })
     }
 

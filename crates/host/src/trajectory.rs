@@ -11,7 +11,7 @@ use lathe_views::TrajectoryBuilder;
 use tokio::task::JoinHandle;
 
 use crate::outfile::write_output;
-use crate::session::Session;
+use crate::session::{Session, now};
 
 const BETWEEN: Duration = Duration::from_secs(1);
 
@@ -28,6 +28,40 @@ impl TrajectoryFile {
     pub async fn finish(self) -> std::io::Result<PathBuf> {
         self.task.await.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
+}
+
+/// Where Trae keeps the trajectories of runs for which no file is named, below the folder it was started in.
+const FOLDER: &str = "trajectories";
+
+/// The file of a run that begins now, as Trae names it.
+pub fn trae_trajectory(folder: &Path) -> PathBuf {
+    let name = now().to_zoned(jiff::tz::TimeZone::system()).strftime("trajectory_%Y%m%d_%H%M%S.json");
+    folder.join(FOLDER).join(name.to_string())
+}
+
+/// The files of earlier runs there.
+pub fn trae_trajectories(folder: &Path) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(folder.join(FOLDER)).into_iter().flatten().flatten();
+    found.map(|entry| entry.path()).filter(|path| is_trajectory(path)).collect()
+}
+
+/// Whether a name is of Trae's form: `trajectory_YYYYMMDD_HHMMSS.json`, perhaps with the number of a later task.
+fn is_trajectory(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let time = name.strip_prefix("trajectory_").and_then(|name| name.strip_suffix(".json"));
+    let Some((date, time)) = time.and_then(|time| time.split_once('_')) else { return false };
+    let time = time.split_once('-').map_or(time, |(time, _)| time);
+    let is_number =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number(date, 8) && is_number(time, 6)
+}
+
+/// Tasks of one conversation whose trajectories are known by name before they are written.
+const TASKS: u32 = 256;
+
+/// The files of the tasks of one conversation: the first is `path`, a later one has its number in the name.
+pub fn trajectories_of_tasks(path: &Path) -> Vec<PathBuf> {
+    (0..TASKS).map(|later| numbered(path, later)).collect()
 }
 
 impl Session {

@@ -18,7 +18,11 @@ use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program};
 use crate::error::HostError;
 use crate::ownfile::own_text;
 use crate::place::working_folder;
+use crate::providers::dotenv_keys;
 use crate::session::{Host, now};
+
+/// Trae files of a project, the first that is there counts.
+pub const TRAE_FILES: [&str; 2] = ["trae_config.yaml", "trae_config.json"];
 
 /// Files of a project that speak to the model, in the order they are told.
 pub const INSTRUCTIONS: [&str; 4] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".lathe/instructions.md"];
@@ -71,6 +75,10 @@ pub struct Looked {
 pub struct ProjectLook {
     pub root: PathBuf,
     pub items: Vec<Looked>,
+    /// The Trae file. It is trusted by its own name only, so it is never among the items.
+    pub trae: Option<Looked>,
+    /// Keys in the `.env` beside a Trae file, each with the name of its provider.
+    pub dotenv: Vec<(String, String)>,
     /// What was said about items here, those that are gone as well.
     book: TrustBook,
     /// What cannot be an item, and why.
@@ -103,7 +111,8 @@ impl ProjectLook {
 
     /// What was trusted and is not there any more.
     pub fn gone(&self) -> impl Iterator<Item = &Entry> {
-        let items: Vec<Item> = self.items.iter().map(|looked| looked.item.clone()).collect();
+        let items = self.items.iter().chain(&self.trae);
+        let items: Vec<Item> = items.map(|looked| looked.item.clone()).collect();
         self.book.gone(&items).into_iter()
     }
 
@@ -120,10 +129,15 @@ impl ProjectLook {
         used.map(|looked| ProjectText { name: looked.item.name.clone(), text: looked.text.clone() }).collect()
     }
 
+    /// The Trae file, if it is trusted as it is.
+    pub fn trusted_trae(&self) -> Option<&Looked> {
+        self.trae.as_ref().filter(|looked| looked.state == ItemState::Trusted)
+    }
+
     /// The trusted item of a kind and name.
     pub fn trusted(&self, kind: ItemKind, name: &str) -> Option<&Looked> {
         let is_it = |looked: &&Looked| looked.item.kind == kind && looked.item.name == name;
-        self.items.iter().find(is_it).filter(|looked| looked.state == ItemState::Trusted)
+        self.items.iter().chain(&self.trae).find(is_it).filter(|looked| looked.state == ItemState::Trusted)
     }
 }
 
@@ -143,7 +157,14 @@ impl Host {
         let root = working_folder(folder)?;
         let files = LocalFiles::new(root.clone());
         let book = self.trust_book(&root)?;
-        let mut look = ProjectLook { root, items: Vec::new(), book, unusable: Vec::new() };
+        let mut look = ProjectLook {
+            root,
+            items: Vec::new(),
+            trae: None,
+            dotenv: Vec::new(),
+            book,
+            unusable: Vec::new(),
+        };
         for name in INSTRUCTIONS {
             match text_of(&files, Path::new(name)) {
                 Ok(Some(text)) if text.trim().is_empty() => {}
@@ -160,10 +181,22 @@ impl Host {
                 }
             }
         }
-        for looked in &mut look.items {
+        look.add_trae(&files);
+        for looked in look.items.iter_mut().chain(&mut look.trae) {
             looked.state = look.book.state(&looked.item);
         }
         Ok(look)
+    }
+
+    /// Forgets what was said about one item of a folder. Returns whether anything was said.
+    pub fn distrust_item(&self, root: &Path, kind: ItemKind, name: &str) -> Result<bool, HostError> {
+        let mut was_there = false;
+        self.change_book(root, |book| {
+            let before = book.entries.len();
+            book.entries.retain(|entry| !(entry.kind == kind && entry.name == name));
+            was_there = book.entries.len() < before;
+        })?;
+        Ok(was_there)
     }
 
     /// Writes down what a person said about items as they were looked at.
@@ -263,6 +296,32 @@ impl Host {
 }
 
 impl ProjectLook {
+    /// The first Trae file that is there, with the keys of the `.env` beside it.
+    fn add_trae(&mut self, files: &LocalFiles) {
+        for name in TRAE_FILES {
+            let text = match text_of(files, Path::new(name)) {
+                Ok(Some(text)) => text,
+                Ok(None) => continue,
+                // The configuration says what is wrong with it.
+                Err(_) => return,
+            };
+            let item = Item {
+                kind: ItemKind::TraeConfig,
+                name: name.to_owned(),
+                path: name.into(),
+                hash: Digest::of(text.as_bytes()),
+                shows: String::new(),
+            };
+            self.trae =
+                Some(Looked { item, state: ItemState::New, text, pins: Vec::new(), loose: Vec::new() });
+            match text_of(files, Path::new(".env")) {
+                Ok(text) => self.dotenv = dotenv_keys(&text.unwrap_or_default()),
+                Err(reason) => self.unusable.push(format!(".env: {reason}")),
+            }
+            return;
+        }
+    }
+
     /// A file that says what an earlier one says, as a link to it does, is told once.
     fn add_instructions(&mut self, name: &str, text: String) {
         let hash = Digest::of(text.as_bytes());
@@ -298,7 +357,7 @@ fn of_part(files: &LocalFiles, root: &Path, part: &ProjectPart) -> Result<Looked
         shows.push_str(&format!("\n{}:\n{text}", tools.display()));
     }
     let named = match part.kind {
-        ItemKind::Check | ItemKind::Instructions => named_files(&part.command),
+        ItemKind::Check | ItemKind::Instructions | ItemKind::TraeConfig => named_files(&part.command),
         // Its words are passed as they are: no shell completes them.
         ItemKind::Field => field_words(root, &part.command)?,
     };

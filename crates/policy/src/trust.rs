@@ -3,8 +3,8 @@
 //! Trust hangs on content, not on a folder. Each thing that names a program or is said to the model is an [`Item`] with the
 //! hash of everything that counts about it; a person accepts items, and one changed byte makes that item unknown again
 //! while the others stay. It is kept for the real path of a folder, compared part by part, so that a link to the folder is
-//! the same folder and a copy or a neighbour of a similar name is not. Endpoints, keys, modes and sandboxes are no kind of
-//! item: a project cannot bring them at all.
+//! the same folder and a copy or a neighbour of a similar name is not. Keys, modes and sandboxes are no kind of item: a
+//! project cannot bring them at all. Endpoints are none either, except those of a Trae file that is trusted by its name.
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,8 @@ pub enum ItemKind {
     Check,
     /// A program that runs field commands.
     Field,
+    /// A Trae file: providers with their addresses, models, tools.
+    TraeConfig,
 }
 
 impl ItemKind {
@@ -29,6 +31,7 @@ impl ItemKind {
             ItemKind::Instructions => "instructions",
             ItemKind::Check => "check command",
             ItemKind::Field => "field program",
+            ItemKind::TraeConfig => "Trae configuration",
         }
     }
 }

@@ -159,6 +159,64 @@ fn no_file_of_a_project_sends_a_key_to_its_address() {
     }
 }
 
+/// Issue 16, line 14: trust in a file gives it no key. Every key that must stay begins with `PLANTED`.
+#[test]
+fn a_trusted_trae_file_gets_no_key_but_its_own() {
+    let yaml = |provider: &str, url: &str, more: &str| {
+        format!(
+            "agents:\n  trae_agent: {{model: m, enable_lakeview: yes}}\nlakeview: {{model: l}}\nmodel_providers:\n  {provider}: {{provider: {provider}, base_url: '{url}'{more}}}\nmodels:\n  m: {{model_provider: {provider}, model: m}}\n  l: {{model_provider: {provider}, model: l}}\n"
+        )
+    };
+    let legacy = |url: &str| {
+        json!({ "default_provider": "openai", "model_providers": { "openai": { "model": "m", "base_url": url } } }).to_string()
+    };
+    let trusted = |name: &str, text: &str, dotenv: &str| {
+        let repo = TempRepo::new(&[]);
+        write(repo.path(), name, text);
+        write(repo.path(), ".env", dotenv);
+        let mut lathe = lathe().in_dir(repo.path()).env("LATHE_API_KEY", "PLANTED-lathe");
+        for name in PROVIDERS {
+            lathe = lathe.env(format!("{}_API_KEY", name.to_uppercase()), format!("PLANTED-{name}"));
+        }
+        std::fs::create_dir_all(lathe.home()).unwrap();
+        let stored = json!({ "MISTRAL_API_KEY": "PLANTED-stored", "WORK_API_KEY": "PLANTED-work" });
+        std::fs::write(lathe.home().join("auth.json"), stored.to_string()).unwrap();
+        let own = "[model]\nprovider = 'work'\napi_key = 'PLANTED-own'\n[providers.work]\napi_key = 'PLANTED-own'\n[models.m]\nprovider = 'work'\napi_key = 'PLANTED-own'\n[models.l]\nprovider = 'work'\napi_key = 'PLANTED-own'\n";
+        std::fs::write(lathe.home().join("config.toml"), own).unwrap();
+        lathe.clone().args(["trust", "add", name, "--yes"]).run().expect_code(0);
+        (repo, lathe)
+    };
+    for provider in ["openai", "anthropic", "google", "mistral", "work", "stripe"] {
+        for flags in [&[][..], &["--api-key", "PLANTED-flag"], &["--model", "l"], &["--provider", provider]] {
+            let evil = Listener::refusing();
+            let (_repo, lathe) = trusted("trae_config.yaml", &yaml(provider, &evil.url(), ""), "");
+            lathe.clone().args(["run", "x", "--max-steps", "2"]).args(flags).run();
+            assert!(!evil.got().is_empty(), "{provider} {flags:?}: the address is asked");
+            lathe.args(["resume"]).run();
+            assert_no_key(&evil, &format!("{provider} {flags:?}"));
+        }
+    }
+    let evil = Listener::refusing();
+    // A `.env` gives keys and no addresses, and only to providers of the file.
+    let dotenv =
+        format!("LATHE_BASE_URL={0}\nANTHROPIC_BASE_URL={0}\nOPENAI_API_KEY=of-the-dotenv\n", evil.url());
+    let (_repo, lathe) = trusted("trae_config.json", &legacy(&evil.url()), "");
+    lathe.args(["run", "x"]).run();
+    assert!(!evil.got().is_empty());
+    assert_no_key(&evil, "the older form");
+    for (more, dotenv, key) in [
+        (", api_key: of-the-file", "", "of-the-file"),
+        ("", dotenv.as_str(), "of-the-dotenv"),
+        (", api_key: of-the-file", dotenv.as_str(), "of-the-dotenv"),
+    ] {
+        let evil = Listener::refusing();
+        let (_repo, lathe) = trusted("trae_config.yaml", &yaml("openai", &evil.url(), more), dotenv);
+        lathe.args(["run", "x"]).run();
+        assert!(evil.got()[0].contains(key), "{key}: {:?}", evil.got());
+        assert_no_key(&evil, key);
+    }
+}
+
 #[test]
 fn no_name_of_a_provider_and_no_redirect_leads_a_key_elsewhere() {
     for name in ["stripe", "work2", "server_model_x", "STRIPE", "nobody"] {

@@ -304,10 +304,13 @@ pub(crate) const CASES: [Case; 41] = [
             ),
         );
     }),
-    case("mode and sandbox in the configuration", |repo, bait| {
+    case("mode and files to write in the configuration", |repo, bait| {
         repo.write(
             ".lathe/config.toml",
-            format!("[run]\nmode = 'full-auto'\nsandbox = 'off'\ntrajectory = '{0}/trajectory'\npatch_path = '{0}/patch'\n", bait.line("").trim_start_matches("touch ").trim_end_matches('/')),
+            format!(
+                "[run]\nmode = 'full-auto'\ntrajectory = '{0}/trajectory'\npatch_path = '{0}/patch'\n",
+                bait.line("").trim_start_matches("touch ").trim_end_matches('/')
+            ),
         );
     }),
     case("rules that allow everything", |repo, _| {

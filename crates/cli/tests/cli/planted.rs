@@ -182,14 +182,13 @@ fn write_token(repo: &TempRepo, token: &str) {
 }
 
 #[test]
-fn passwords_among_arguments_and_commands_of_the_configuration_are_not_shown() {
+fn passwords_among_addresses_and_commands_of_the_configuration_are_not_shown() {
     let repo = TempRepo::new(&[]);
     let home = lathe().in_dir(repo.path());
     std::fs::create_dir_all(home.home()).unwrap();
-    let config = "[mcp_servers.db]\ncommand = 'db-server'\nargs = ['--password=pl4', '--token', 'pl5', '-u', 'me:pl6', '--port', '80']\n\
-         env = { DB_PASSWORD = 'planted-env-7' }\n\
-         [mcp_servers.web]\nhttp_url = 'https://me:planted-8@h/x?key=planted-9'\nheaders = { Authorization = 'Bearer planted-10-abcdefgh' }\n\
-         [check]\n'*.py' = 'lint --api-key pl11 --strict {file}'\n\
+    let config = "[online]\nbase_url = 'https://me:planted-8@h/x?key=planted-9'\n\
+         [providers.web]\nbase_url = 'https://me:planted-7@h/x'\napi_key = 'planted-10-abcdefgh'\n\
+         [check]\n'*.db' = 'db-server --password=pl4 --token pl5 -u me:pl6 --port 80 {file}'\n'*.py' = 'lint --api-key pl11 --strict {file}'\n\
          [tools]\ndiscovery_command = 'tools --secret=pl12'\n";
     std::fs::write(home.home().join("config.toml"), config).unwrap();
     let running = home.clone().args(["serve", "--port", "0", "--json"]).spawn();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{bodies, lathe};
 
-fn trae_config(model: &FakeModel) -> String {
+pub(crate) fn trae_config(model: &FakeModel) -> String {
     format!(
         "agents:
   trae_agent:

@@ -5,11 +5,13 @@
 //! do not know, and not for one that is missing where Trae's own sample misses it.
 
 mod legacy;
+mod shown;
 mod yaml;
 
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::legacy::map as map_legacy;
+pub use self::shown::{TraeValue, TraeValueKind, trae_values};
 pub(crate) use self::yaml::map as map_yaml;
 use crate::nearest::nearest;
 use crate::problem::{Fault, Problem, Source};

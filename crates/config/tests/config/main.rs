@@ -11,4 +11,5 @@ mod reference;
 mod samples;
 mod shown;
 mod support;
+mod trusted;
 mod yaml;

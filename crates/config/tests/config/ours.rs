@@ -28,7 +28,7 @@ fn all_mistakes_of_all_files_are_told_at_once_in_the_order_of_the_file() {
     let setup = Setup::new()
         .user("[run]\nmode = 'plan'\nmax_steps = 'many'\ntools = 'bash'\nmust_patch = 1\n[model]\ntemperature = [1]\nnamee = 'x'")
         .project("[run]\nmode = 'auto'\nline_second = 3\n")
-        .flag("run.console", "fancy", "--console-type");
+        .flag("run.toolset", "fancy", "--toolset");
     assert_eq!(
         setup.errors(),
         [
@@ -38,7 +38,7 @@ fn all_mistakes_of_all_files_are_told_at_once_in_the_order_of_the_file() {
             "user.toml:7: `model.temperature` must be a number from 0 to 2, but is a list",
             "user.toml:8: unknown key `model.namee`; did you mean `name`?",
             "project.toml:3: unknown key `run.line_second`; did you mean `line_seconds`?",
-            "flag --console-type: `run.console` must be one of simple, rich, but is \"fancy\"",
+            "flag --toolset: `run.toolset` must be one of lathe, trae, gemini, bash, but is \"fancy\"",
         ]
     );
     assert_eq!(setup.load().unwrap_err().warnings.len(), 1);
@@ -68,10 +68,10 @@ fn a_table_and_a_value_are_told_apart() {
         ]
     );
     assert_eq!(
-        errors("[models]\nfast = 'gpt'\n[mcp_servers.fs.env]\nA = 1\n"),
+        errors("[models]\nfast = 'gpt'\n[field.db]\nabout = 1\n"),
         [
             "user.toml:2: `models.fast` must be a table, but is text",
-            "user.toml:4: `mcp_servers.fs.env.A` must be text, but is a whole number",
+            "user.toml:4: `field.db.about` must be text, but is a whole number",
         ]
     );
 }
@@ -87,34 +87,45 @@ fn a_duplicate_key_and_broken_syntax_name_their_line() {
 #[test]
 fn nested_and_inline_tables_and_quoted_names_are_read() {
     let setup = Setup::new().user(
-        "allow_mcp_servers = ['fs']
-mcp_servers.fs.command = 'fs-server'
-[mcp_servers.fs.env]
-TOKEN = 'token-of-the-server'
-[mcp_servers.web]
-http_url = 'http://127.0.0.1:1'
-headers = { Authorization = 'Bearer abcdefgh' }
-timeout = 500
-trust = true
+        "tools.exclude = ['fs']
+field.fs.command = 'fs-server'
+field.web = { command = 'web-server', seconds = 500 }
+[providers.fs]
+api_key = 'token-of-the-server'
 [models.\"gpt 4.1\"]
 name = 'gpt-4.1'
 stop_sequences = ['a', 'b']
 ",
     );
     let settings = setup.config().settings;
-    assert_eq!(settings.mcp_servers["fs"].env["TOKEN"].expose(), "token-of-the-server");
-    assert_eq!(settings.mcp_servers["web"].timeout, Some(500));
-    assert!(settings.mcp_servers["web"].trust);
+    assert_eq!(settings.providers["fs"].api_key.as_ref().unwrap().expose(), "token-of-the-server");
+    assert_eq!(settings.field["web"].seconds, 500);
     for (key, shown) in [
-        ("mcp_servers.fs.command", "fs-server from user file user.toml:2"),
-        ("mcp_servers.fs.env.TOKEN", "set (…rver) from user file user.toml:4"),
-        ("mcp_servers.web.headers.Authorization", "set (…efgh) from user file user.toml:7"),
-        ("models.\"gpt 4.1\".name", "gpt-4.1 from user file user.toml:11"),
-        ("models.\"gpt 4.1\".stop_sequences", "[\"a\",\"b\"] from user file user.toml:12"),
-        ("allow_mcp_servers", "[\"fs\"] from user file user.toml:1"),
+        ("field.fs.command", "fs-server from user file user.toml:2"),
+        ("providers.fs.api_key", "set (…rver) from user file user.toml:5"),
+        ("field.web.command", "web-server from user file user.toml:3"),
+        ("models.\"gpt 4.1\".name", "gpt-4.1 from user file user.toml:7"),
+        ("models.\"gpt 4.1\".stop_sequences", "[\"a\",\"b\"] from user file user.toml:8"),
+        ("tools.exclude", "[\"fs\"] from user file user.toml:1"),
     ] {
         assert_eq!(setup.shown(key), shown);
     }
+}
+
+#[test]
+fn a_key_that_nothing_reads_is_refused_by_name_in_every_file_of_ours() {
+    let toml =
+        "allow_mcp_servers = []\n[run]\nsandbox = 'off'\nconsole = 'rich'\n[mcp_servers.x]\ncommand = 'sh'\n";
+    let told = |file: &str| {
+        [(1, "allow_mcp_servers"), (3, "run.sandbox"), (4, "run.console"), (5, "mcp_servers")]
+            .map(|(line, key)| format!("{file}:{line}: `{key}` is not available in this version"))
+    };
+    assert_eq!(errors(toml), told("user.toml"));
+    assert_eq!(Setup::new().project(toml).errors(), told("project.toml"));
+    assert_eq!(
+        Setup::new().flag("run.console", "rich", "--console").errors(),
+        ["flag --console: `run.console` is not available in this version"]
+    );
 }
 
 #[test]

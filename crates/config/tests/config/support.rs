@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_config::{Config, ConfigErrors, Flag, Inputs, NamedFile, Part, ProjectFiles, load};
+use lathe_config::{
+    Config, ConfigErrors, Flag, Inputs, NamedFile, Part, ProjectFiles, Secret, TrustedTrae, load,
+};
 
 pub struct Setup {
     folder: tempfile::TempDir,
@@ -10,6 +12,8 @@ pub struct Setup {
     trusted: Vec<Part>,
     variables: Vec<(String, String)>,
     flags: Vec<(String, serde_json::Value, String)>,
+    /// The keys of a `.env`, if the Trae file is trusted.
+    trae_keys: Option<Vec<(String, Secret)>>,
 }
 
 impl Setup {
@@ -20,6 +24,7 @@ impl Setup {
             trusted: Vec::new(),
             variables: Vec::new(),
             flags: Vec::new(),
+            trae_keys: None,
         }
     }
 
@@ -53,6 +58,13 @@ impl Setup {
         self
     }
 
+    /// Trust in `trae_config.yaml`, with the keys of the `.env` beside it, by provider.
+    pub fn trusted_trae(mut self, keys: &[(&str, &str)]) -> Self {
+        let keys = keys.iter().map(|(provider, key)| ((*provider).to_owned(), Secret::new(*key)));
+        self.trae_keys = Some(keys.collect());
+        self
+    }
+
     /// `--config-file`
     pub fn named(mut self, name: &str) -> Self {
         self.named = Some(self.path(name));
@@ -83,6 +95,9 @@ impl Setup {
             let found = self.variables.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
         };
+        let (path, keys) = (self.path("trae_config.yaml"), &self.trae_keys);
+        let text = keys.as_ref().map(|_| std::fs::read_to_string(&path).unwrap()).unwrap_or_default();
+        let trusted_trae = keys.as_ref().map(|keys| TrustedTrae { path: &path, text: &text, keys });
         let project = ProjectFiles::new(self.folder.path(), Path::new("/nonexistent/lathe"));
         load(Inputs {
             project: &project,
@@ -91,6 +106,7 @@ impl Setup {
             config_file,
             trae_file: Some(self.path("trae_config.yaml")),
             trusted: &self.trusted,
+            trusted_trae,
             env: &env,
             known_providers: &["openai", "anthropic", "google", "azure", "ollama", "openrouter", "doubao"],
             check_tool: &|name, _| match name.ends_with("xx") {

@@ -51,7 +51,15 @@ allow_mcp_servers: [one]
 ",
         )
         .named("trae_config.yaml");
-    assert_eq!(setup.warnings(), [] as [String; 0]);
+    // MCP servers come with a later version; what is secret in them is hidden already.
+    assert_eq!(
+        setup.warnings(),
+        ["trae_config.yaml: not available in this version, and left out: mcp_servers, allow_mcp_servers"]
+    );
+    let config = setup.config();
+    let keys: Vec<(String, &str)> =
+        config.keys().into_iter().map(|(name, key)| (name, key.expose())).collect();
+    assert!(keys.contains(&("K".to_owned(), "v")) && keys.contains(&("A".to_owned(), "b")), "{}", keys.len());
     let settings = setup.config().settings;
     let model = &settings.model;
     assert_eq!(model.provider.as_deref(), Some("p"));
@@ -71,15 +79,7 @@ allow_mcp_servers: [one]
     assert!(settings.lakeview.enabled);
     let summaries = settings.lakeview_model().unwrap();
     assert_eq!((summaries.name.as_deref(), summaries.base_url.as_deref()), (Some("small"), Some("http://p")));
-    let one = &settings.mcp_servers["one"];
-    assert_eq!((one.command.as_deref(), one.args.as_slice()), (Some("c"), &["a".to_owned()][..]));
-    assert_eq!((one.env["K"].expose(), one.timeout, one.trust), ("v", Some(5), true));
-    let two = &settings.mcp_servers["two"];
-    assert_eq!(
-        (two.url.as_deref(), two.http_url.as_deref(), two.tcp.as_deref()),
-        (Some("u"), Some("h"), Some("t"))
-    );
-    assert_eq!(settings.allow_mcp_servers, ["one"]);
+    assert!(settings.mcp_servers.is_empty() && settings.allow_mcp_servers.is_empty());
     for (key, line) in [
         ("model.name", 16),
         ("model.api_key", 9),
@@ -89,7 +89,6 @@ allow_mcp_servers: [one]
         ("lakeview.model", 29),
         ("models.s.name", 27),
         ("providers.p.base_url", 11),
-        ("mcp_servers.one.command", 31),
     ] {
         assert_eq!(setup.config().origin(key).unwrap().line, Some(line), "{key}");
     }
@@ -227,14 +226,12 @@ allow_mcp_servers: s
             "trae_config.yaml:5: `agents.trae_agent.max_steps` must be a whole number of at least 1, but is text",
             "trae_config.yaml:13: `models.m.temperature` must be a number from 0 to 2, but is text",
             "trae_config.yaml:14: `models.m.top_k` must be a whole number of at least 0, but is a number",
-            "trae_config.yaml:18: `mcp_servers.s.args` must be a list (text each), but is text",
-            "trae_config.yaml:19: `allow_mcp_servers` must be a list (text each), but is text",
+            "trae_config.yaml: not available in this version, and left out: mcp_servers, allow_mcp_servers",
         ]
     );
     let settings = setup.config().settings;
     assert_eq!((settings.run.max_steps, settings.model.temperature), (100, None));
     assert_eq!(settings.model.name.as_deref(), Some("x"));
-    assert_eq!(settings.mcp_servers["s"].command.as_deref(), Some("c"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Values in JSON, TOML and YAML files by JSONPath, with the file's formatting and comments kept.
 
+mod loose;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,7 +173,18 @@ impl Edit {
     }
 
     fn act(&self, document: &mut Document) -> Result<DataDone, DataError> {
-        let place = self.json_path.as_deref();
+        match self.act_at(self.json_path.as_deref(), document) {
+            // Not in the words of the standard: nothing was changed yet.
+            Err(DataError::Path { path, reason }) => match loose::standard(&path, document) {
+                Ok(standard) if standard != path => self.act_at(Some(&standard), document),
+                Ok(_) => Err(DataError::Path { path, reason }),
+                Err(hint) => Err(DataError::Path { path, reason: format!("{reason}; {hint}") }),
+            },
+            done => done,
+        }
+    }
+
+    fn act_at(&self, place: Option<&str>, document: &mut Document) -> Result<DataDone, DataError> {
         match self.operation {
             Operation::View => match place {
                 None => Ok(DataDone::Whole { text: self.written(document.value()) }),

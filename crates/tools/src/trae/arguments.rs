@@ -82,7 +82,6 @@ pub(super) struct JsonEdit {
     /// JSONPath of the value; needed for all but `view`.
     json_path: Option<String>,
     /// For `set` and `add`: the new value, any JSON.
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     value: Option<Value>,
     /// Whether what is shown and added is laid out over several lines; true if left out.
     pretty_print: Option<bool>,
@@ -237,7 +236,8 @@ pub(super) fn adapt_json(value: Value) -> Result<Adapted, Problem> {
     };
     let json_path = match given.get("json_path") {
         None | Some(Value::Null) => None,
-        Some(Value::String(path)) => Some(path.as_str()),
+        // As with Trae, an empty path is none.
+        Some(Value::String(path)) => Some(path.as_str()).filter(|path| !path.trim().is_empty()),
         Some(_) => return wrong("json_path parameter must be a string."),
     };
     let pretty = match given.get("pretty_print") {

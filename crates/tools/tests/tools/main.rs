@@ -12,6 +12,7 @@ mod edit;
 mod full_disk;
 mod graph;
 mod ignored;
+mod json_paths;
 mod output;
 mod outside;
 mod paths;

@@ -13,7 +13,7 @@ use super::layout::lay_out;
 use super::shapes::{Call, Interaction, Message, Response, Step, StepUsage, ToolResult, finish_reason};
 use crate::session::Progress;
 use crate::time::iso_without_zone;
-use crate::wire::lakeview;
+use crate::wire::lakeview_line;
 use lathe_protocol::StepState;
 
 /// Depth of an interaction and of a step: root, list.
@@ -180,7 +180,7 @@ impl TrajectoryBuilder {
                 step.say(user_message(&reminded.text), pending);
             }),
             Fact::StepSummarised(summary) => {
-                let words = lakeview(summary);
+                let words = lakeview_line(summary);
                 if let Some((run, step)) = self.current(event).zip(event.place.step) {
                     run.summaries.insert(step, words);
                 }

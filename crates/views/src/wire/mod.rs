@@ -20,4 +20,4 @@ pub use cursor::Cursor;
 pub(crate) use frames::masked_events;
 pub use frames::{LiveFrames, WireFrame, masked_bytes, masked_file, wire_json};
 pub use projector::{PastSteps, Projector};
-pub(crate) use step::lakeview;
+pub use step::lakeview_line;

@@ -69,7 +69,7 @@ impl OpenStep {
             Fact::CallFinished(finished) => self.result(event, finished),
             Fact::Reflected(reflected) => self.reflection = Some(reflected.text.clone()),
             Fact::StepSummarised(summary) => {
-                self.summary = Some(lakeview(summary));
+                self.summary = Some(lakeview_line(summary));
                 return; // It may come long after the step.
             }
             _ => return,
@@ -169,7 +169,7 @@ impl OpenStep {
 }
 
 /// `[tags] task — details`, as the trajectory of the server fork has it.
-pub(crate) fn lakeview(summary: &StepSummarised) -> String {
+pub fn lakeview_line(summary: &StepSummarised) -> String {
     let tags: Vec<String> = summary.tags.iter().map(|tag| format!("{}{tag}", emoji(tag))).collect();
     format!("[{}] {} — {}", tags.join(" · "), summary.task, summary.details)
 }
