@@ -215,7 +215,8 @@ impl Console {
             | Fact::ApprovalExpired(_)
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
-            | Fact::EditsReviewed(_) => String::new(),
+            | Fact::EditsReviewed(_)
+            | Fact::CommandTaken(_) => String::new(),
             Fact::Unknown(unknown) => {
                 let words = format!("! {}", clean(&unknown.words()));
                 format!("{}  {}\n", self.close_line(), self.paint.yellow(&words))
