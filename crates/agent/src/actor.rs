@@ -15,11 +15,11 @@ use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
-    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Digest, Draft,
-    EditsReviewed, EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
-    ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded,
-    RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, StepSummarised, TaskFinished, TaskGiven, Timestamp,
-    ToolCall, Update, calls_of,
+    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Digest,
+    Draft, EditsReviewed, EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked,
+    ModelFailed, ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
+    Reminded, RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, StepSummarised, TaskFinished,
+    TaskGiven, Timestamp, ToolCall, Update, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::Toolbox;

@@ -159,9 +159,7 @@ impl From<WorkspaceError> for HostError {
                 | ErrorKind::ReadOnlyFilesystem
                 | ErrorKind::PermissionDenied => FileProblem::Bad,
                 // A loop of links, a socket: told by the number alone.
-                _ if matches!(source.raw_os_error(), Some(ELOOP | ENXIO)) => {
-                    FileProblem::Bad
-                }
+                _ if matches!(source.raw_os_error(), Some(ELOOP | ENXIO)) => FileProblem::Bad,
                 _ => FileProblem::Broken,
             },
         };

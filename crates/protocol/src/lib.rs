@@ -33,8 +33,8 @@ pub use digest::{Digest, Digesting};
 pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
-    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken, Dangling,
-    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
+    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
+    Dangling, EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
     ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded,
     ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
     Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,

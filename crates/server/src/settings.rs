@@ -43,7 +43,8 @@ impl Settings {
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept: T = self.read(name)?;
         let done = change(&mut kept)?;
-        let text = serde_json::to_string_pretty(&kept).map_err(|error| ApiError::internal(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&kept).map_err(|error| ApiError::internal(error.to_string()))?;
         self.write(name, &text)
             .map_err(|error| ApiError::own_file(&format!("{name} cannot be written"), &error))?;
         Ok(done)

@@ -29,4 +29,6 @@ pub use cost::{
 pub use html::{Language, Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
-pub use wire::{Cursor, LiveFrames, PastSteps, Projector, StepNumbers, WireFrame, masked_bytes, masked_file, wire_json};
+pub use wire::{
+    Cursor, LiveFrames, PastSteps, Projector, StepNumbers, WireFrame, masked_bytes, masked_file, wire_json,
+};

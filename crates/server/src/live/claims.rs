@@ -33,12 +33,7 @@ impl Claims {
 
     /// The id for the session, for what the client wants. An id that another client, or another command, has used is refused: the session would take
     /// it for a repetition.
-    pub fn claim(
-        &mut self,
-        identity: &Identity,
-        id: &CommandId,
-        what: &str,
-    ) -> Result<CommandId, ApiError> {
+    pub fn claim(&mut self, identity: &Identity, id: &CommandId, what: &str) -> Result<CommandId, ApiError> {
         let binding = identity.key.binding(format!("{id} {what}").as_bytes());
         match self.bindings.get(id.as_str()) {
             Some(Some(known)) if *known == binding => {}

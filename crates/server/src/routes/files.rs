@@ -329,12 +329,16 @@ async fn download(
     let (name, size, mut sent) = browser.send(&asked.file).await?;
     let ranged = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
     // The query says which bytes; else the header does, where it names one range.
-    let (bytes, status) = match (asked.offset, asked.length, ranged.and_then(|range| byte_range(range, size))) {
+    let (bytes, status) = match (asked.offset, asked.length, ranged.and_then(|range| byte_range(range, size)))
+    {
         (None, None, None) => (0..size, StatusCode::OK),
         (None, None, Some(range)) if range.is_empty() => {
             let whole = HeaderValue::from_str(&format!("bytes */{size}"));
             let error = ApiError::wrong_range(format!("The file has {size} bytes."));
-            return Ok(([(header::CONTENT_RANGE, whole.unwrap_or(HeaderValue::from_static("bytes */*")))], error)
+            return Ok((
+                [(header::CONTENT_RANGE, whole.unwrap_or(HeaderValue::from_static("bytes */*")))],
+                error,
+            )
                 .into_response());
         }
         (None, None, Some(range)) => (range, StatusCode::PARTIAL_CONTENT),

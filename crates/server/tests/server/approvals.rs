@@ -182,7 +182,9 @@ async fn every_client_is_shown_the_call_that_a_person_edited() {
     socket.say(&answer).await;
     let frames = socket.until("end").await;
     assert!(server.root.join("by-person").exists() && !server.root.join("by-model").exists());
-    let of = |kind: &'static str| frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"]);
+    let of = |kind: &'static str| {
+        frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"])
+    };
     let given = of("approval").find(|data| data["state"] == "given").unwrap();
     assert_eq!(given["edited"], edited);
     let bubble = of("bubble").filter(|data| data["call_id"] == "c1").last().unwrap();

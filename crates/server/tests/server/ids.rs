@@ -12,7 +12,17 @@ use crate::kit::{Recorded, Server, Socket, call, cassette, done};
 
 async fn receipt(socket: &mut Socket, message: &Value) -> Value {
     socket.say(message).await;
-    socket.until("receipt").await.pop().unwrap()["data"].clone()
+    receipt_of(socket, &message["id"]).await
+}
+
+/// The receipt of the message with this id.
+async fn receipt_of(socket: &mut Socket, id: &Value) -> Value {
+    loop {
+        let data = socket.until("receipt").await.pop().unwrap()["data"].clone();
+        if data["id"] == *id {
+            return data;
+        }
+    }
 }
 
 /// How many tasks a session was given.
@@ -129,8 +139,7 @@ async fn ready(command: &str) -> (Server, String, Socket, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_command_of_a_socket_that_is_repeated_has_one_effect_and_one_receipt() {
-    for command in
-        ["task", "input", "cancel", "cancel call", "approve", "answer", "resume", "resume parked"]
+    for command in ["task", "input", "cancel", "cancel call", "approve", "answer", "resume", "resume parked"]
     {
         let (server, session, mut socket, message) = ready(command).await;
         let first = receipt(&mut socket, &message).await;
@@ -160,8 +169,8 @@ async fn of_two_commands_to_resume_a_run_the_second_is_refused() {
         let (server, _, mut socket, _) = ready(command).await;
         socket.say(&json!({ "type": "resume", "id": "r1" })).await;
         socket.say(&json!({ "type": "resume", "id": "r2" })).await;
-        let first = socket.until("receipt").await.pop().unwrap()["data"].clone();
-        let second = socket.until("receipt").await.pop().unwrap()["data"].clone();
+        let first = receipt_of(&mut socket, &json!("r1")).await;
+        let second = receipt_of(&mut socket, &json!("r2")).await;
         assert_eq!((&first["accepted"], &second["accepted"]), (&json!(true), &json!(false)), "{second}");
         server.stop().await;
     }

@@ -203,7 +203,8 @@ async fn hunks_with_their_headers_are_a_patch_of_the_file() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &patch).unwrap();
     let args = ["apply", "--reverse", "-p1"];
-    let ran = std::process::Command::new("git").args(args).arg(file.path()).current_dir(&server.root).output();
+    let ran =
+        std::process::Command::new("git").args(args).arg(file.path()).current_dir(&server.root).output();
     let ran = ran.unwrap();
     assert!(ran.status.success(), "{patch}\n{}", String::from_utf8_lossy(&ran.stderr));
     assert_eq!(std::fs::read_to_string(server.root.join("long.txt")).unwrap(), numbered("\n"));

@@ -199,13 +199,20 @@ async fn a_verdict_is_told_to_programs_and_seen_by_people() {
         "quality_review",
         json!({ "file_path": "w1.txt", "edited_snippet": "thin", "quality_review_rules": "No thin text." }),
     );
-    let steps = vec![json!([write("w1", "thin\n")]), json!([ask]), json!([write("w2", "thick\n")]), json!([done("d1", "written")])];
+    let steps = vec![
+        json!([write("w1", "thin\n")]),
+        json!([ask]),
+        json!([write("w2", "thick\n")]),
+        json!([done("d1", "written")]),
+    ];
     let verdicts = [fails("the text is thin"), fails("still thin"), passes()];
     let server = Server::start(lane(steps, &verdicts, 10), Mode::FullAuto).await;
     let mut socket = server.socket("").await;
     socket.say(&request(false)).await;
     let frames = durable(&socket.until("end").await);
-    let of = |kind: &'static str| frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"]);
+    let of = |kind: &'static str| {
+        frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"])
+    };
     let told: Vec<(&str, Option<bool>, &Value)> = of("quality_review")
         .map(|data| (data["call_id"].as_str().unwrap(), data["pass"].as_bool(), &data["reasons"]))
         .collect();
@@ -217,7 +224,9 @@ async fn a_verdict_is_told_to_programs_and_seen_by_people() {
     };
     // The edit was made; its review did not pass.
     assert!(last("tc-1-w1").ends_with('✅'));
-    assert!(last("tc-1-w1-review").starts_with("🔧quality_review {\"rules\":\"No thin text.\",\"target\":\""));
+    assert!(
+        last("tc-1-w1-review").starts_with("🔧quality_review {\"rules\":\"No thin text.\",\"target\":\"")
+    );
     assert!(last("tc-1-w1-review").ends_with('❌'));
     assert!(last("tc-2-q1").ends_with('❌'));
     assert!(last("tc-3-w2-review").ends_with('✅'));

@@ -39,9 +39,16 @@ async fn every_frame_of_a_step_has_its_number_in_the_run_and_in_the_session() {
         assert_eq!(session_step, first + step, "{frame}");
         let data = &frame["data"];
         match frame["type"].as_str().unwrap() {
-            "step" => assert_eq!((&data["step_number"], &data["session_step"]), (&json!(step), &json!(session_step))),
+            "step" => assert_eq!(
+                (&data["step_number"], &data["session_step"]),
+                (&json!(step), &json!(session_step))
+            ),
             "usage" | "delta" => {
-                assert_eq!((&data["step"], &data["session_step"]), (&json!(step), &json!(session_step)), "{frame}");
+                assert_eq!(
+                    (&data["step"], &data["session_step"]),
+                    (&json!(step), &json!(session_step)),
+                    "{frame}"
+                );
             }
             _ => {}
         }
@@ -88,7 +95,16 @@ async fn messages_text_and_page_hold_what_the_trajectory_holds_after_a_rewind() 
     let whole = shown(&server, &id).await;
     assert_eq!(
         whole.0,
-        ["1:seq-1", "1:tc-1-w1", "1:tc-2-d1", "1:taskdone-2", "2:seq-1", "2:tc-1-w2", "2:tc-2-d2", "2:taskdone-2"]
+        [
+            "1:seq-1",
+            "1:tc-1-w1",
+            "1:tc-2-d1",
+            "1:taskdone-2",
+            "2:seq-1",
+            "2:tc-1-w2",
+            "2:tc-2-d2",
+            "2:taskdone-2"
+        ]
     );
     let signed_in = server.sign_in(&server.token).await;
     let at = |word: &str| format!("/api/sessions/{id}/{word}");

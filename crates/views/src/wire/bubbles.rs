@@ -187,10 +187,7 @@ fn online_doc(arguments: &Map<String, Value>) -> Option<String> {
 
 /// The line of a review, asked for by the model or made after an edit.
 pub(super) fn review(rules: &str, target: Option<&str>) -> String {
-    one_line(&line(
-        "quality_review",
-        &json!({ "rules": cut(rules, 80), "target": target.unwrap_or("repo") }),
-    ))
+    one_line(&line("quality_review", &json!({ "rules": cut(rules, 80), "target": target.unwrap_or("repo") })))
 }
 
 fn line(name: &str, arguments: &Value) -> String {

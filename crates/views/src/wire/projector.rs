@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    CallFinished, Change, EditsReviewed, Ending, Event, Fact, ModelFailure, RunNo,
-    Seq, SessionId, SessionOptions, StepNo, TaskFinished, Timestamp,
+    CallFinished, Change, EditsReviewed, Ending, Event, Fact, ModelFailure, RunNo, Seq, SessionId,
+    SessionOptions, StepNo, TaskFinished, Timestamp,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -176,7 +176,8 @@ impl Projector {
             Fact::Reflected(_) => {
                 self.with_step(event, &mut out);
                 if let Some(step) = &self.open {
-                    let said = bubbles::thought(step.numbers.in_run, step.reflection.as_deref().unwrap_or_default());
+                    let said =
+                        bubbles::thought(step.numbers.in_run, step.reflection.as_deref().unwrap_or_default());
                     let id = format!("seq-reflect-{}", step.numbers.in_run);
                     out.bubble(event.at, id, "agent", bubbles::marked(&said, Some(true)), None);
                 }
@@ -357,11 +358,13 @@ impl Projector {
         let edited = finished.changes.iter().find(|change| !change.is_folder());
         let target = edited.map(|change| change.path.as_str());
         out.push("quality_review", &review_data(event, target, review));
-        let made = event.place.call.as_ref().and_then(|id| {
-            self.open.as_ref()?.calls().find(|made| made.call.id == *id && !made.is_review())
-        });
+        let made =
+            event.place.call.as_ref().and_then(|id| {
+                self.open.as_ref()?.calls().find(|made| made.call.id == *id && !made.is_review())
+            });
         if let (Some(made), Some(step)) = (made, &self.open) {
-            let (number, passes) = (step.numbers.in_run, review.verdict.as_ref().is_some_and(|said| said.pass));
+            let (number, passes) =
+                (step.numbers.in_run, review.verdict.as_ref().is_some_and(|said| said.pass));
             let id = made.shown_id(number);
             let content = bubbles::marked(&bubbles::review(&self.rules, target), Some(passes));
             out.bubble(event.at, format!("tc-{number}-{id}-review"), "agent", content, Some(id));

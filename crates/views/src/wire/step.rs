@@ -67,7 +67,8 @@ impl MadeCall {
 
     /// Whether it went well; none before its end. A review that does not pass did not.
     pub fn mark(&self) -> Option<bool> {
-        let fails = self.review.as_ref().and_then(|review| review.verdict.as_ref()).is_some_and(|said| !said.pass);
+        let fails =
+            self.review.as_ref().and_then(|review| review.verdict.as_ref()).is_some_and(|said| !said.pass);
         self.result.as_ref().map(|result| result.success && !(self.is_review() && fails))
     }
 }
@@ -298,7 +299,13 @@ impl<'a> CallView<'a> {
     fn of(made: &'a MadeCall) -> Self {
         let MadeCall { call, edited, .. } = made;
         let edited_arguments = edited.as_ref();
-        Self { call_id: call.id.as_str(), name: &call.name, arguments: &call.arguments, id: None, edited_arguments }
+        Self {
+            call_id: call.id.as_str(),
+            name: &call.name,
+            arguments: &call.arguments,
+            id: None,
+            edited_arguments,
+        }
     }
 }
 
@@ -362,7 +369,9 @@ impl<'a> ResultView<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Unit<'a> {
-    Think { content: &'a str },
+    Think {
+        content: &'a str,
+    },
     ToolCall {
         call_id: &'a str,
         name: &'a str,
@@ -370,6 +379,11 @@ enum Unit<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         edited_arguments: Option<&'a Raw>,
     },
-    ToolResult { call_id: &'a str, success: bool },
-    AgentOutput { markdown: &'a str },
+    ToolResult {
+        call_id: &'a str,
+        success: bool,
+    },
+    AgentOutput {
+        markdown: &'a str,
+    },
 }
