@@ -52,7 +52,7 @@ impl Plans for Recorded {
             toolset: wish.toolset,
             limits: Limits { max_steps: wish.max_steps.unwrap_or(1_000_000), ..Limits::default() },
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
-            patch: wish.must_patch.then(PatchRule::default),
+            patch: wish.must_patch.then_some(PatchRule { must: true, base: None }),
             record: None,
             tools: ToolChoice { core: wish.tools.clone(), exclude: Vec::new() },
             attended: Attended::Person,

@@ -144,3 +144,13 @@ async fn no_error_bubble_of_a_step_replaces_another() {
     assert!(errors.last().unwrap().1.contains("maximum steps"), "{errors:?}");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_ends_whose_model_ends_it_twice_in_one_answer() {
+    let answers = [json!([done("d1", "once"), done("d2", "twice")])];
+    let server = Server::start(cassette(answers), Mode::FullAuto).await;
+    let frames = server.run("do").await.until("end").await;
+    let completed = frames.iter().find(|frame| frame["type"] == "completed").unwrap();
+    assert_eq!(completed["data"]["success"], true, "{completed}");
+    server.stop().await;
+}
