@@ -14,11 +14,11 @@ use lathe_journal::{Journal, JournalError, Syncer};
 use lathe_model::{Answer, ModelClient, ModelError, Variables};
 use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{
-    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, Digest, Draft,
-    EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked, ModelFailed,
-    ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected, Reminded,
-    RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, TaskFinished, TaskGiven, Timestamp,
-    ToolCall, Update, Usage, calls_of,
+    AgentId, BaselineTaken, CallFinished, CallId, CancelAsked, Command, CommandBody, CommandTaken, Digest,
+    Draft, EditsReviewed, EpochStarted, Event, Fact, FilesRestored, FrameBody, ModelAnswered, ModelAsked,
+    ModelFailed, ModelFailure, OptionsChanged, Place, QuestionAsked, Receipt, ReceiptAnswer, Reflected,
+    Reminded, RunResumed, Seq, SessionNamed, SessionOptions, Steered, StepNo, StepSummarised, TaskFinished,
+    TaskGiven, Timestamp, ToolCall, Update, Usage, calls_of,
 };
 use lathe_redact::Redactor;
 use lathe_tools::Toolbox;
@@ -35,7 +35,7 @@ use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
 use crate::patch::Patcher;
 use crate::prompt::{Facts, system_prompt};
-use crate::running::Running;
+use crate::running::{OpenQuestion, Running};
 use crate::state::{Phase, State};
 
 pub use remembered::Answers;
@@ -280,8 +280,9 @@ impl Actor {
                 self.append(self.at_call(call), *result)
             }
             Inbox::Question { call, questions, reply } => {
+                let count = questions.len();
                 self.append(self.at_call(call.clone()), QuestionAsked { questions })?;
-                self.running.asked(call, self.state.seq, reply);
+                self.running.asked(call, OpenQuestion { question: self.state.seq, count, reply });
                 Ok(())
             }
             Inbox::Previewed { call, preview } => self.previewed(call, preview),
@@ -344,9 +345,12 @@ impl Actor {
                 self.append(place, TaskGiven { text, images, command: id, actor: command.actor })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
+            CommandBody::GoOn if self.state.is_unfinished() && !self.waits_for_word => {
+                refused("the run is under way already")
+            }
             CommandBody::GoOn if self.state.is_unfinished() && !self.state.cancelled => {
                 self.waits_for_word = false;
-                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+                self.taken(command)
             }
             // Also a run whose cancelling was cut short: whoever goes on does not want it any more.
             CommandBody::GoOn if self.state.can_go_on() => {
@@ -365,15 +369,18 @@ impl Actor {
             CommandBody::Steer { .. } => refused("no task is under way: give one"),
             CommandBody::Rename { title } => {
                 let title = self.setup.redactor.text(title).into_owned();
-                self.append(self.in_run(), SessionNamed { title })?;
+                self.append(self.in_run(), SessionNamed { title, command: Some(command.id.clone()) })?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Summarise { run, step, summary } => {
-                self.append(Place::in_run(*run).at_step(*step), summary.clone())?;
+                let summary = StepSummarised { command: Some(command.id.clone()), ..summary.clone() };
+                self.append(Place::in_run(*run).at_step(*step), summary)?;
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Review { reviewed, changes } => {
-                self.append(self.in_run(), reviewed.clone())?;
+                let word = EditsReviewed { command: Some(command.id.clone()), ..reviewed.clone() };
+                self.append(self.in_run(), word)?;
+                let seq = self.state.seq;
                 if !changes.is_empty() {
                     let restored = FilesRestored {
                         folder: None,
@@ -384,7 +391,7 @@ impl Actor {
                     };
                     self.append(self.in_run(), restored)?;
                 }
-                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
+                Ok(ReceiptAnswer::Accepted { seq })
             }
             CommandBody::Cancel if self.state.is_unfinished() => {
                 self.append(
@@ -396,15 +403,12 @@ impl Actor {
                 Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
             }
             CommandBody::Cancel => refused("nothing is under way"),
-            CommandBody::CancelCall { call } if self.running.stop(call) => {
-                Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
-            }
+            CommandBody::CancelCall { call } if self.running.stop(call) => self.taken(command),
             CommandBody::CancelCall { .. } => refused("no such call is running"),
             CommandBody::Answer { call, question, answers } => {
-                if self.running.answer(call, *question, answers.clone()) {
-                    Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
-                } else {
-                    refused("the question was answered already, or is no longer asked")
+                match self.running.answer(call, *question, answers.clone()) {
+                    Ok(()) => self.taken(command),
+                    Err(reason) => refused(&reason),
                 }
             }
             CommandBody::Approve { call, question, answer, reason, edited } => {
@@ -413,6 +417,12 @@ impl Actor {
                 self.approve(command, &given)
             }
         }
+    }
+
+    /// Records a command whose effect no event names, so that a repetition gets the same receipt.
+    fn taken(&mut self, command: &Command) -> Result<ReceiptAnswer, AgentError> {
+        self.append(self.in_run(), CommandTaken { command: command.id.clone(), actor: command.actor })?;
+        Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
     }
 
     fn act(&mut self, action: Action) -> Result<(), AgentError> {

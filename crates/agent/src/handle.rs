@@ -6,7 +6,8 @@ use std::sync::Arc;
 use lathe_blobs::Blobs;
 use lathe_journal::Reader;
 use lathe_protocol::{
-    Boxed, Command, Digest, Event, EventStream, Receipt, ReceiptAnswer, Seq, SessionHandle, Update,
+    Boxed, Command, Digest, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq, SessionHandle,
+    Update,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -40,7 +41,7 @@ impl SessionHandle for LocalHandle {
                 (Ok(()), Ok(receipt)) => receipt,
                 _ => Receipt {
                     command: id,
-                    answer: ReceiptAnswer::Refused { reason: "the session has ended".to_owned() },
+                    answer: ReceiptAnswer::Refused { reason: SESSION_ENDED.to_owned() },
                 },
             }
         })

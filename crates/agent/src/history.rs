@@ -125,6 +125,7 @@ impl History {
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
             | Fact::EditsReviewed(_)
+            | Fact::CommandTaken(_)
             | Fact::ModelFailed(_)
             | Fact::ReplayDrifted(_)
             | Fact::CallDecided(_)

@@ -175,7 +175,7 @@ impl Lakeview {
         let made = asking.both(&steps.steps, at).await;
         let (task, details, tags) = made?;
         let (model, usage) = (std::mem::take(&mut asking.model), std::mem::take(&mut asking.usage));
-        Ok(StepSummarised { task, details, tags, model, usage })
+        Ok(StepSummarised { task, details, tags, model, usage, command: None })
     }
 
     /// Charges the session for tokens that no event will tell of.

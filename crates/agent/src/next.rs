@@ -52,6 +52,10 @@ pub fn next(state: &State) -> Vec<Action> {
     if state.cancelled {
         return cancel(state);
     }
+    // A second call that ends the task stands after the first, and must have its result too.
+    if matches!(state.phase, Phase::Done { .. }) && !has_closed(state) {
+        return calls(state);
+    }
     if let (Some(message), Phase::Ready | Phase::Reflecting | Phase::Done { .. }) =
         (&state.disk_full, &state.phase)
     {

@@ -17,8 +17,17 @@ pub(crate) type Reply = oneshot::Sender<Option<Vec<String>>>;
 #[derive(Default)]
 pub(crate) struct Running {
     stops: HashMap<CallId, CancellationToken>,
-    /// Open questions of calls, by the number of the event that asked.
-    questions: HashMap<CallId, (Seq, Reply)>,
+    /// Open questions of calls.
+    questions: HashMap<CallId, OpenQuestion>,
+}
+
+/// Questions of a call that wait for their answers.
+pub(crate) struct OpenQuestion {
+    /// The number of the event that asked.
+    pub(crate) question: Seq,
+    /// How many questions were asked at once.
+    pub(crate) count: usize,
+    pub(crate) reply: Reply,
 }
 
 impl Running {
@@ -39,16 +48,24 @@ impl Running {
         self.stops.get(call).inspect(|stop| stop.cancel()).is_some()
     }
 
-    pub(crate) fn asked(&mut self, call: CallId, question: Seq, reply: Reply) {
-        self.questions.insert(call, (question, reply));
+    pub(crate) fn asked(&mut self, call: CallId, open: OpenQuestion) {
+        self.questions.insert(call, open);
     }
 
-    /// Whether the call was waiting for answers to this very question.
-    pub(crate) fn answer(&mut self, call: &CallId, question: Seq, answers: Option<Vec<String>>) -> bool {
-        if self.questions.get(call).is_none_or(|(asked, _)| *asked != question) {
-            return false;
+    /// Hands answers to the call that waits for them. The error is why it cannot be done: the question stays as it is.
+    pub(crate) fn answer(
+        &mut self,
+        call: &CallId,
+        question: Seq,
+        answers: Option<Vec<String>>,
+    ) -> Result<(), String> {
+        let gone = || "the question was answered already, or is no longer asked".to_owned();
+        let open = self.questions.get(call).filter(|open| open.question == question).ok_or_else(gone)?;
+        if let Some(given) = answers.as_ref().map(Vec::len).filter(|given| *given != open.count) {
+            return Err(format!("one answer for each question: {} asked, {given} answered", open.count));
         }
-        self.questions.remove(call).is_some_and(|(_, reply)| reply.send(answers).is_ok())
+        let open = self.questions.remove(call).ok_or_else(gone)?;
+        open.reply.send(answers).map_err(|_| gone())
     }
 }
 

@@ -204,23 +204,14 @@ impl State {
     pub fn apply(&mut self, event: &Event) {
         self.seq = event.seq;
         self.spent.apply(event, &self.options.limits.budget);
+        if let Some(command) = event.fact.command() {
+            self.taken.insert(command.clone(), event.seq);
+        }
         match &event.fact {
-            Fact::TaskGiven(given) => {
-                self.taken.insert(given.command.clone(), event.seq);
-                self.begin_run(event.place.run);
-            }
-            Fact::RunResumed(resumed) => {
-                self.taken.insert(resumed.command.clone(), event.seq);
-                self.go_on();
-            }
-            Fact::Steered(steered) => {
-                self.taken.insert(steered.command.clone(), event.seq);
-                self.steered = true;
-            }
-            Fact::CancelAsked(asked) => {
-                self.taken.insert(asked.command.clone(), event.seq);
-                self.cancelled = true;
-            }
+            Fact::TaskGiven(_) => self.begin_run(event.place.run),
+            Fact::RunResumed(_) => self.go_on(),
+            Fact::Steered(_) => self.steered = true,
+            Fact::CancelAsked(_) => self.cancelled = true,
             Fact::OptionsChanged(changed) => {
                 self.options = changed.options.clone();
                 self.head = HeadState::Outdated;
@@ -265,10 +256,7 @@ impl State {
                 self.approvals.extend(event.place.call.clone().map(|call| (event.seq, call)));
                 self.asked(event, |_, _, asking| *asking = Asking::Waiting);
             }
-            Fact::ApprovalGiven(given) => {
-                self.taken.insert(given.command.clone(), event.seq);
-                self.approved(event, given);
-            }
+            Fact::ApprovalGiven(given) => self.approved(event, given),
             Fact::ApprovalExpired(_) => {
                 self.close_question(event);
                 self.asked(event, |_, _, asking| *asking = Asking::Not);
@@ -281,6 +269,7 @@ impl State {
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
             | Fact::EditsReviewed(_)
+            | Fact::CommandTaken(_)
             | Fact::Unknown(_) => {}
         }
     }

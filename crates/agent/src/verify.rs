@@ -163,6 +163,7 @@ fn expectation(event: &Event, state: &State) -> Option<(String, Matches)> {
         | Fact::SessionNamed(_)
         | Fact::StepSummarised(_)
         | Fact::EditsReviewed(_)
+        | Fact::CommandTaken(_)
         | Fact::Unknown(_) => None,
     }
 }

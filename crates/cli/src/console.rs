@@ -220,7 +220,8 @@ impl Console {
             | Fact::ApprovalGiven(_)
             | Fact::ApprovalExpired(_)
             | Fact::SessionNamed(_)
-            | Fact::EditsReviewed(_) => String::new(),
+            | Fact::EditsReviewed(_)
+            | Fact::CommandTaken(_) => String::new(),
             Fact::Unknown(unknown) => {
                 let words = format!("! {}", clean(&unknown.words()));
                 format!("{}  {}\n", self.close_line(), self.paint.yellow(&words))

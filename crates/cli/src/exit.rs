@@ -123,6 +123,7 @@ impl Exit {
             HostError::Journal(_)
             | HostError::Patch(_)
             | HostError::Rewind(_)
+            | HostError::Restore { .. }
             | HostError::Agent(_)
             | HostError::Demo(_)
             | HostError::Shell(_)

@@ -507,7 +507,7 @@ impl Plans for Configured {
     }
 
     fn settings(&self, folder: &Path) -> Result<Value, String> {
-        let config = self.settled(folder, None, Vec::new())?.config;
+        let config = self.settled(folder, None, self.flags(&Wish::default()))?.config;
         let rows = config.rows();
         let rows = rows
             .iter()

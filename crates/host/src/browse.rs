@@ -147,35 +147,36 @@ impl Browser {
         let named = self.files.list(Path::new(folder)).await?;
         let mut items: Vec<FileItem> = Vec::with_capacity(named.len());
         for named in named {
-            let bytes = match named.kind {
-                FileKind::File => {
-                    self.files.stat(&Path::new(folder).join(&named.name)).await.map_or(0, |stat| stat.bytes)
-                }
-                FileKind::Directory | FileKind::Special => 0,
-            };
+            let bytes = self.size(&Path::new(folder).join(&named.name), named.kind).await;
             let name = named.name.to_string_lossy().into_owned();
             items.push(item(join(&shown, &name), name, named.kind, bytes));
         }
         Ok(Listing { directory: shown, count: items.len(), items, more: false })
     }
 
-    /// All names below a folder, hidden ones and what git ignores left out.
+    /// All names below a folder. Those that begin with a dot are left out, with all below them; what git ignores is not.
     pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
         let folder = or_root(folder);
         let shown = self.shown(&self.files.real(Path::new(folder)).await?);
         let depth = depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH);
         let entries = self.files.walk(Path::new(folder), depth as usize).await?;
         let more = entries.len() > TREE_MAX;
-        let items: Vec<FileItem> = entries
-            .into_iter()
-            .take(TREE_MAX)
-            .map(|entry| {
-                let path = entry.path.to_string_lossy().into_owned();
-                let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                item(join(&shown, &path), name, entry.kind, 0)
-            })
-            .collect();
+        let mut items: Vec<FileItem> = Vec::with_capacity(entries.len().min(TREE_MAX));
+        for entry in entries.into_iter().take(TREE_MAX) {
+            let path = entry.path.to_string_lossy().into_owned();
+            let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let bytes = self.size(&Path::new(folder).join(&entry.path), entry.kind).await;
+            items.push(item(join(&shown, &path), name, entry.kind, bytes));
+        }
         Ok(Listing { directory: shown, count: items.len(), items, more })
+    }
+
+    /// The bytes of a file; 0 for what is not a file, or gone.
+    async fn size(&self, path: &Path, kind: FileKind) -> u64 {
+        match kind {
+            FileKind::File => self.files.stat(path).await.map_or(0, |stat| stat.bytes),
+            FileKind::Directory | FileKind::Special => 0,
+        }
     }
 
     /// A whole file, or `length` bytes of it from `offset` on.
@@ -368,6 +369,13 @@ pub struct Download {
 }
 
 impl Download {
+    /// Sends only these bytes of the file.
+    pub fn only(&mut self, bytes: std::ops::Range<u64>) -> std::io::Result<()> {
+        std::io::Seek::seek(&mut self.file, std::io::SeekFrom::Start(bytes.start))?;
+        self.left = self.left.min(bytes.end.saturating_sub(bytes.start));
+        Ok(())
+    }
+
     /// The next piece; none at the end. A file that grows meanwhile is sent as long as it was.
     pub fn next_piece(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         const PIECE: u64 = 64 * 1024;

@@ -1,10 +1,13 @@
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use lathe_agent::AgentError;
+use lathe_changes::ChangesError;
 use lathe_journal::JournalError;
 use lathe_model::CassetteError;
 use lathe_protocol::{RunNo, SessionId, StepNo, Toolset, edit_distance};
 use lathe_workspace::WorkspaceError;
+use nix::libc::{ELOOP, ENXIO};
 
 /// Why the host could not do something. Each names what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +93,9 @@ pub enum HostError {
     Patch(String),
     #[error("the files cannot be put back: {0}")]
     Rewind(String),
+    /// Files could not be put back by a fault of the disk.
+    #[error("the files cannot be put back: {reason}")]
+    Restore { reason: String, disk_full: bool },
     #[error("nothing is left to undo in this session")]
     NothingToUndo,
     /// A file that a person asked for from elsewhere.
@@ -121,6 +127,8 @@ pub enum FileProblem {
     TooLarge,
     /// The disk has no room.
     Full,
+    /// The disk failed, or the system did.
+    Broken,
     Bad,
 }
 
@@ -135,12 +143,33 @@ impl From<WorkspaceError> for HostError {
             | WorkspaceError::Ignored(_)
             | WorkspaceError::Denied(_) => FileProblem::Forbidden,
             WorkspaceError::NoSpace(_) => FileProblem::Full,
-            WorkspaceError::IsDirectory(_)
-            | WorkspaceError::Special(_)
-            | WorkspaceError::Spawn { .. }
-            | WorkspaceError::Io { .. } => FileProblem::Bad,
+            WorkspaceError::IsDirectory(_) | WorkspaceError::Special(_) | WorkspaceError::Spawn { .. } => {
+                FileProblem::Bad
+            }
+            // Some paths cannot be; whatever else fails is not the caller's fault.
+            WorkspaceError::Io { source, .. } => match source.kind() {
+                ErrorKind::NotADirectory
+                | ErrorKind::IsADirectory
+                | ErrorKind::InvalidInput
+                | ErrorKind::InvalidFilename
+                | ErrorKind::DirectoryNotEmpty
+                | ErrorKind::CrossesDevices
+                | ErrorKind::NotFound
+                | ErrorKind::AlreadyExists
+                | ErrorKind::ReadOnlyFilesystem
+                | ErrorKind::PermissionDenied => FileProblem::Bad,
+                // A loop of links, a socket: told by the number alone.
+                _ if matches!(source.raw_os_error(), Some(ELOOP | ENXIO)) => FileProblem::Bad,
+                _ => FileProblem::Broken,
+            },
         };
         Self::File { problem, reason: error.to_string() }
+    }
+}
+
+impl From<ChangesError> for HostError {
+    fn from(error: ChangesError) -> Self {
+        Self::Restore { disk_full: error.is_full(), reason: error.to_string() }
     }
 }
 
@@ -188,6 +217,8 @@ impl HostError {
             Self::Prices(_) => "prices",
             Self::Patch(_) => "patch",
             Self::Rewind(_) => "rewind",
+            Self::Restore { disk_full: true, .. } => "disk-full",
+            Self::Restore { disk_full: false, .. } => "rewind",
             Self::NothingToUndo => "nothing-to-undo",
             Self::File { .. } => "file",
             Self::Git(_) => "git",

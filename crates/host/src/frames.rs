@@ -40,6 +40,16 @@ impl Host {
         Ok(FrameReader { reader, projector, from })
     }
 
+    /// The frames of the live branch: of what a rewind left behind there are none.
+    pub fn live_frames(&self, id: &SessionId) -> Result<(Vec<WireFrame>, Cursor), HostError> {
+        let mut projector = Projector::new(id.clone(), &self.trajectories().display().to_string());
+        let mut frames = Vec::new();
+        for event in self.events(id)? {
+            frames.extend(projector.take(&event, &|_, _| Vec::new()));
+        }
+        Ok((frames, Cursor::after(projector.last())))
+    }
+
     /// Writes the trajectory of a session's last run where the frames of the session say it is.
     pub fn write_trajectory_file(&self, id: &SessionId) -> Result<PathBuf, HostError> {
         let events = self.last_run(id)?;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_journal::{Index, Reader, SessionState, Summary, is_held, session_ids};
-use lathe_protocol::{Event, Seq, SessionId, SessionOptions};
+use lathe_protocol::{Event, Forked, Seq, SessionId, SessionOptions};
 
 use crate::error::HostError;
 use crate::session::{Host, beginning};
@@ -109,6 +109,12 @@ impl Host {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, _) = beginning(&reader)?;
         Ok(PathBuf::from(opened.workspace))
+    }
+
+    /// The session that a fork was made from; none for a session of its own.
+    pub fn origin(&self, id: &SessionId) -> Result<Option<Forked>, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        Ok(beginning(&reader)?.0.forked)
     }
 
     /// What a session is set to.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use lathe_journal::{Journal, Reader};
-use lathe_protocol::{Digest, Draft, Place, RunNo, SessionId, SessionNamed, SessionOptions};
+use lathe_protocol::{CommandId, Digest, Draft, Place, RunNo, SessionId, SessionNamed, SessionOptions};
 
 use crate::error::HostError;
 use crate::removed::{Removals, Removed};
@@ -13,10 +13,10 @@ use crate::session::{Host, beginning, now};
 
 impl Host {
     /// Gives a session that nobody has open a title.
-    pub fn rename(&self, id: &SessionId, title: &str) -> Result<(), HostError> {
+    pub fn rename(&self, id: &SessionId, title: &str, command: CommandId) -> Result<(), HostError> {
         let mut journal = Journal::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let run = journal.reader()?.last_run()?.last().map_or(RunNo(0), |event| event.place.run);
-        let named = SessionNamed { title: title.to_owned() };
+        let named = SessionNamed { title: title.to_owned(), command: Some(command) };
         journal.append(now(), Draft { place: Place::in_run(run), fact: named.into() })?;
         journal.close()?;
         self.note(id);

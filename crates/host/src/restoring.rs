@@ -95,7 +95,7 @@ impl Host {
         opened: &SessionOpened,
         restoring: &Restoring,
     ) -> Result<Applied, HostError> {
-        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let wrong = HostError::from;
         let (root, blobs) = (&*folder_or_gone(opened)?, self.home().blobs()?);
         let changes: Vec<TreeChange> = restoring.changes.iter().map(TreeChange::from).collect();
         let wanted: Vec<Wanted> = changes.iter().map(Wanted::of).collect();

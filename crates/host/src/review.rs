@@ -54,8 +54,12 @@ pub struct HunkReview {
     pub old_lines: usize,
     pub new_start: usize,
     pub new_lines: usize,
-    /// With ` `, `-` or `+` before each, and lines around for the eye.
+    /// With ` `, `-` or `+` before each: the change, and up to three lines before and after it.
     pub lines: Vec<String>,
+    /// The `@@` line for `lines`, lines around included. The numbers above are of the change alone.
+    pub header: String,
+    /// Lines that are left out of `lines` because there are too many; 0 where it is whole.
+    pub left_out: usize,
     /// `pending`, `accepted` or `rejected`.
     pub state: &'static str,
 }
@@ -111,7 +115,7 @@ impl Host {
         let review = self.review(id, wish.run)?;
         same_folder(&review.opened)?;
         let meant = review.meant(wish)?;
-        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let wrong = HostError::from;
         let mut wanted = Vec::new();
         for (path, ids) in &meant {
             if let Some(edited) = review.files.get(path) {
@@ -232,7 +236,7 @@ impl Review {
     }
 
     fn word(&self, path: &Path, hunks: Vec<String>, accepted: bool) -> EditsReviewed {
-        EditsReviewed { path: self.name(path), hunks, accepted }
+        EditsReviewed { path: self.name(path), hunks, accepted, command: None }
     }
 
     fn content(&self, state: Option<&State>) -> Option<Vec<u8>> {
@@ -316,16 +320,25 @@ impl Review {
         let hunk = hunk.unwrap_or(&all);
         let start =
             |range: &std::ops::Range<usize>| if range.is_empty() { range.start } else { range.start + 1 };
-        let mut shown: Vec<String> = Vec::new();
+        let (mut shown, mut left_out) = (Vec::<String>::new(), 0);
         let mut show = |mark: char, lines: Option<&[&[u8]]>| {
-            for line in lines.unwrap_or_default().iter().take(SHOWN) {
+            let lines = lines.unwrap_or_default();
+            left_out += lines.len().saturating_sub(SHOWN);
+            for line in lines.iter().take(SHOWN) {
                 shown.push(format!("{mark}{}", String::from_utf8_lossy(line).trim_end_matches('\n')));
             }
         };
-        show(' ', old.get(hunk.old.start.saturating_sub(CONTEXT)..hunk.old.start));
+        let before = hunk.old.start.min(CONTEXT);
+        let after = old.len().saturating_sub(hunk.old.end).min(CONTEXT);
+        show(' ', old.get(hunk.old.start - before..hunk.old.start));
         show('-', old.get(hunk.old.clone()));
         show('+', new.get(hunk.new.clone()));
-        show(' ', old.get(hunk.old.end..(hunk.old.end + CONTEXT).min(old.len())));
+        show(' ', old.get(hunk.old.end..hunk.old.end + after));
+        let side = |range: &std::ops::Range<usize>| {
+            let shown = range.start.saturating_sub(before)..range.end + after;
+            format!("{},{}", start(&shown), shown.len())
+        };
+        let header = format!("@@ -{} +{} @@", side(&hunk.old), side(&hunk.new));
         HunkReview {
             id: id.to_owned(),
             old_start: start(&hunk.old),
@@ -333,6 +346,8 @@ impl Review {
             new_start: start(&hunk.new),
             new_lines: hunk.new.len(),
             lines: shown,
+            header,
+            left_out,
             state,
         }
     }

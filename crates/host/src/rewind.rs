@@ -172,7 +172,7 @@ impl Host {
         undone: &mut Undone,
     ) -> Result<Vec<Planned>, HostError> {
         let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
-        let wrong = |error: lathe_changes::ChangesError| HostError::Rewind(error.to_string());
+        let wrong = HostError::from;
         let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
         for planned in &plan {
             note(root, planned, undone);

@@ -288,8 +288,8 @@ impl Store {
         let Some(before) = task.map(|task| Seq(task.seq.0.saturating_sub(1))) else {
             return Ok((Vec::new(), Seq(0)));
         };
-        let which = "WHERE seq <= ?1 AND kind IN ('session_opened', 'epoch_started', 'task_given', 'run_resumed', \
-                     'model_asked', 'task_finished') ORDER BY seq";
+        let which = "WHERE seq <= ?1 AND kind IN ('session_opened', 'options_changed', 'epoch_started', 'task_given', \
+                     'run_resumed', 'model_asked', 'task_finished', 'rewound', 'rewind_undone') ORDER BY seq";
         Ok((self.events(which, params![signed(before)])?, before))
     }
 

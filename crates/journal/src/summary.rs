@@ -120,7 +120,8 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
     Some(Summary {
         id: opened.session.clone(),
         created: first.at,
-        updated: last.at,
+        // A fork holds older events than its own opening.
+        updated: last.at.max(first.at),
         workspace: opened.workspace.clone(),
         title: named.or(task).map(title_of).unwrap_or_default(),
         model: model.to_owned(),

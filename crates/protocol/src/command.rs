@@ -88,6 +88,9 @@ pub enum ReceiptAnswer {
     },
 }
 
+/// Why a command is refused after the task that owns the session has ended.
+pub const SESSION_ENDED: &str = "the session has ended";
+
 /// Something that is happening. Never stored; carries the event it follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {

@@ -151,6 +151,7 @@ facts! {
     SessionNamed = "session_named" v 1;
     StepSummarised = "step_summarised" v 1;
     EditsReviewed = "edits_reviewed" v 1;
+    CommandTaken = "command_taken" v 1;
 }
 
 #[derive(Serialize, Deserialize)]

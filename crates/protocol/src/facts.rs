@@ -109,6 +109,9 @@ pub struct Steered {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionNamed {
     pub title: String,
+    /// The command that led to it; journals of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandId>,
 }
 
 /// What a step was about, in a few words (Lakeview). Made beside the run, perhaps long after it.
@@ -121,6 +124,9 @@ pub struct StepSummarised {
     /// The model that was asked, and what that took.
     pub model: String,
     pub usage: Usage,
+    /// The command that led to it; journals of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandId>,
 }
 
 /// A person accepted or rejected edits of a file. What a rejection did to the file is the `files_restored` that follows.
@@ -131,6 +137,9 @@ pub struct EditsReviewed {
     /// Names of the hunks: digests of what they take away and put there.
     pub hunks: Vec<String>,
     pub accepted: bool,
+    /// The command that led to it; journals of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandId>,
 }
 
 /// The work tree was noted down at the start of a run, for its patch.
@@ -144,6 +153,14 @@ pub struct BaselineTaken {
 /// Somebody wants the run to stop.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CancelAsked {
+    pub command: CommandId,
+    pub actor: Actor,
+}
+
+/// A command was accepted whose effect no other event names: the answer to a model's question, the end of one call, the
+/// continuation of a parked run. It makes a repeated command known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandTaken {
     pub command: CommandId,
     pub actor: Actor,
 }

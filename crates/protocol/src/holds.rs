@@ -1,7 +1,7 @@
 //! What an event holds beside its own words: changes of files, and blobs. Asked by everything that takes changes back,
 //! shows them or collects what nobody names any more, so it is said once, for every kind of event.
 
-use crate::{Attachment, CallFinished, Change, Digest, Fact};
+use crate::{Attachment, CallFinished, Change, CommandId, Digest, Fact};
 
 /// The parts of an event that others hold on to.
 #[derive(Default)]
@@ -50,7 +50,45 @@ impl Fact {
             | Fact::SessionNamed(_)
             | Fact::StepSummarised(_)
             | Fact::EditsReviewed(_)
+            | Fact::CommandTaken(_)
             | Fact::Unknown(_) => Held::default(),
+        }
+    }
+
+    /// The command that led to this event. A repeated command is known by it.
+    pub fn command(&self) -> Option<&CommandId> {
+        match self {
+            Fact::TaskGiven(given) => Some(&given.command),
+            Fact::RunResumed(resumed) => Some(&resumed.command),
+            Fact::Steered(steered) => Some(&steered.command),
+            Fact::CancelAsked(asked) => Some(&asked.command),
+            Fact::ApprovalGiven(given) => Some(&given.command),
+            Fact::CommandTaken(taken) => Some(&taken.command),
+            Fact::SessionNamed(named) => named.command.as_ref(),
+            Fact::StepSummarised(summary) => summary.command.as_ref(),
+            Fact::EditsReviewed(reviewed) => reviewed.command.as_ref(),
+            Fact::SessionOpened(_)
+            | Fact::OptionsChanged(_)
+            | Fact::EpochStarted(_)
+            | Fact::BaselineTaken(_)
+            | Fact::ModelAsked(_)
+            | Fact::ModelAnswered(_)
+            | Fact::ModelFailed(_)
+            | Fact::ReplayDrifted(_)
+            | Fact::CallDecided(_)
+            | Fact::CallStarted(_)
+            | Fact::CallFinished(_)
+            | Fact::Reflected(_)
+            | Fact::Reminded(_)
+            | Fact::TaskFinished(_)
+            | Fact::Rewound(_)
+            | Fact::RewindUndone(_)
+            | Fact::FilesRestored(_)
+            | Fact::QuestionAsked(_)
+            | Fact::CommandRan(_)
+            | Fact::ApprovalAsked(_)
+            | Fact::ApprovalExpired(_)
+            | Fact::Unknown(_) => None,
         }
     }
 

@@ -27,14 +27,14 @@ pub use budget::{Budget, TokenPrice};
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
-    SessionHandle, Update,
+    SESSION_ENDED, SessionHandle, Update,
 };
 pub use digest::{Digest, Digesting};
 pub use distance::edit_distance;
 pub use event::{DecodeError, Draft, Event, Fact, Place};
 pub use facts::{
-    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, Dangling,
-    EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
+    Attachment, BaselineTaken, CallDecided, CallFinished, CallStarted, CancelAsked, CommandRan, CommandTaken,
+    Dangling, EditsReviewed, Ending, EpochCause, EpochStarted, FilesRestored, FolderIdentity, Forked, Lane,
     ModelAnswered, ModelAsked, ModelFailed, ModelFailure, OptionsChanged, QuestionAsked, Reflected, Reminded,
     ReplayDrifted, RewindUndone, Rewound, RunResumed, SessionNamed, SessionOpened, Steered, StepSummarised,
     Surroundings, TaskFinished, TaskGiven, ToolError, ToolErrorKind, UnknownFact, interrupted,

@@ -9,13 +9,13 @@ use std::time::Instant;
 use lathe_host::{
     AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, same_address,
 };
-use lathe_protocol::{Mode, Persona, SessionId, SessionOptions, Toolset};
+use lathe_protocol::{CommandId, Mode, Persona, SessionId, SessionOptions, Toolset};
 use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
 use crate::api::Table;
 use crate::error::ApiError;
-use crate::live::{Live, Needs, Opener, SessionWork, Sessions};
+use crate::live::{Claimed, Claims, Live, Needs, Opener, SessionWork, Sessions, new_command_id};
 use crate::settings::Settings;
 use crate::watches::Watches;
 
@@ -175,14 +175,25 @@ impl App {
         }
         // Ids are whole here: a beginning may mean another session tomorrow.
         match tokio::task::block_in_place(|| self.host.find(Some(id))) {
-            Ok(found) if found.as_str() == id && self.serves(&found) => Ok(found),
-            Ok(_) | Err(_) => Err(ApiError::not_found("Session not found.")),
+            Ok(found) if found.as_str() == id && self.serves(&found)? => Ok(found),
+            Ok(_) => Err(ApiError::not_found("Session not found.")),
+            Err(error) => Err(match ApiError::from(error) {
+                error if error.status >= 500 => error,
+                _ => ApiError::not_found("Session not found."),
+            }),
         }
     }
 
-    /// Whether a session worked in a folder that is served.
-    fn serves(&self, id: &SessionId) -> bool {
-        self.host.workspace(id).is_ok_and(|folder| self.roots.iter().any(|root| folder.starts_with(root)))
+    /// Whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
+    fn serves(&self, id: &SessionId) -> Result<bool, ApiError> {
+        let folder = self.host.workspace(id).map_err(|error| match ApiError::from(error) {
+            error if error.status == 507 => error,
+            error if error.status >= 500 => {
+                ApiError::internal(format!("The journal of session {id} cannot be read; see `lathe doctor`."))
+            }
+            _ => ApiError::not_found("Session not found."),
+        })?;
+        Ok(self.roots.iter().any(|root| folder.starts_with(root)))
     }
 
     /// The session, opened here if it is not, for an identity that may drive it.
@@ -201,9 +212,31 @@ impl App {
         self.sessions.make_room(identity).await?;
         let opener = Opener { key: identity.key, own_model: needs.own_model };
         let opened = self.sessions.open(id, overrides, &opener).await;
-        let live = opened.map_err(|error| ApiError::conflict(error.to_string()))?;
+        // What keeps a session from being opened is no fault of the request; a fault of the server stays one.
+        let live = opened.map_err(|error| match ApiError::from(error) {
+            error if error.status >= 500 => error,
+            error => ApiError::conflict(error.detail),
+        })?;
         live.needs.check(identity, SessionWork::Drive)?;
         Ok(live)
+    }
+
+    /// Claims the id of a command to a session, be it open here or not. A client that names none does not repeat it.
+    pub fn claim(
+        &self,
+        identity: &Identity,
+        id: &SessionId,
+        command: Option<&str>,
+        what: &str,
+    ) -> Result<Claimed, ApiError> {
+        let command = command.map_or_else(new_command_id, |command| Ok(CommandId::new(command)))?;
+        let events = self.host.events(id)?;
+        let bound = match self.sessions.get(id) {
+            Some(live) => live.claim(identity, &command, what)?,
+            None => Claims::of(&events).claim(identity, &command, what)?,
+        };
+        let is_known = events.iter().any(|event| event.fact.command() == Some(&bound));
+        Ok(Claimed { id: bound, is_known })
     }
 
     /// Whether this identity may do such work in a session, be it open here or not.

@@ -1,6 +1,7 @@
 //! What goes wrong: for the one who starts the server, and for the one who asks it.
 
 use crate::api::Json;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use axum::http::StatusCode;
@@ -77,6 +78,30 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
+    pub fn wrong_method(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "wrong_method", detail)
+    }
+
+    pub fn wrong_range(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::RANGE_NOT_SATISFIABLE, "wrong_range", detail)
+    }
+
+    /// The disk of the server is full.
+    pub fn disk_full(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", detail)
+    }
+
+    /// A file of the server's own could not be read or written.
+    pub fn own_file(what: &str, error: &std::io::Error) -> Self {
+        let detail = format!("{what}: {error}");
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Self::disk_full(detail)
+            }
+            _ => Self::internal(detail),
+        }
+    }
+
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", detail)
     }
@@ -104,7 +129,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         (status, Json(self)).into_response()
     }
 }
@@ -112,6 +137,9 @@ impl IntoResponse for ApiError {
 impl From<HostError> for ApiError {
     fn from(error: HostError) -> Self {
         let detail = error.to_string();
+        if error.is_disk_full() {
+            return Self::disk_full(detail);
+        }
         match error {
             HostError::NoSuchSession(_)
             | HostError::NoSuchRun { .. }
@@ -127,7 +155,8 @@ impl From<HostError> for ApiError {
                 FileProblem::Exists | FileProblem::Changed => Self::conflict(detail),
                 FileProblem::Forbidden => Self::forbidden(detail),
                 FileProblem::TooLarge => Self::too_large(detail),
-                FileProblem::Full => Self::unavailable(detail),
+                FileProblem::Full => Self::disk_full(detail),
+                FileProblem::Broken => Self::internal(detail),
                 FileProblem::Bad => Self::bad(detail),
             },
             // Nothing is wrong with the request.
@@ -136,6 +165,10 @@ impl From<HostError> for ApiError {
             | HostError::Agent(_)
             | HostError::Shell(_)
             | HostError::Graph(_)
+            | HostError::Restore { .. }
+            | HostError::Trust { .. }
+            | HostError::Secrets { .. }
+            | HostError::Prices(_)
             | HostError::Crashed(_) => Self::internal(detail),
             HostError::NoModel
             | HostError::NoKey { .. }
@@ -155,13 +188,10 @@ impl From<HostError> for ApiError {
             | HostError::Field { .. }
             | HostError::Documents(_)
             | HostError::Policy(_)
-            | HostError::Trust { .. }
             | HostError::NotTrusted(_)
-            | HostError::Secrets { .. }
             | HostError::Check(_)
             | HostError::NoSuchStep { .. }
             | HostError::BaseCommit { .. }
-            | HostError::Prices(_)
             | HostError::Patch(_)
             | HostError::Rewind(_)
             | HostError::Replay(_)

@@ -141,6 +141,7 @@ pub async fn bind(
     }));
     let router = router
         .fallback(unknown)
+        .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .layer(from_fn_with_state(app.clone(), check))
         .with_state(app.clone());
@@ -150,6 +151,10 @@ pub async fn bind(
 
 async fn unknown() -> crate::error::ApiError {
     crate::error::ApiError::not_found("There is nothing at this address: see /openapi.json.")
+}
+
+async fn wrong_method(method: axum::http::Method) -> crate::error::ApiError {
+    crate::error::ApiError::wrong_method(format!("{method} is not known at this address: see /openapi.json."))
 }
 
 impl Bound {

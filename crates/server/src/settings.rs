@@ -28,9 +28,9 @@ impl Settings {
         let path = self.folder.join(name);
         match std::fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|error| ApiError::conflict(format!("{} cannot be read: {error}", path.display()))),
+                .map_err(|error| ApiError::internal(format!("{} cannot be read: {error}", path.display()))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
-            Err(error) => Err(ApiError::conflict(format!("{} cannot be read: {error}", path.display()))),
+            Err(error) => Err(ApiError::own_file(&format!("{} cannot be read", path.display()), &error)),
         }
     }
 
@@ -43,9 +43,10 @@ impl Settings {
         let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept: T = self.read(name)?;
         let done = change(&mut kept)?;
-        let text = serde_json::to_string_pretty(&kept).map_err(|error| ApiError::bad(error.to_string()))?;
+        let text =
+            serde_json::to_string_pretty(&kept).map_err(|error| ApiError::internal(error.to_string()))?;
         self.write(name, &text)
-            .map_err(|error| ApiError::conflict(format!("{name} cannot be written: {error}")))?;
+            .map_err(|error| ApiError::own_file(&format!("{name} cannot be written"), &error))?;
         Ok(done)
     }
 

@@ -30,5 +30,6 @@ pub use html::{Language, Page, ReadBlob, html};
 pub use session::{CallView, RunView, SessionView, StepView};
 pub use trajectory::TrajectoryBuilder;
 pub use wire::{
-    Cursor, LiveFrames, PastSteps, Projector, WireFrame, lakeview_line, masked_bytes, masked_file, wire_json,
+    Cursor, LiveFrames, PastSteps, Projector, StepNumbers, WireFrame, lakeview_line, masked_bytes,
+    masked_file, wire_json,
 };

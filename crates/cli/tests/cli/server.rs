@@ -402,3 +402,33 @@ fn whatever_the_description_allows_the_server_does_not_break() {
         server.running.stderr_so_far()
     );
 }
+
+#[test]
+fn the_configuration_of_a_server_shows_the_model_of_its_flags() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let flags = [
+        "--provider",
+        "openrouter",
+        "--model",
+        "mock/model",
+        "--model-base-url",
+        "http://127.0.0.1:1/v1",
+        "--api-key",
+        "k-planted-0123456789",
+    ];
+    let server = crate::beside::Server::with(lathe().in_dir(repo.path()), &flags);
+    let (status, config) = server.ask("GET", "/agent/config", &json!({}));
+    assert_eq!((status, &config["general"]["default_provider"]), (200, &json!("openrouter")), "{config}");
+    let provider = &config["provider"];
+    assert_eq!(
+        (&provider["model"], &provider["base_url"], &provider["api_key_set"]),
+        (&json!("mock/model"), &json!("http://127.0.0.1:1/v1"), &json!(true))
+    );
+    let (status, rows) = server.ask("GET", "/api/config", &json!({}));
+    let rows = rows["settings"].as_array().unwrap().clone();
+    let row = rows.iter().find(|row| row["key"] == "model.name").unwrap();
+    assert_eq!((status, &row["value"]), (200, &json!("mock/model")), "{row}");
+    for said in [config.to_string(), json!(rows).to_string()] {
+        assert!(!said.contains("k-planted"), "{said}");
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use lathe_protocol::{CommandBody, CommandId, Digest, Event, Fact};
+use lathe_protocol::{CommandId, Digest, Event};
 
 use crate::access::{Identity, random};
 use crate::error::ApiError;
@@ -26,20 +26,15 @@ pub(crate) struct Claims {
 impl Claims {
     /// The ids that a journal holds.
     pub fn of(events: &[Event]) -> Self {
-        let used = events.iter().filter_map(|event| used_id(&event.fact));
+        let used = events.iter().filter_map(|event| event.fact.command());
         let bindings = used.map(|id| (id.spoken().to_owned(), id.binding())).collect();
         Self { bindings, ..Self::default() }
     }
 
-    /// The id for the session. An id that another client, or another command, has used is refused: the session would take
+    /// The id for the session, for what the client wants. An id that another client, or another command, has used is refused: the session would take
     /// it for a repetition.
-    pub fn claim(
-        &mut self,
-        identity: &Identity,
-        id: &CommandId,
-        body: &CommandBody,
-    ) -> Result<CommandId, ApiError> {
-        let binding = identity.key.binding(format!("{id} {body:?}").as_bytes());
+    pub fn claim(&mut self, identity: &Identity, id: &CommandId, what: &str) -> Result<CommandId, ApiError> {
+        let binding = identity.key.binding(format!("{id} {what}").as_bytes());
         match self.bindings.get(id.as_str()) {
             Some(Some(known)) if *known == binding => {}
             Some(_) => {
@@ -59,15 +54,22 @@ impl Claims {
     }
 }
 
-/// The id of the command that led to an event.
-fn used_id(fact: &Fact) -> Option<&CommandId> {
-    match fact {
-        Fact::TaskGiven(given) => Some(&given.command),
-        Fact::RunResumed(resumed) => Some(&resumed.command),
-        Fact::Steered(steered) => Some(&steered.command),
-        Fact::CancelAsked(asked) => Some(&asked.command),
-        Fact::ApprovalGiven(given) => Some(&given.command),
-        _ => None,
+/// A command of a client over HTTP, with the id that the session knows it by.
+pub(crate) struct Claimed {
+    pub id: CommandId,
+    /// The journal holds it: it is a repetition, and has no effect.
+    pub is_known: bool,
+}
+
+impl Claimed {
+    /// The id of one of several commands that a request comes to.
+    pub fn part(&self, number: usize) -> CommandId {
+        match (number, self.id.binding()) {
+            (0, _) | (_, None) => self.id.clone(),
+            (number, Some(binding)) => {
+                CommandId::new(format!("{}#{number}", self.id.spoken())).bound(&binding)
+            }
+        }
     }
 }
 

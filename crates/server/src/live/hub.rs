@@ -3,14 +3,14 @@
 //! Nobody is waited for: a listener that falls behind is told so, and reads the journal again from its cursor. So a client
 //! that is stuck costs the agent nothing.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use lathe_host::{Cursor, FrameReader, LiveFrames, Projector};
-use lathe_protocol::{CallId, Event, Fact, Seq, SessionHandle, SessionId, Update};
+use lathe_protocol::{Event, Fact, Seq, SessionHandle, SessionId, Update};
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
@@ -45,8 +45,6 @@ pub(crate) struct Hub {
     kept: Arc<Mutex<Kept>>,
     recent: Arc<Mutex<Recent>>,
     running: Arc<AtomicBool>,
-    /// How many questions a call has asked and nobody has answered.
-    questions: Arc<Mutex<HashMap<CallId, usize>>>,
     /// The last event whose frames went out.
     seen: watch::Receiver<Seq>,
     task: JoinHandle<()>,
@@ -135,8 +133,6 @@ impl Hub {
         let weak = sender.downgrade();
         let (out, places, is_running) = (sender, Arc::clone(&kept), Arc::clone(&running));
         let last_frames = Arc::clone(&recent);
-        let questions = Arc::new(Mutex::new(HashMap::new()));
-        let asked = Arc::clone(&questions);
         let task = tokio::spawn(async move {
             let mut frames = frames;
             let mut live = LiveFrames::default();
@@ -151,16 +147,9 @@ impl Hub {
                                 is_running.store(false, Ordering::Relaxed);
                                 ended(&event);
                             }
-                            Fact::QuestionAsked(question) => {
-                                let call = event.place.call.clone();
-                                lock(&asked).extend(call.map(|call| (call, question.questions.len())));
-                            }
-                            Fact::CallFinished(_) => {
-                                event.place.call.as_ref().and_then(|call| lock(&asked).remove(call));
-                            }
                             _ => {}
                         }
-                        for text in live.flush(&id, frames.projector().run()) {
+                        for text in live.flush(&id, frames.projector()) {
                             let _ = out.send(Sent::Live { after: event.seq, text: text.into() });
                         }
                         for frame in frames.take(&event) {
@@ -181,14 +170,14 @@ impl Hub {
                     Update::Frame(_) if out.receiver_count() == 0 => {}
                     Update::Frame(frame) => {
                         let after = frame.after;
-                        if let Some(text) = live.take(frame, &id, frames.projector().run()) {
+                        if let Some(text) = live.take(frame, &id, frames.projector()) {
                             let _ = out.send(Sent::Live { after, text: text.into() });
                         }
                     }
                 }
             }
         });
-        Self { sender: weak, kept, recent, running, questions, seen, task }
+        Self { sender: weak, kept, recent, running, seen, task }
     }
 
     pub fn listen(&self) -> broadcast::Receiver<Sent> {
@@ -202,11 +191,6 @@ impl Hub {
 
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed)
-    }
-
-    /// How many questions of a call are open.
-    pub fn questions(&self, call: &CallId) -> Option<usize> {
-        lock(&self.questions).get(call).copied()
     }
 
     /// Waits, not for long, until the frames of an event have gone out, and says how far they have.

@@ -5,7 +5,7 @@ mod hub;
 mod needs;
 mod sessions;
 
-pub(crate) use claims::{Claims, new_command_id};
+pub(crate) use claims::{Claimed, Claims, new_command_id};
 pub(crate) use hub::{Hub, Sent};
 pub(crate) use needs::{Needs, SessionWork};
 pub(crate) use sessions::{Live, Opener, Sessions};

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use lathe_host::{Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState};
 use lathe_protocol::{
-    Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, Seq, SessionHandle, SessionId,
-    SessionOptions,
+    Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
+    SessionHandle, SessionId, SessionOptions,
 };
 use tokio::sync::Notify;
 
@@ -47,8 +47,6 @@ pub(crate) struct Live {
     session: Mutex<Option<Session>>,
     /// Seconds since the server began.
     used: AtomicU64,
-    /// The last command to go on: said again, it gets its receipt again.
-    resumed: Mutex<Option<CommandId>>,
     /// Ids of commands that were given.
     claims: Mutex<Claims>,
 }
@@ -61,33 +59,49 @@ impl Live {
         id: CommandId,
         body: CommandBody,
     ) -> Result<Receipt, ApiError> {
-        self.access.check(identity)?;
-        self.needs.check(identity, SessionWork::of(&body))?;
-        let bound = self.claims.lock().unwrap_or_else(PoisonError::into_inner).claim(identity, &id, &body)?;
-        self.touch();
-        let receipt = self.handle.submit(Command { id: bound, actor: Actor::Person, body }).await;
+        let bound = self.claim(identity, &id, &format!("{body:?}"))?;
+        let receipt = self.submit_claimed(identity, bound, body).await?;
         Ok(Receipt { command: id, ..receipt })
     }
 
-    /// Why a command of a client makes no sense now.
-    pub fn objection(&self, id: &CommandId, body: &CommandBody) -> Option<String> {
-        match body {
-            CommandBody::GoOn => {
-                let mut resumed = self.resumed.lock().unwrap_or_else(PoisonError::into_inner);
-                if self.hub.is_running() && resumed.as_ref() != Some(id) {
-                    return Some("the run is under way already".to_owned());
-                }
-                *resumed = Some(id.clone());
-                None
+    /// The id that the session knows a command of this client by.
+    pub fn claim(&self, identity: &Identity, id: &CommandId, what: &str) -> Result<CommandId, ApiError> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner).claim(identity, id, what)
+    }
+
+    /// Gives the session a command whose id was claimed.
+    pub async fn submit_claimed(
+        &self,
+        identity: &Identity,
+        id: CommandId,
+        body: CommandBody,
+    ) -> Result<Receipt, ApiError> {
+        self.access.check(identity)?;
+        self.needs.check(identity, SessionWork::of(&body))?;
+        self.touch();
+        let receipt = self.handle.submit(Command { id, actor: Actor::Person, body }).await;
+        match &receipt.answer {
+            ReceiptAnswer::Refused { reason } if reason == SESSION_ENDED => {
+                self.fault().await?;
+                Ok(receipt)
             }
-            CommandBody::Answer { call, answers: Some(answers), .. } => {
-                let asked = self.hub.questions(call)?;
-                let wrong =
-                    format!("one answer for each question: {asked} asked, {} answered", answers.len());
-                (answers.len() != asked).then_some(wrong)
-            }
-            _ => None,
+            ReceiptAnswer::Refused { .. } | ReceiptAnswer::Accepted { .. } => Ok(receipt),
         }
+    }
+
+    /// Tells the fault that ended the session, if one did: its journal could not be written. It is opened again by the next
+    /// request.
+    pub async fn fault(&self) -> Result<(), ApiError> {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match session {
+            Some(session) => Ok(session.close().await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the session was closed, or ended by a fault that was told.
+    fn has_ended(&self) -> bool {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     pub fn handle(&self) -> &dyn SessionHandle {
@@ -107,7 +121,7 @@ impl Live {
 
     /// Whether nothing runs in it and nobody watches it.
     fn is_free(&self) -> bool {
-        !self.hub.is_running() && self.hub.listeners() == 0
+        self.has_ended() || (!self.hub.is_running() && self.hub.listeners() == 0)
     }
 
     fn touch(&self) {
@@ -153,7 +167,7 @@ impl Sessions {
     }
 
     pub fn get(&self, id: &SessionId) -> Option<Arc<Live>> {
-        self.all().get(id).cloned()
+        self.all().get(id).filter(|live| !live.has_ended()).cloned()
     }
 
     fn all(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {
@@ -260,7 +274,6 @@ impl Sessions {
             lakeview: session.lakeview(),
             session: Mutex::new(Some(session)),
             used: AtomicU64::new(now()),
-            resumed: Mutex::default(),
             claims: Mutex::new(Claims::of(&self.host.events(&id)?)),
         });
         mark(&self.marks, &id);

@@ -150,46 +150,53 @@ fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     Ok(out)
 }
 
-/// The bubbles of a session in their last form, in the order they came.
+/// The bubbles of a session's live branch in their last form, in the order they came. `key` tells runs apart; `step` and
+/// `session_step` are the numbers of the step.
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
-    let near = app.sessions.get(id).and_then(|live| live.hub.near(lathe_protocol::Seq(0)));
-    let mut frames = app.host.frames(id, Cursor::START, near)?;
+    let (frames, end) = app.host.live_frames(id)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
     // The place before each question that nobody has answered.
     let mut open: BTreeMap<u64, Cursor> = BTreeMap::new();
-    loop {
-        let (read, more) = frames.read()?;
-        for frame in read {
-            let before = std::mem::replace(&mut cursor, frame.cursor);
-            if frame.kind == "approval"
-                && let Ok(data) = serde_json::from_str::<Value>(frame.data.get())
-                && let Some(question) = data["question"].as_u64()
-            {
-                match data["state"] == "asked" {
-                    true => drop(open.insert(question, before)),
-                    false => drop(open.remove(&question)),
+    for frame in frames {
+        let before = std::mem::replace(&mut cursor, frame.cursor);
+        match frame.kind {
+            "approval" => {
+                let data = serde_json::from_str::<Value>(frame.data.get()).unwrap_or_default();
+                if let Some(question) = data["question"].as_u64() {
+                    match data["state"] == "asked" {
+                        true => drop(open.insert(question, before)),
+                        false => drop(open.remove(&question)),
+                    }
                 }
             }
-            // The text of an answer is also in the bubble of its thought.
-            let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
-            let key = format!("{}:{}", frame.run, bubble["id"].as_str().unwrap_or_default());
-            if frame.kind != "bubble" || bubble["id"].as_str().is_some_and(|id| id.starts_with("llm-")) {
-                continue;
-            }
-            bubble["key"] = Value::String(key.clone());
-            match places.get(&key) {
-                Some(at) => found[*at] = bubble,
-                None => {
-                    places.insert(key, found.len());
-                    found.push(bubble);
+            // The session was closed for it, and its questions with it.
+            "rewound" | "rewind_undone" => open.clear(),
+            "bubble" => {
+                let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
+                let id = bubble["id"].as_str().unwrap_or_default();
+                // The text of an answer is also in the bubble of its thought.
+                if id.starts_with("llm-") {
+                    continue;
+                }
+                let key = format!("{}:{id}", frame.run);
+                bubble["key"] = Value::String(key.clone());
+                if let Some(step) = frame.step {
+                    bubble["step"] = step.in_run.into();
+                    bubble["session_step"] = step.in_session.0.into();
+                }
+                match places.get(&key) {
+                    Some(at) => found[*at] = bubble,
+                    None => {
+                        places.insert(key, found.len());
+                        found.push(bubble);
+                    }
                 }
             }
-        }
-        if !more {
-            // A question that is open is told again: the page shows bubbles only.
-            return Ok((found, open.values().min().copied().unwrap_or(cursor)));
+            _ => {}
         }
     }
+    // A question that is open is told again: the page shows bubbles only.
+    Ok((found, open.values().min().copied().unwrap_or(end)))
 }
 
 fn escape(text: &str) -> String {

@@ -66,7 +66,8 @@
     card.className = "approval";
     card.id = "q" + question;
     const text = document.createElement("pre");
-    text.textContent = (what.line ?? what.diff ?? what.about ?? JSON.stringify(what)) + "\n" + reason;
+    const shown = what.line || what.diff || what.about || JSON.stringify(what);
+    text.textContent = [what.path, shown === JSON.stringify(what) && what.path ? null : shown, reason].filter(Boolean).join("\n");
     card.append(text);
     for (const [word, answer] of [[allow, "once"], [deny, "no"]]) {
       const button = document.createElement("button");
@@ -84,6 +85,7 @@
       case "approval": approval(frame.data); break;
       case "delta": case "tool_output": live.textContent = (live.textContent + frame.data.text).slice(-2000); break;
       case "status": state.textContent = frame.data.state; cancel.hidden = frame.data.state !== "running"; break;
+      case "rewound": case "rewind_undone": location.reload(); break;
       case "start": state.textContent = "running"; cancel.hidden = false; break;
       case "completed": state.textContent = frame.data.agent_state; cancel.hidden = true; live.textContent = ""; break;
     }

@@ -43,6 +43,11 @@ pub(crate) fn unknown_of_mode<Mode: JsonSchema>(mode: &Value) -> Vec<String> {
     listed(unknown::<Mode>(mode, "", &OF_MODES))
 }
 
+/// The same of something else that is to be kept.
+pub(crate) fn unknown_of_kept<Kept: JsonSchema>(kept: &Value) -> Vec<String> {
+    listed(unknown::<Kept>(kept, "", &[]))
+}
+
 fn unknown<'a, T: JsonSchema>(
     value: &'a Value,
     before: &'a str,

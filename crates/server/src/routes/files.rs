@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt};
@@ -40,6 +40,15 @@ struct InFolder {
     /// All below, so many levels deep, instead of one level.
     #[serde(default)]
     depth: Option<u32>,
+}
+
+/// A file, and nothing else.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WholeFile {
+    #[serde(flatten)]
+    place: Workplace,
+    /// From the workspace on, or absolute.
+    file: String,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -179,7 +188,7 @@ pub(crate) fn add(api: &mut Api) {
         .add(Endpoint::post("/api/file", "Save a file, or make one").body::<Save>().answer::<Saved>(), save)
         .add(
             Endpoint::delete("/api/file", "Remove a file or folder; it can be brought back")
-                .query::<OfFile>()
+                .query::<WholeFile>()
                 .answer::<Deleted>(),
             remove,
         )
@@ -270,7 +279,7 @@ async fn save(State(app): State<App>, Input(save): Input<Save>) -> ExactAnswer<S
     Ok(Exact(browser.write(&save.file, save.content, save.version.as_deref()).await?))
 }
 
-async fn remove(State(app): State<App>, Asked(asked): Asked<OfFile>) -> ExactAnswer<Deleted> {
+async fn remove(State(app): State<App>, Asked(asked): Asked<WholeFile>) -> ExactAnswer<Deleted> {
     let browser = browser(&app, &asked.place)?;
     let kept = browser.remove(&asked.file).await?;
     Ok(Exact(Deleted { success: true, path: kept.path, quarantine: kept.id }))
@@ -311,19 +320,64 @@ async fn search(State(app): State<App>, Asked(asked): Asked<Search>) -> ExactAns
     Ok(Exact(browser.search(wish).await?))
 }
 
-async fn download(State(app): State<App>, Asked(asked): Asked<OfFile>) -> Result<Response, ApiError> {
+async fn download(
+    State(app): State<App>,
+    Asked(asked): Asked<OfFile>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let browser = browser(&app, &asked.place)?;
-    let (name, size, sent) = browser.send(&asked.file).await?;
-    let body = Body::from_stream(pieces(sent));
+    let (name, size, mut sent) = browser.send(&asked.file).await?;
+    let ranged = headers.get(header::RANGE).and_then(|range| range.to_str().ok());
+    // The query says which bytes; else the header does, where it names one range.
+    let (bytes, status) = match (asked.offset, asked.length, ranged.and_then(|range| byte_range(range, size)))
+    {
+        (None, None, None) => (0..size, StatusCode::OK),
+        (None, None, Some(range)) if range.is_empty() => {
+            let whole = HeaderValue::from_str(&format!("bytes */{size}"));
+            let error = ApiError::wrong_range(format!("The file has {size} bytes."));
+            return Ok((
+                [(header::CONTENT_RANGE, whole.unwrap_or(HeaderValue::from_static("bytes */*")))],
+                error,
+            )
+                .into_response());
+        }
+        (None, None, Some(range)) => (range, StatusCode::PARTIAL_CONTENT),
+        (offset, length, _) => {
+            let start = offset.unwrap_or(0).min(size);
+            (start..start.saturating_add(length.unwrap_or(size)).min(size), StatusCode::OK)
+        }
+    };
+    sent.only(bytes.clone()).map_err(|error| ApiError::own_file("The file cannot be read", &error))?;
     // Never shown in the page's own place, whatever it is.
     let disposition = format!("attachment; filename*=UTF-8''{}", encoded(&name));
     let disposition = HeaderValue::from_str(&disposition).unwrap_or(HeaderValue::from_static("attachment"));
-    let headers = [
+    let mut headers = HeaderMap::from_iter([
         (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
         (header::CONTENT_DISPOSITION, disposition),
-        (header::CONTENT_LENGTH, HeaderValue::from(size)),
-    ];
-    Ok((headers, body).into_response())
+        (header::CONTENT_LENGTH, HeaderValue::from(bytes.end - bytes.start)),
+        (header::ACCEPT_RANGES, HeaderValue::from_static("bytes")),
+    ]);
+    if status == StatusCode::PARTIAL_CONTENT
+        && let Ok(range) = HeaderValue::from_str(&format!("bytes {}-{}/{size}", bytes.start, bytes.end - 1))
+    {
+        headers.insert(header::CONTENT_RANGE, range);
+    }
+    Ok((status, headers, Body::from_stream(pieces(sent))).into_response())
+}
+
+/// The bytes that a `Range` header asks for; empty if the file has none of them, none if the header is not understood or
+/// names several ranges, and then it is as if there were none.
+fn byte_range(header: &str, size: u64) -> Option<std::ops::Range<u64>> {
+    let (first, last) = header.trim().strip_prefix("bytes=")?.split_once('-')?;
+    let number = |text: &str| text.trim().parse::<u64>().ok();
+    match (first.trim(), last.trim()) {
+        ("", last) => Some(size.saturating_sub(number(last)?)..size),
+        (first, "") => Some(number(first)?.min(size)..size),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            (first <= last).then(|| first.min(size)..last.saturating_add(1).min(size))
+        }
+    }
 }
 
 fn pieces(sent: Download) -> impl Stream<Item = std::io::Result<Vec<u8>>> {

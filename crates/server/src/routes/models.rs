@@ -11,9 +11,11 @@ use lathe_host::{ModelRequest, ModelSource, Overrides, Reach};
 use lathe_protocol::{Digest, ModelChoice, plain_address};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
+use super::fields;
 use crate::access::Role;
-use crate::api::{Answer, Api, Endpoint, Input, Json, Named};
+use crate::api::{Answer, Api, Endpoint, Input, Json, Named, parse};
 use crate::app::{App, Wish};
 use crate::error::ApiError;
 use crate::settings::{good_name, unknown_setting};
@@ -78,6 +80,7 @@ struct Deleted {
 
 pub(crate) fn add(api: &mut Api) {
     api.add(Endpoint::get("/api/models", "The models and providers").answer::<Models>(), list)
+        .add(Endpoint::get("/api/models/{name}", "One model").answer::<ModelRow>(), get)
         .add(
             Endpoint::put("/api/models/{name}", "Keep a model under a name")
                 .role(Role::Admin)
@@ -198,12 +201,22 @@ async fn list(State(app): State<App>) -> Answer<Models> {
     })
 }
 
+async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<ModelRow> {
+    tokio::task::block_in_place(|| Ok(Json(row(&app, &name, &named(&app, &name)?))))
+}
+
 async fn put(
     State(app): State<App>,
     Named(name): Named<String>,
-    Input(asked): Input<ModelInput>,
+    Input(given): Input<Map<String, Value>>,
 ) -> Answer<ModelRow> {
     good_name(&name)?;
+    let given = Value::Object(given);
+    // What is kept is used later, when nobody reads warnings.
+    if let Some(unknown) = fields::unknown_of_kept::<ModelInput>(&given).into_iter().next() {
+        return Err(ApiError::unprocessable(unknown));
+    }
+    let asked: ModelInput = parse(given.to_string().as_bytes())?;
     let ModelInput { provider, model, base_url, api_key } = asked;
     let wrong =
         |text: &str| text.trim().is_empty() || text.len() > 1000 || text.chars().any(char::is_control);

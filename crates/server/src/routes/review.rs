@@ -11,7 +11,7 @@ use crate::access::Identity;
 use crate::api::{Api, Asked, Endpoint, Exact, ExactAnswer, Input, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{SessionWork, new_command_id};
+use crate::live::{Claimed, SessionWork};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct OfRun {
@@ -32,6 +32,9 @@ struct Chosen {
     /// As it was asked for when the edits were listed.
     #[serde(default)]
     run: Option<u32>,
+    /// A repeated request with the same id has no further effect.
+    #[serde(default)]
+    id: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -87,13 +90,17 @@ async fn accept(
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
 ) -> ExactAnswer<Done> {
-    let (id, wish) = (app.session(&id)?, wish(chosen)?);
-    let reviewed = tokio::task::block_in_place(|| {
+    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
+    let (claimed, reviewed) = tokio::task::block_in_place(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
+        let claimed = app.claim(&identity, &id, named.as_deref(), &format!("accept {wish:?}"))?;
+        if claimed.is_known {
+            return Ok((claimed, Vec::new()));
+        }
         edits(&app, &id, wish.run)?;
-        Ok::<_, ApiError>(app.host.accepted_edits(&id, &wish)?)
+        Ok::<_, ApiError>((claimed, app.host.accepted_edits(&id, &wish)?))
     })?;
-    record(&app, &identity, &id, reviewed, wish.run).await
+    record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
 
 async fn reject(
@@ -102,17 +109,21 @@ async fn reject(
     Named(id): Named<String>,
     Input(chosen): Input<Chosen>,
 ) -> ExactAnswer<Done> {
-    let (id, wish) = (app.session(&id)?, wish(chosen)?);
+    let (id, named, wish) = (app.session(&id)?, chosen.id.clone(), wish(chosen)?);
     // A session that another process works on cannot be written: then its files are not touched either.
     if app.sessions.get(&id).is_none() && app.host.is_running(&id) {
         return Err(ApiError::conflict("Another process works on this session."));
     }
-    let reviewed = tokio::task::block_in_place(|| {
+    let (claimed, reviewed) = tokio::task::block_in_place(|| {
         app.may(&identity, &id, SessionWork::Drive)?;
+        let claimed = app.claim(&identity, &id, named.as_deref(), &format!("reject {wish:?}"))?;
+        if claimed.is_known {
+            return Ok((claimed, Vec::new()));
+        }
         edits(&app, &id, wish.run)?;
-        Ok::<_, ApiError>(app.host.reject_edits(&id, &wish)?)
+        Ok::<_, ApiError>((claimed, app.host.reject_edits(&id, &wish)?))
     })?;
-    record(&app, &identity, &id, reviewed, wish.run).await
+    record(&app, &identity, &id, &claimed, reviewed, wish.run).await
 }
 
 fn wish(chosen: Chosen) -> Result<ReviewWish, ApiError> {
@@ -131,16 +142,20 @@ async fn record(
     app: &App,
     identity: &Identity,
     id: &SessionId,
-    reviewed: Vec<Reviewed>,
+    claimed: &Claimed,
+    mut reviewed: Vec<Reviewed>,
     run: Option<RunNo>,
 ) -> ExactAnswer<Done> {
+    for (number, (word, _)) in reviewed.iter_mut().enumerate() {
+        word.command = Some(claimed.part(number));
+    }
     match app.sessions.get(id) {
+        _ if claimed.is_known => {}
         Some(live) => {
-            for (reviewed, changes) in reviewed {
-                let command = new_command_id()?;
+            for (number, (reviewed, changes)) in reviewed.into_iter().enumerate() {
                 let body = CommandBody::Review { reviewed, changes };
-                if let ReceiptAnswer::Refused { reason } = live.submit(identity, command, body).await?.answer
-                {
+                let receipt = live.submit_claimed(identity, claimed.part(number), body).await?;
+                if let ReceiptAnswer::Refused { reason } = receipt.answer {
                     return Err(ApiError::conflict(reason));
                 }
             }

@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use lathe_host::{HostError, Projector};
 use lathe_protocol::{
-    CommandBody, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
+    CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,9 @@ pub(crate) struct RunRequest {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub(crate) struct TaskRequest {
     session_id: String,
+    /// A repeated request with the same id does not give the task again, and is answered with the same run.
+    #[serde(default)]
+    id: Option<String>,
     /// What is to be done.
     #[serde(default)]
     task: Option<String>,
@@ -267,7 +270,7 @@ pub(crate) async fn start_run(app: &App, identity: &Identity, request: Value) ->
     let request: RunRequest = of_value(request)?;
     let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let live = open_session(app, identity, &request, false).await?;
-    submit(app, identity, live, text, warnings).await
+    submit(app, identity, live, new_command_id()?, text, warnings).await
 }
 
 /// Gives a session a task, from the first message of a connection.
@@ -289,17 +292,18 @@ async fn session_task(app: &App, identity: &Identity, request: Value) -> Result<
     let text = task_text(app, identity, request.task.as_deref(), request.file_path.as_deref()).await?;
     let id = app.session(&request.session_id)?;
     let live = app.open(identity, &id).await?;
-    submit(app, identity, live, text, warnings).await
+    let command = request.id.map_or_else(new_command_id, |id| Ok(CommandId::new(id)))?;
+    submit(app, identity, live, command, text, warnings).await
 }
 
 async fn submit(
     app: &App,
     identity: &Identity,
     live: Arc<Live>,
+    command: CommandId,
     text: String,
     warnings: Vec<String>,
 ) -> Result<Begun, ApiError> {
-    let command = new_command_id()?;
     match live.submit(identity, command, CommandBody::GiveTask { text, images: Vec::new() }).await?.answer {
         ReceiptAnswer::Accepted { seq } => {
             app.counts.runs.add(1);
@@ -453,6 +457,7 @@ async fn result(app: &App, begun: Begun) -> Answer<RunResult> {
     let Begun { live, given, warnings } = begun;
     let mut updates = live.subscribe(Seq(given.0.saturating_sub(1)));
     let Some((finished, began, ended, run, steps)) = end_of_run(&mut *updates).await else {
+        live.fault().await?;
         return Err(ApiError::unavailable(
             "The session was closed before the run had ended; it can be resumed.",
         ));

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_bytes, masked_file};
-use lathe_protocol::{CommandBody, Digest, ReceiptAnswer, RunNo, SessionId, StepNo};
+use lathe_protocol::{CommandBody, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::access::Identity;
 use crate::api::{Answer, Api, Asked, Endpoint, Input, Json, Named};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::live::{SessionWork, new_command_id};
+use crate::live::SessionWork;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct Search {
@@ -42,16 +42,29 @@ struct Row {
     /// Whether it is open in this server, and how many clients are attached.
     open: bool,
     clients: usize,
+    /// Of a fork that is asked for by its id: where it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    forked_from: Option<Origin>,
+}
+
+/// The session that a fork was made from, and the last step that it took over.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Origin {
+    id: String,
+    session_step: u32,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct NewTitle {
     title: String,
+    /// A repeated request with the same id has no further effect.
+    #[serde(default)]
+    id: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct ForkAt {
-    /// The last step that is taken over; all if left out.
+    /// The last step that is taken over, counted through the whole session (`session_step`); all if left out.
     #[serde(default)]
     at: Option<u32>,
 }
@@ -63,7 +76,7 @@ struct Made {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RewindTo {
-    /// The step whose end is gone back to.
+    /// The step whose end is gone back to, counted through the whole session (`session_step`); 0 is before the first.
     to: u32,
     /// The files too, not the conversation alone.
     #[serde(default)]
@@ -101,6 +114,10 @@ struct Message {
     id: String,
     role: String,
     content: String,
+    /// The step, counted from the beginning of its run.
+    step: Option<u64>,
+    /// The same step, counted through the whole session: the number that `rewind` and `fork` take.
+    session_step: Option<u64>,
     /// The whole bubble.
     meta: Value,
     created_at: String,
@@ -205,6 +222,7 @@ fn row(app: &App, summary: Summary) -> Row {
         output_tokens: summary.output_tokens,
         open: live.is_some(),
         clients: live.map_or(0, |live| live.hub.listeners()),
+        forked_from: None,
     }
 }
 
@@ -232,7 +250,9 @@ async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
     let id = app.session(&id)?;
     let found = tokio::task::block_in_place(|| served(&app))?.into_iter().find(|summary| summary.id == id);
     let found = found.ok_or_else(|| ApiError::not_found("Session not found."))?;
-    Ok(Json(row(&app, found)))
+    let forked = tokio::task::block_in_place(|| app.host.origin(&id))?;
+    let origin = |forked: Forked| Origin { id: forked.from.to_string(), session_step: forked.at.0 };
+    Ok(Json(Row { forked_from: forked.map(origin), ..row(&app, found) }))
 }
 
 /// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.
@@ -257,18 +277,21 @@ async fn rename(
     if title.is_empty() || title.chars().count() > 200 {
         return Err(ApiError::bad("A title has between 1 and 200 characters."));
     }
+    let what = format!("rename {title}");
+    let claimed = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+        app.may(&identity, &id, SessionWork::Drive)?;
+        app.claim(&identity, &id, asked.id.as_deref(), &what)
+    })?;
     match app.sessions.get(&id) {
+        _ if claimed.is_known => {}
         Some(live) => {
-            let command = new_command_id()?;
-            let answer = live.submit(&identity, command, CommandBody::Rename { title }).await?.answer;
+            let body = CommandBody::Rename { title };
+            let answer = live.submit_claimed(&identity, claimed.id, body).await?.answer;
             if let ReceiptAnswer::Refused { reason } = answer {
                 return Err(ApiError::conflict(reason));
             }
         }
-        None => tokio::task::block_in_place(|| -> Result<(), ApiError> {
-            app.may(&identity, &id, SessionWork::Drive)?;
-            Ok(app.host.rename(&id, &title)?)
-        })?,
+        None => tokio::task::block_in_place(|| app.host.rename(&id, &title, claimed.id))?,
     }
     tokio::task::block_in_place(|| app.host.note(&id));
     get(State(app), Named(id.to_string())).await
@@ -376,6 +399,8 @@ async fn messages(State(app): State<App>, Named(id): Named<String>) -> Answer<Ve
         role: text(&bubble, "role"),
         content: text(&bubble, "content"),
         created_at: text(&bubble, "timestamp"),
+        step: bubble["step"].as_u64(),
+        session_step: bubble["session_step"].as_u64(),
         meta: bubble,
     });
     Ok(Json(messages.collect()))

@@ -288,9 +288,6 @@ impl Listening {
             self.app.audit.note(Some(&self.identity), &word, self.id.as_str(), error.code);
             return refused(error.detail);
         }
-        if let Some(reason) = live.objection(&id, &body) {
-            return refused(reason);
-        }
         let receipt = match live.submit(&self.identity, id.clone(), body).await {
             Ok(receipt) => receipt,
             Err(error) => {

@@ -169,6 +169,35 @@ async fn an_answer_reaches_no_later_question_of_the_same_call_id() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn every_client_is_shown_the_call_that_a_person_edited() {
+    let answers = [json!([bash("c1", "touch by-model")]), json!([done("d", "ok")])];
+    let server = Server::start(cassette(answers), Mode::Default).await;
+    let mut socket = server.run("do it").await;
+    let question = asked(&mut socket).await;
+    let edited = json!({ "command": "touch by-person" });
+    let answer = json!({
+        "type": "approve", "call_id": "c1", "question": question["question"], "answer": "once", "edited": edited,
+    });
+    socket.say(&answer).await;
+    let frames = socket.until("end").await;
+    assert!(server.root.join("by-person").exists() && !server.root.join("by-model").exists());
+    let of = |kind: &'static str| {
+        frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"])
+    };
+    let given = of("approval").find(|data| data["state"] == "given").unwrap();
+    assert_eq!(given["edited"], edited);
+    let bubble = of("bubble").rfind(|data| data["call_id"] == "c1").unwrap();
+    assert_eq!(bubble["content"], "🔧bash {\"command\":\"touch by-person\"} ✅");
+    assert_eq!(bubble["edited"], true);
+    let step = of("step").rfind(|data| data["step_number"] == 1).unwrap();
+    for made in [&step["tool_calls"][0], &step["message_units"][0]] {
+        assert_eq!(made["arguments"], json!({ "command": "touch by-model" }), "{made}");
+        assert_eq!(made["edited_arguments"], edited, "{made}");
+    }
+    server.stop().await;
+}
+
 /// Whether what was said was taken.
 async fn accepted(socket: &mut Socket, message: &Value) -> bool {
     socket.say(message).await;

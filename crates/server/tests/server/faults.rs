@@ -1,5 +1,6 @@
 //! Faults of the server itself: they are told as such, and they lose nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_protocol::Mode;
@@ -7,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::kit::{Server, call, cassette, done};
+use crate::kit::{Recorded, Server, call, cassette, done};
 
 fn writes() -> String {
     let write = call("w1", "write", json!({ "path": "b.txt", "content": "two\n" }));
@@ -67,6 +68,99 @@ async fn a_journal_that_is_damaged_is_a_fault_of_the_server() {
         let (status, body) = server.get(&path).await;
         assert_eq!((status, &body["code"]), (500, &json!("internal")), "{path}: {body}");
     }
+    // The same of a session that is not open here.
+    let (_, other) = server.post("/agent/interactive/start", json!({})).await;
+    let other = other["session_id"].as_str().unwrap();
+    server.post(&format!("/agent/interactive/close?session_id={other}"), json!({})).await;
+    let file = server.home.join("sessions").join(format!("{other}.db"));
+    std::fs::write(&file, "this is not a journal ".repeat(400)).unwrap();
+    let task = json!({ "session_id": other, "task": "x" });
+    for (method, path, body) in [
+        ("GET", format!("/api/sessions/{other}"), None),
+        ("GET", format!("/api/sessions/{other}/messages"), None),
+        ("GET", format!("/api/sessions/{other}/trajectory"), None),
+        ("GET", format!("/api/sessions/{other}/changes"), None),
+        ("POST", format!("/api/sessions/{other}/rename"), Some(json!({ "title": "x" }))),
+        ("POST", format!("/api/sessions/{other}/fork"), Some(json!({}))),
+        ("POST", format!("/api/sessions/{other}/undo"), Some(json!({}))),
+        ("POST", "/agent/interactive/task".to_owned(), Some(task)),
+    ] {
+        let (status, body) = server.ask_as(&server.token, method, &path, body.as_ref()).await;
+        assert_eq!((status, &body["code"]), (500, &json!("internal")), "{path}: {body}");
+    }
+    server.stop().await;
+}
+
+/// A small disk; none where this user may not mount one.
+struct Disk(std::path::PathBuf);
+
+impl Disk {
+    fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).unwrap();
+        let options = format!("size={size}");
+        let mut mount = std::process::Command::new("mount");
+        let ran = mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output().ok()?;
+        ran.status.success().then(|| Self(at.to_owned()))
+    }
+
+    /// Fills what is left of it.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.0.join("fill")).unwrap();
+        for size in [65536, 4096, 512, 1] {
+            while std::io::Write::write_all(&mut file, &vec![0u8; size]).is_ok() {}
+        }
+    }
+
+    fn free(&self) {
+        std::fs::remove_file(self.0.join("fill")).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_is_told_as_such_and_the_server_goes_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = Disk::mount(&folder.path().join("home"), "4m") else { return };
+    let ends = cassette((0..4).map(|number| json!([done(&format!("d{number}"), "done")])));
+    let server = Server::inside(Arc::new(Recorded { cassette: ends, mode: Mode::Default }), folder).await;
+    let (_, started) = server.post("/agent/interactive/start", json!({})).await;
+    let open = started["session_id"].as_str().unwrap().to_owned();
+    let (_, started) = server.post("/agent/interactive/start", json!({})).await;
+    let closed = started["session_id"].as_str().unwrap().to_owned();
+    server.post(&format!("/agent/interactive/close?session_id={closed}"), json!({})).await;
+    disk.fill();
+    // More than fits into what is left of a page of the journal.
+    let task = json!({ "session_id": open, "task": "do it ".repeat(40_000) });
+    let mode = json!({ "system_prompt": "x".repeat(90_000) });
+    for (method, path, body) in [
+        ("POST", "/agent/run", json!({ "task": "x" })),
+        ("POST", "/agent/interactive/task", task.clone()),
+        ("POST", &format!("/api/sessions/{closed}/fork"), json!({})),
+        ("PUT", "/api/modes/long", mode),
+    ] {
+        let (status, body) = server.ask_as(&server.token, method, path, Some(&body)).await;
+        assert_eq!((status, &body["code"]), (507, &json!("disk_full")), "{path}: {body}");
+    }
+    disk.free();
+    let (status, body) = server.post("/agent/interactive/task", task).await;
+    assert_eq!((status, &body["success"]), (200, &json!(true)), "{body}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_does_not_fit_on_its_disk_is_told_as_such() {
+    let server = Server::start(writes(), Mode::Default).await;
+    let Some(disk) = Disk::mount(&server.root.join("disk"), "256k") else { return };
+    disk.fill();
+    let save = json!({ "file": "disk/new.txt", "content": "x".repeat(100_000) });
+    let (status, body) = server.post("/api/file", save).await;
+    assert_eq!((status, &body["code"]), (507, &json!("disk_full")), "{body}");
+    drop(disk);
     server.stop().await;
 }
 

@@ -513,3 +513,59 @@ async fn a_folder_that_holds_lathes_own_shows_nothing_of_it() {
     assert_eq!(browser.search(wish).await.unwrap().hits, []);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_tells_the_size_of_each_file() {
+    let server = Server::start(cassette([]), Mode::Default).await;
+    std::fs::create_dir_all(server.root.join("sub/deep")).unwrap();
+    std::fs::write(server.root.join("sub/deep/b.txt"), "12345").unwrap();
+    let (status, tree) = server.get("/api/files?depth=3").await;
+    assert_eq!(status, 200, "{tree}");
+    let sizes: Vec<(&str, u64)> = tree["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|item| item["is_dir"] == false)
+        .map(|item| (item["path"].as_str().unwrap(), item["size"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(sizes, [("a.txt", 4), ("sub/deep/b.txt", 5)]);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_download_sends_the_bytes_that_were_asked_for() {
+    let server = Server::start(cassette([]), Mode::Default).await;
+    std::fs::write(server.root.join("ten.txt"), "0123456789").unwrap();
+    let whole = "HTTP/1.1 200";
+    for (query, header, start, body) in [
+        ("", "", whole, "0123456789"),
+        ("&length=3", "", whole, "012"),
+        ("&offset=7", "", whole, "789"),
+        ("&offset=2&length=3", "", whole, "234"),
+        ("&offset=99", "", whole, ""),
+        ("&offset=2&length=3", "Range: bytes=0-0\r\n", whole, "234"),
+        ("", "Range: bytes=2-4\r\n", "HTTP/1.1 206", "234"),
+        ("", "Range: bytes=7-\r\n", "HTTP/1.1 206", "789"),
+        ("", "Range: bytes=-2\r\n", "HTTP/1.1 206", "89"),
+        ("", "Range: bytes=5-999\r\n", "HTTP/1.1 206", "56789"),
+        ("", "Range: bytes=0-1,4-5\r\n", whole, "0123456789"),
+        ("", "Range: lines=1\r\n", whole, "0123456789"),
+        ("", "Range: bytes=10-\r\n", "HTTP/1.1 416", ""),
+    ] {
+        let request = format!(
+            "GET /api/file/download?file=ten.txt{query} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n{header}Connection: close\r\n\r\n",
+            server.address, server.token
+        );
+        let answer = server.whole(&request).await;
+        let (head, sent) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(start), "{query} {header}: {answer}");
+        match start {
+            "HTTP/1.1 416" => assert!(head.contains("content-range: bytes */10"), "{head}"),
+            _ => assert_eq!(sent, body, "{query} {header}"),
+        }
+        if header == "Range: bytes=2-4\r\n" {
+            assert!(head.contains("content-range: bytes 2-4/10"), "{head}");
+        }
+    }
+    server.stop().await;
+}

@@ -25,7 +25,7 @@ pub struct Server {
     pub token: String,
     pub home: PathBuf,
     pub root: PathBuf,
-    _folder: tempfile::TempDir,
+    folder: Option<tempfile::TempDir>,
     stop: Option<oneshot::Sender<()>>,
     task: tokio::task::JoinHandle<()>,
 }
@@ -52,7 +52,7 @@ impl Plans for Recorded {
             toolset: wish.toolset,
             limits: Limits { max_steps: wish.max_steps.unwrap_or(1_000_000), ..Limits::default() },
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
-            patch: wish.must_patch.then(PatchRule::default),
+            patch: wish.must_patch.then_some(PatchRule { must: true, base: None }),
             record: None,
             tools: ToolChoice { core: wish.tools.clone(), exclude: Vec::new() },
             attended: Attended::Person,
@@ -128,10 +128,16 @@ impl Server {
     }
 
     pub async fn with(plans: Arc<dyn Plans>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        Self::inside(plans, tempfile::tempdir().unwrap()).await
+    }
+
+    /// A server whose home and root are in this folder, perhaps from an earlier start.
+    pub async fn inside(plans: Arc<dyn Plans>, folder: tempfile::TempDir) -> Self {
         let (home, root) = (folder.path().join("home"), folder.path().join("repo"));
-        std::fs::create_dir(&root).unwrap();
-        std::fs::write(root.join("a.txt"), "one\n").unwrap();
+        if !root.exists() {
+            std::fs::create_dir(&root).unwrap();
+            std::fs::write(root.join("a.txt"), "one\n").unwrap();
+        }
         let host = Arc::new(Host::new(Home::at(home.clone())));
         let options = ServerOptions {
             address: "127.0.0.1:0".parse().unwrap(),
@@ -151,14 +157,31 @@ impl Server {
             bound.serve(stop).await.unwrap();
         });
         let root = root.canonicalize().unwrap();
-        Self { address, token, home, root, _folder: folder, stop: Some(stop), task }
+        Self { address, token, home, root, folder: Some(folder), stop: Some(stop), task }
     }
 
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
+        self.stop_keeping().await;
+    }
+
+    /// Stops the server and gives its folder, for another start.
+    pub async fn stop_keeping(mut self) -> tempfile::TempDir {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
         (&mut self.task).await.unwrap();
+        self.folder.take().unwrap()
+    }
+
+    /// The events of a session.
+    pub async fn events(&self, session: &str) -> Vec<Value> {
+        let request = format!(
+            "GET /api/sessions/{session}/export?format=jsonl HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n",
+            self.address, self.token
+        );
+        let (status, lines) = self.raw(&request).await;
+        assert_eq!(status, 200, "{lines}");
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// Sends these bytes and gives the status and the body of the answer.

@@ -34,5 +34,6 @@ mod roles;
 mod runs;
 mod sessions;
 mod settings;
+mod steps;
 mod storm;
 mod swapped;

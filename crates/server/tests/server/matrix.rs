@@ -313,6 +313,7 @@ impl World {
                 Admin,
             ),
             row("GET", "/api/models", ("/api/models", none()), Viewer),
+            row("GET", "/api/models/{name}", ("/api/models/mine", none()), Viewer),
             row("POST", "/api/models/{name}/test", ("/api/models/mine/test", none()), Admin),
             row("DELETE", "/api/models/{name}", ("/api/models/mine", none()), Admin),
             row("GET", "/api/config", ("/api/config", none()), Viewer),

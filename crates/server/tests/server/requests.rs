@@ -155,3 +155,14 @@ async fn a_page_tells_what_was_approved_and_the_title_and_a_run_that_is_not_ther
     assert_eq!((status, &refused["code"]), (404, &json!("not_found")), "{refused}");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_that_is_not_known_at_an_address_is_told_in_words() {
+    let server = Server::start(cassette([]), Mode::Default).await;
+    for (method, path) in [("DELETE", "/api/models"), ("PUT", "/agent/run"), ("POST", "/api/sessions")] {
+        let (status, body) = server.ask_as(&server.token, method, path, Some(&json!({}))).await;
+        assert_eq!((status, &body["code"]), (405, &json!("wrong_method")), "{method} {path}: {body}");
+        assert!(body["detail"].as_str().unwrap().contains("/openapi.json"), "{body}");
+    }
+    server.stop().await;
+}

@@ -184,3 +184,29 @@ async fn words_that_contradict_each_other_and_runs_that_are_not_there_are_refuse
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hunks_with_their_headers_are_a_patch_of_the_file() {
+    let (server, _watching, id) = edited("\n").await;
+    let files = changes(&server, &id).await;
+    let long = of(&files, "long.txt");
+    assert_eq!(long["hunks"][0]["header"], "@@ -2,7 +2,7 @@");
+    // What the agent left, taken back by a program that knows nothing of Lathe.
+    let mut patch = "--- a/long.txt\n+++ b/long.txt\n".to_owned();
+    for hunk in long["hunks"].as_array().unwrap() {
+        assert_eq!(hunk["left_out"], 0);
+        patch.push_str(&format!("{}\n", hunk["header"].as_str().unwrap()));
+        for line in hunk["lines"].as_array().unwrap() {
+            patch.push_str(&format!("{}\n", line.as_str().unwrap()));
+        }
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &patch).unwrap();
+    let args = ["apply", "--reverse", "-p1"];
+    let ran =
+        std::process::Command::new("git").args(args).arg(file.path()).current_dir(&server.root).output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{patch}\n{}", String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(std::fs::read_to_string(server.root.join("long.txt")).unwrap(), numbered("\n"));
+    server.stop().await;
+}

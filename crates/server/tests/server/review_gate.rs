@@ -191,3 +191,47 @@ async fn the_tool_is_there_only_with_rules_and_answers_on_demand() {
     assert!(text(&results, "q1").starts_with("Tool \"quality_review\" not found."), "{results:?}");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_is_told_to_programs_and_seen_by_people() {
+    let ask = call(
+        "q1",
+        "quality_review",
+        json!({ "file_path": "w1.txt", "edited_snippet": "thin", "quality_review_rules": "No thin text." }),
+    );
+    let steps = vec![
+        json!([write("w1", "thin\n")]),
+        json!([ask]),
+        json!([write("w2", "thick\n")]),
+        json!([done("d1", "written")]),
+    ];
+    let verdicts = [fails("the text is thin"), fails("still thin"), passes()];
+    let server = Server::start(lane(steps, &verdicts, 10), Mode::FullAuto).await;
+    let mut socket = server.socket("").await;
+    socket.say(&request(false)).await;
+    let frames = durable(&socket.until("end").await);
+    let of = |kind: &'static str| {
+        frames.iter().filter(move |frame| frame["type"] == kind).map(|frame| &frame["data"])
+    };
+    let told: Vec<(&str, Option<bool>, &Value)> = of("quality_review")
+        .map(|data| (data["call_id"].as_str().unwrap(), data["pass"].as_bool(), &data["reasons"]))
+        .collect();
+    let (thin, still, none) = (json!(["the text is thin"]), json!(["still thin"]), json!([]));
+    assert_eq!(told, [("w1", Some(false), &thin), ("q1", Some(false), &still), ("w2", Some(true), &none)]);
+    let last = |id: &str| {
+        let found = of("bubble").rfind(|data| data["id"] == id);
+        found.unwrap_or_else(|| panic!("no bubble {id}"))["content"].as_str().unwrap().to_owned()
+    };
+    // The edit was made; its review did not pass.
+    assert!(last("tc-1-w1").ends_with('✅'));
+    assert!(
+        last("tc-1-w1-review").starts_with("🔧quality_review {\"rules\":\"No thin text.\",\"target\":\"")
+    );
+    assert!(last("tc-1-w1-review").ends_with('❌'));
+    assert!(last("tc-2-q1").ends_with('❌'));
+    assert!(last("tc-3-w2-review").ends_with('✅'));
+    let results = of("step").flat_map(|data| data["tool_results"].as_array().unwrap());
+    let review = results.clone().find(|result| result["call_id"] == "w1").unwrap()["review"].clone();
+    assert_eq!((&review["pass"], &review["reasons"]), (&json!(false), &thin));
+    server.stop().await;
+}

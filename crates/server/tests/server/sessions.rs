@@ -121,3 +121,16 @@ async fn a_session_is_given_out_in_every_form() {
     assert_eq!(files["files"][0], json!({ "name": "a.txt", "type": "file" }));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_is_the_newest_session_and_names_its_origin() {
+    let (server, id) = session().await;
+    let (_, fork) = at(&server, &id, "fork", json!({ "at": 2 })).await;
+    let (_, row) = server.get(&format!("/api/sessions/{}", fork["id"].as_str().unwrap())).await;
+    assert_eq!(row["forked_from"], json!({ "id": id, "session_step": 2 }));
+    assert!(row["updated_at"].as_str() >= row["created_at"].as_str(), "{row}");
+    assert_eq!(server.get("/api/sessions").await.1[0]["id"], fork["id"]);
+    let (_, row) = server.get(&format!("/api/sessions/{id}")).await;
+    assert!(row.get("forked_from").is_none(), "{row}");
+    server.stop().await;
+}

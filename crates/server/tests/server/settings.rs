@@ -186,3 +186,22 @@ async fn a_key_goes_in_and_never_comes_out() {
     );
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_kept_with_all_that_was_said_of_it_or_not_at_all() {
+    let server = Server::start(cassette([]), Mode::Default).await;
+    let put = async |body: Value| server.ask_as(&server.token, "PUT", "/api/models/own", Some(&body)).await;
+    for field in ["temperature", "top_p", "top_k", "max_tokens", "provder"] {
+        let mut model = json!({ "provider": "openai", "model": "m" });
+        model[field] = json!(1);
+        let (status, body) = put(model).await;
+        assert_eq!(status, 422, "{field}: {body}");
+        assert!(body["detail"].as_str().unwrap().contains(field), "{body}");
+    }
+    assert_eq!(server.get("/api/models/own").await.0, 404);
+    let (status, kept) = put(json!({ "provider": "openai", "model": "m", "api_key": "k-1" })).await;
+    assert_eq!(status, 200, "{kept}");
+    assert_eq!(server.get("/api/models/own").await, (200, kept.clone()));
+    assert_eq!(kept["api_key_set"], true);
+    server.stop().await;
+}

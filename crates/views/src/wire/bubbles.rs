@@ -15,6 +15,9 @@ pub(super) struct Bubble {
     pub timestamp: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_id: Option<String>,
+    /// A person changed the call before it ran; the line shows what ran.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
 }
 
 /// Characters of a text in a bubble.
@@ -124,8 +127,7 @@ fn of_object(name: &str, arguments: &Map<String, Value>, workspace: &str) -> Str
         }
         "quality_review" | "quality_review_tool" => {
             let rules = first(&["quality_review_rules", "rules"]).unwrap_or_default();
-            let target = first(&["file_path", "path", "target"]).unwrap_or("repo");
-            return line("quality_review", &json!({ "rules": cut(rules, 80), "target": target }));
+            return review(rules, first(&["file_path", "path", "target"]));
         }
         "docker_tool_executor" => {
             let folder = first(&["workspace", "working_dir"]).unwrap_or("/workspace");
@@ -181,6 +183,11 @@ fn online_doc(arguments: &Map<String, Value>) -> Option<String> {
         _ => return None,
     };
     Some(format!("🔧online_doc_tool {shown}"))
+}
+
+/// The line of a review, asked for by the model or made after an edit.
+pub(super) fn review(rules: &str, target: Option<&str>) -> String {
+    one_line(&line("quality_review", &json!({ "rules": cut(rules, 80), "target": target.unwrap_or("repo") })))
 }
 
 fn line(name: &str, arguments: &Value) -> String {

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use lathe_protocol::{Event, Frame, FrameBody, RunNo, SessionId, escape_unseen, json_text};
+use lathe_protocol::{Event, Frame, FrameBody, RunNo, SessionId, StepNo, escape_unseen, json_text};
 use lathe_redact::{ShapeStream, is_secret_name, secrets_in, shape};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
+use super::projector::Projector;
+use super::runs::StepNumbers;
 use crate::trajectory::lay_out;
 
 /// A frame that was made from an event.
@@ -22,6 +24,8 @@ pub struct WireFrame {
     pub exact: Option<Box<RawValue>>,
     pub cursor: Cursor,
     pub run: RunNo,
+    /// The step that it belongs to, if it belongs to one.
+    pub step: Option<StepNumbers>,
 }
 
 /// `run_id` is unique over all sessions.
@@ -38,6 +42,10 @@ struct Envelope<'a, D: ?Sized> {
     cursor: Option<String>,
     session_id: &'a str,
     run_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_step: Option<StepNo>,
 }
 
 impl WireFrame {
@@ -59,6 +67,8 @@ impl WireFrame {
             cursor: Some(self.cursor.to_string()),
             session_id: session.as_str(),
             run_id: run_id(session, self.run),
+            step: self.step.map(|step| step.in_run),
+            session_step: self.step.map(|step| step.in_session),
         })
     }
 }
@@ -73,28 +83,28 @@ pub struct LiveFrames {
 
 impl LiveFrames {
     /// The frame as it goes over the wire; none where all of it is held back.
-    pub fn take(&mut self, frame: Frame, session: &SessionId, run: RunNo) -> Option<String> {
+    pub fn take(&mut self, frame: Frame, session: &SessionId, at: &Projector) -> Option<String> {
         let name = match &frame.body {
             FrameBody::Text(_) => "text".to_owned(),
             FrameBody::Thinking(_) => "thinking".to_owned(),
             FrameBody::Output { stream, .. } => format!("{:?} {stream:?}", frame.call),
             FrameBody::CallForming(_) | FrameBody::Retry { .. } | FrameBody::Warning(_) => {
-                return Some(live_frame(&frame, session, run));
+                return Some(live_frame(&frame, session, at));
             }
         };
         let (last, stream) =
             self.streams.entry(name).or_insert_with(|| (frame.clone(), ShapeStream::default()));
         *last = frame;
         let text = stream.push(text_of_frame(&last.body));
-        (!text.is_empty()).then(|| live_frame(&with_text(last, text), session, run))
+        (!text.is_empty()).then(|| live_frame(&with_text(last, text), session, at))
     }
 
     /// What was held back: an event says that nothing more of it comes.
-    pub fn flush(&mut self, session: &SessionId, run: RunNo) -> Vec<String> {
+    pub fn flush(&mut self, session: &SessionId, at: &Projector) -> Vec<String> {
         let streams = std::mem::take(&mut self.streams).into_values();
         let rest = streams.filter_map(|(last, mut stream)| {
             let text = stream.finish();
-            (!text.is_empty()).then(|| live_frame(&with_text(&last, text), session, run))
+            (!text.is_empty()).then(|| live_frame(&with_text(&last, text), session, at))
         });
         rest.collect()
     }
@@ -126,20 +136,21 @@ fn with_text(frame: &Frame, text: String) -> Frame {
 }
 
 /// What is happening right now, as a frame without a cursor: it is never replayed.
-fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
+fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
     #[derive(Serialize)]
     #[serde(untagged)]
     enum Data<'a> {
-        Delta { step: Option<u32>, kind: &'a str, text: &'a str },
+        Delta { step: Option<u32>, session_step: Option<StepNo>, kind: &'a str, text: &'a str },
         Output { call_id: Option<&'a str>, stream: lathe_protocol::OutputStream, text: &'a str },
         Retry { attempt: u32, wait_ms: u64, reason: Cow<'a, str> },
         Words { message: Cow<'a, str> },
     }
-    let step = frame.step.map(|step| step.0);
+    let numbers = at.numbers(at.run(), frame.step);
+    let (step, session_step) = (numbers.map(|step| step.in_run), numbers.map(|step| step.in_session));
     let (kind, data) = match &frame.body {
-        FrameBody::Text(text) => ("delta", Data::Delta { step, kind: "text", text }),
-        FrameBody::Thinking(text) => ("delta", Data::Delta { step, kind: "thinking", text }),
-        FrameBody::CallForming(text) => ("delta", Data::Delta { step, kind: "call", text }),
+        FrameBody::Text(text) => ("delta", Data::Delta { step, session_step, kind: "text", text }),
+        FrameBody::Thinking(text) => ("delta", Data::Delta { step, session_step, kind: "thinking", text }),
+        FrameBody::CallForming(text) => ("delta", Data::Delta { step, session_step, kind: "call", text }),
         FrameBody::Output { stream, text } => {
             let call_id = frame.call.as_ref().map(|call| call.as_str());
             ("tool_output", Data::Output { call_id, stream: *stream, text })
@@ -155,7 +166,9 @@ fn live_frame(frame: &Frame, session: &SessionId, run: RunNo) -> String {
         seq: frame.after.0,
         cursor: None,
         session_id: session.as_str(),
-        run_id: run_id(session, run),
+        run_id: run_id(session, at.run()),
+        step,
+        session_step,
     })
 }
 

@@ -12,12 +12,15 @@
 
 mod bubbles;
 mod cursor;
+mod data;
 mod frames;
 mod projector;
+mod runs;
 mod step;
 
 pub use cursor::Cursor;
 pub(crate) use frames::masked_events;
 pub use frames::{LiveFrames, WireFrame, masked_bytes, masked_file, wire_json};
 pub use projector::{PastSteps, Projector};
+pub use runs::StepNumbers;
 pub use step::lakeview_line;

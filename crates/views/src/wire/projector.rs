@@ -1,12 +1,11 @@
 //! From events to frames.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    ApprovalAsked, ApprovalExpired, ApprovalGiven, CallFinished, Change, Event, Fact, ModelFailure, RunNo,
-    Seq, SessionId, StepNo, TaskFinished, Timestamp, ToolSpec,
+    CallFinished, Change, EditsReviewed, Ending, Event, Fact, ModelFailure, RunNo, Seq, SessionId,
+    SessionOptions, StepNo, TaskFinished, Timestamp,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,7 +13,9 @@ use serde_json::{Value, json};
 
 use super::bubbles::{self, Bubble};
 use super::cursor::Cursor;
+use super::data::{asked_data, expired_data, given_data, review_data, tools};
 use super::frames::{WireFrame, mask_reasons, masked_json, raw, text};
+use super::runs::{Run, Runs, StepNumbers};
 use super::step::OpenStep;
 
 /// The events of a past step, in order. Those of the last time the step was asked for are enough.
@@ -28,7 +29,9 @@ pub struct Projector {
     session: SessionId,
     workspace: Arc<str>,
     tools: Option<Arc<RawValue>>,
-    runs: BTreeMap<RunNo, Run>,
+    runs: Runs,
+    /// The rules that edits are reviewed by.
+    rules: Arc<str>,
     run: RunNo,
     open: Option<OpenStep>,
     /// The payload that was sent last, so that nothing is sent again that did not change.
@@ -36,32 +39,12 @@ pub struct Projector {
     last: Seq,
 }
 
-#[derive(Debug, Clone)]
-struct Run {
-    began: Timestamp,
-    task: Arc<str>,
-    /// The first frame of the run is still due: it names the tools, which come with the first request.
-    start_due: bool,
-    first: Option<StepNo>,
-    last: Option<StepNo>,
-    interactions: u32,
-    ended: Option<(bool, Arc<str>)>,
-}
-
-impl Run {
-    fn number(&self, step: StepNo) -> u32 {
-        step.0.saturating_sub(self.first.unwrap_or(step).0) + 1
-    }
-
-    fn steps(&self) -> u32 {
-        self.last.map_or(0, |last| self.number(last))
-    }
-}
-
 /// The frames of one event, numbered as they come.
 struct Out {
     seq: Seq,
     run: RunNo,
+    /// The step that the frames belong to.
+    step: Option<StepNumbers>,
     frames: Vec<WireFrame>,
 }
 
@@ -75,7 +58,7 @@ impl Out {
         let data = masked.and_then(|masked| RawValue::from_string(masked).ok()).unwrap_or(data);
         let part = u32::try_from(self.frames.len()).unwrap_or(u32::MAX - 2) + 1;
         let cursor = Cursor { seq: self.seq, part };
-        self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run });
+        self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run, step: self.step });
     }
 
     /// A question that may be answered. Its exact form shows what will run byte for byte; only reasons are masked in it.
@@ -98,7 +81,8 @@ impl Out {
         content: String,
         call_id: Option<String>,
     ) {
-        self.push("bubble", &Bubble { id, role, content, timestamp: at.to_string(), call_id });
+        let bubble = Bubble { id, role, content, timestamp: at.to_string(), call_id, edited: false };
+        self.push("bubble", &bubble);
     }
 }
 
@@ -111,7 +95,8 @@ impl Projector {
             session,
             workspace: "".into(),
             tools: None,
-            runs: BTreeMap::new(),
+            runs: Runs::default(),
+            rules: "".into(),
             run: RunNo(0),
             open: None,
             sent: String::new(),
@@ -134,6 +119,11 @@ impl Projector {
         self.run
     }
 
+    /// Both numbers of a step.
+    pub fn numbers(&self, run: RunNo, step: Option<StepNo>) -> Option<StepNumbers> {
+        self.runs.get(run).zip(step).map(|(run, step)| run.numbers(step))
+    }
+
     /// A text as bubbles show it: without what looks like a secret.
     pub fn shown(text: &str) -> Cow<'_, str> {
         lathe_redact::shape(text)
@@ -142,30 +132,24 @@ impl Projector {
     /// Takes the next event and gives its frames.
     pub fn take(&mut self, event: &Event, past: PastSteps<'_>) -> Vec<WireFrame> {
         self.last = event.seq;
-        let mut out = Out { seq: event.seq, run: event.place.run, frames: Vec::new() };
+        let step = self.numbers(event.place.run, event.place.step);
+        let mut out = Out { seq: event.seq, run: event.place.run, step, frames: Vec::new() };
         match &event.fact {
             Fact::SessionOpened(opened) => {
                 self.session = opened.session.clone();
                 self.workspace = opened.workspace.as_str().into();
+                self.rules = rules(&opened.options);
             }
+            Fact::OptionsChanged(changed) => self.rules = rules(&changed.options),
             Fact::EpochStarted(epoch) => self.tools = Some(tools(&epoch.tools).into()),
             Fact::TaskGiven(given) => {
                 self.run = event.place.run;
                 self.open = None;
-                let run = Run {
-                    began: event.at,
-                    task: given.text.as_str().into(),
-                    start_due: true,
-                    first: None,
-                    last: None,
-                    interactions: 0,
-                    ended: None,
-                };
-                self.runs.insert(event.place.run, run);
+                self.runs.insert(event.place.run, Run::new(event.at, &given.text));
             }
             Fact::RunResumed(_) => {
                 self.run = event.place.run;
-                if let Some(run) = self.runs.get_mut(&event.place.run) {
+                if let Some(run) = self.runs.get_mut(event.place.run) {
                     run.ended = None;
                 }
                 out.push("resumed", &json!({ "run": event.place.run.0 }));
@@ -176,7 +160,9 @@ impl Projector {
             Fact::SessionNamed(named) => {
                 out.push("session", &json!({ "title": lathe_redact::shape(&named.title) }));
             }
-            Fact::EditsReviewed(reviewed) => out.push("reviewed", reviewed),
+            Fact::EditsReviewed(EditsReviewed { path, hunks, accepted, command: _ }) => {
+                out.push("reviewed", &json!({ "path": path, "hunks": hunks, "accepted": accepted }));
+            }
             Fact::CancelAsked(_) => out.push("cancelling", &json!({})),
             Fact::ModelAsked(_) => self.asked(event, &mut out),
             Fact::ModelAnswered(_) => self.answered(event, &mut out),
@@ -190,15 +176,23 @@ impl Projector {
             Fact::Reflected(_) => {
                 self.with_step(event, &mut out);
                 if let Some(step) = &self.open {
-                    let said = bubbles::thought(step.number, step.reflection.as_deref().unwrap_or_default());
-                    let id = format!("seq-reflect-{}", step.number);
+                    let said =
+                        bubbles::thought(step.numbers.in_run, step.reflection.as_deref().unwrap_or_default());
+                    let id = format!("seq-reflect-{}", step.numbers.in_run);
                     out.bubble(event.at, id, "agent", bubbles::marked(&said, Some(true)), None);
                 }
             }
             Fact::StepSummarised(_) => self.summarised(event, past, &mut out),
             Fact::TaskFinished(finished) => self.finished(event, finished, &mut out),
             Fact::ApprovalAsked(asked) => out.push_question(asked_data(event, asked)),
-            Fact::ApprovalGiven(given) => out.push("approval", &given_data(event, given)),
+            Fact::ApprovalGiven(given) => {
+                out.push("approval", &given_data(event, given));
+                // What a person made of a call is what runs, so that is shown from here on.
+                if given.edited.is_some() {
+                    self.with_step(event, &mut out);
+                    self.send_calls(event, event.place.call.as_ref(), &mut out);
+                }
+            }
             Fact::ApprovalExpired(expired) => out.push("approval", &expired_data(event, expired)),
             Fact::QuestionAsked(asked) => out.push(
                 "question",
@@ -211,33 +205,40 @@ impl Projector {
             ),
             Fact::FilesRestored(restored) => {
                 self.changed(event, &restored.changes, &mut out);
+                let place = restored.to.map(|to| self.runs.place_of(to));
                 out.push(
                     "restored",
-                    &json!({ "to": restored.to, "undoes": restored.undoes, "conflicts": restored.conflicts }),
+                    &json!({ "to": restored.to, "place": place, "undoes": restored.undoes, "conflicts": restored.conflicts }),
                 );
             }
             Fact::Rewound(rewound) => {
                 self.open = None;
-                out.push("rewound", &json!({ "to": rewound.to, "timestamp": event.at.to_string() }));
+                self.runs.rewind(event.seq, rewound.to);
+                self.run = self.runs.last().unwrap_or_default();
+                let place = self.runs.place_of(rewound.to);
+                let at = event.at.to_string();
+                out.push("rewound", &json!({ "to": rewound.to, "place": place, "timestamp": at }));
             }
             Fact::RewindUndone(undone) => {
                 self.open = None;
+                self.runs.undo_rewind(undone.rewind);
+                self.run = self.runs.last().unwrap_or_default();
                 out.push("rewind_undone", &json!({ "rewind": undone.rewind }));
             }
-            Fact::OptionsChanged(_)
-            | Fact::BaselineTaken(_)
+            Fact::BaselineTaken(_)
             | Fact::ReplayDrifted(_)
             | Fact::CallDecided(_)
             | Fact::CallStarted(_)
             | Fact::Reminded(_)
             | Fact::CommandRan(_)
+            | Fact::CommandTaken(_)
             | Fact::Unknown(_) => {}
         }
         out.frames
     }
 
     fn trajectory_file(&self, run: RunNo) -> String {
-        let first = self.runs.keys().next().copied().unwrap_or(run);
+        let first = self.runs.first().unwrap_or(run);
         let later = run.0.saturating_sub(first.0);
         let ending = if later == 0 { String::new() } else { format!("-{}", later + 1) };
         format!("{}/{}{ending}.json", self.trajectories, self.session)
@@ -245,7 +246,7 @@ impl Projector {
 
     fn start(&mut self, at: RunNo, out: &mut Out) {
         let trajectory_file = self.trajectory_file(at);
-        let Some(run) = self.runs.get_mut(&at).filter(|run| run.start_due) else { return };
+        let Some(run) = self.runs.get_mut(at).filter(|run| run.start_due) else { return };
         run.start_due = false;
         #[derive(Serialize)]
         struct Start<'a> {
@@ -255,6 +256,8 @@ impl Projector {
             task: &'a str,
             timestamp: String,
         }
+        // It belongs to the run, not to the step that it comes with.
+        let step = out.step.take();
         out.push(
             "start",
             &Start {
@@ -265,23 +268,26 @@ impl Projector {
                 timestamp: run.began.to_string(),
             },
         );
+        out.step = step;
     }
 
     fn asked(&mut self, event: &Event, out: &mut Out) {
         let step = event.place.step.unwrap_or_default();
         self.start(event.place.run, out);
-        let Some(run) = self.runs.get_mut(&event.place.run) else { return };
+        let Some(run) = self.runs.get_mut(event.place.run) else { return };
         // After a rewind the steps of a run begin again at a smaller number.
         run.first = Some(run.first.map_or(step, |first| first.min(step)));
         run.last = Some(step);
-        self.open = Some(OpenStep::asked(step, run.number(step), event.at));
+        let numbers = run.numbers(step);
+        out.step = Some(numbers);
+        self.open = Some(OpenStep::asked(numbers, event.at));
         self.sent.clear();
         self.send_step(out);
     }
 
     fn answered(&mut self, event: &Event, out: &mut Out) {
         let Fact::ModelAnswered(answered) = &event.fact else { return };
-        let interaction = match self.runs.get_mut(&event.place.run) {
+        let interaction = match self.runs.get_mut(event.place.run) {
             Some(run) => {
                 run.interactions += 1;
                 run.interactions
@@ -292,8 +298,12 @@ impl Projector {
             step.take(event);
         }
         let Some(step) = &self.open else { return };
-        let (number, said) = (step.number, step.text().to_owned());
-        out.push("usage", &json!({ "step": number, "model": answered.model, "usage": answered.usage }));
+        let (number, said) = (step.numbers.in_run, step.text().to_owned());
+        let session_step = step.numbers.in_session;
+        out.push(
+            "usage",
+            &json!({ "step": number, "session_step": session_step, "model": answered.model, "usage": answered.usage }),
+        );
         if !said.trim().is_empty() {
             out.bubble(event.at, format!("llm-{interaction}"), "agent", bubbles::clip(&said), None);
         }
@@ -308,34 +318,56 @@ impl Projector {
     /// The bubbles of calls: of all, when they are made, or of one, with its mark.
     fn send_calls(&self, event: &Event, only: Option<&lathe_protocol::CallId>, out: &mut Out) {
         let Some(step) = &self.open else { return };
-        for (call, success) in step.calls().filter(|(call, _)| only.is_none_or(|only| *only == call.id)) {
-            let id = match call.id.as_str() {
-                "" => format!("{}_{}", step.number, call.name),
-                id => id.to_owned(),
-            };
-            let said = bubbles::marked(&bubbles::call(call, &self.workspace), success);
-            out.bubble(event.at, format!("tc-{}-{id}", step.number), "agent", said, Some(id));
+        let number = step.numbers.in_run;
+        for made in step.calls().filter(|made| only.is_none_or(|only| *only == made.call.id)) {
+            let id = made.shown_id(number);
+            let content = bubbles::marked(&bubbles::call(&made.what_runs(), &self.workspace), made.mark());
+            let timestamp = event.at.to_string();
+            let (edited, call_id) = (made.edited.is_some(), Some(id.clone()));
+            let id = format!("tc-{number}-{id}");
+            out.push("bubble", &Bubble { id, role: "agent", content, timestamp, call_id, edited });
         }
     }
 
     fn call_finished(&mut self, event: &Event, finished: &CallFinished, out: &mut Out) {
-        if let Some(step) = self.open.as_mut().filter(|step| Some(step.step) == event.place.step) {
+        if let Some(step) = self.open.as_mut().filter(|step| step.is(event)) {
             step.take(event);
         }
         // Like a trajectory, the step tells results once all are there; marks of bubbles tell each as it comes. A step with
         // many calls would else be sent with every one of them.
-        if self.open.as_ref().is_some_and(|step| step.calls().all(|(_, result)| result.is_some())) {
+        if self.open.as_ref().is_some_and(|step| step.calls().all(|made| made.result.is_some())) {
             self.send_step(out);
         }
         self.send_calls(event, event.place.call.as_ref(), out);
+        self.reviewed(event, finished, out);
         if let (Some(step), Some(error), "task_done") = (&self.open, &finished.error, finished.name.as_str())
+            && let Some(run) = self.runs.get_mut(event.place.run)
         {
-            let id = format!("taskdone-{}-error", step.number);
+            let id = run.error_id(step.numbers.in_run);
             out.bubble(event.at, id, "error", bubbles::clip(&error.message), None);
         }
         self.changed(event, &finished.changes, out);
         if let Some(data) = finished.data.as_ref().filter(|data| data.get().starts_with("{\"todos\":")) {
             out.push("todo", data);
+        }
+    }
+
+    /// The verdict of a judge, for programs; and for people, where the call itself is not the review.
+    fn reviewed(&self, event: &Event, finished: &CallFinished, out: &mut Out) {
+        let Some(review) = &finished.review else { return };
+        let edited = finished.changes.iter().find(|change| !change.is_folder());
+        let target = edited.map(|change| change.path.as_str());
+        out.push("quality_review", &review_data(event, target, review));
+        let made =
+            event.place.call.as_ref().and_then(|id| {
+                self.open.as_ref()?.calls().find(|made| made.call.id == *id && !made.is_review())
+            });
+        if let (Some(made), Some(step)) = (made, &self.open) {
+            let (number, passes) =
+                (step.numbers.in_run, review.verdict.as_ref().is_some_and(|said| said.pass));
+            let id = made.shown_id(number);
+            let content = bubbles::marked(&bubbles::review(&self.rules, target), Some(passes));
+            out.bubble(event.at, format!("tc-{number}-{id}-review"), "agent", content, Some(id));
         }
     }
 
@@ -363,22 +395,25 @@ impl Projector {
         let success = finished.ending.is_success();
         self.start(event.place.run, out);
         let trajectory_file = self.trajectory_file(event.place.run);
-        let Some(run) = self.runs.get_mut(&event.place.run) else { return };
+        let Some(run) = self.runs.get_mut(event.place.run) else { return };
         run.ended = Some((success, finished.result.as_str().into()));
         let (began, steps) = (run.began, run.steps());
+        out.step = run.last.map(|last| run.numbers(last));
+        let error_id = (!success).then(|| run.error_id(steps));
         if let Some(step) = &mut self.open {
             step.end(success, &finished.result);
         }
         self.send_step(out);
         let said = bubbles::clip(&finished.result);
-        match (success, finished.ending) {
-            (true, lathe_protocol::Ending::Done) => {
+        match (error_id, finished.ending) {
+            (Some(id), _) => out.bubble(event.at, id, "error", said, None),
+            (None, Ending::Done) => {
                 out.bubble(event.at, format!("taskdone-{steps}"), "agent", said, None);
             }
             // The answer itself is the last text, which has its bubble.
-            (true, _) => {}
-            (false, _) => out.bubble(event.at, format!("taskdone-{steps}-error"), "error", said, None),
+            (None, _) => {}
         }
+        out.step = None;
         let seconds = (event.at.as_microsecond() - began.as_microsecond()) as f64 / 1e6;
         out.push(
             "completed",
@@ -399,7 +434,7 @@ impl Projector {
 
     /// The open step takes the event and is sent if that changed it.
     fn with_step(&mut self, event: &Event, out: &mut Out) {
-        if let Some(step) = self.open.as_mut().filter(|step| Some(step.step) == event.place.step) {
+        if let Some(step) = self.open.as_mut().filter(|step| step.is(event)) {
             step.take(event);
         }
         self.send_step(out);
@@ -407,7 +442,7 @@ impl Projector {
 
     fn send_step(&mut self, out: &mut Out) {
         let Some(step) = &self.open else { return };
-        let count = self.runs.get(&out.run).map_or(0, Run::steps);
+        let count = self.runs.get(out.run).map_or(0, Run::steps);
         let payload = text(&step.payload(count));
         if payload != self.sent {
             if let Ok(data) = RawValue::from_string(payload.clone()) {
@@ -420,12 +455,12 @@ impl Projector {
     /// A step got its summary, perhaps long after it: it is sent once more, whole.
     fn summarised(&mut self, event: &Event, past: PastSteps<'_>, out: &mut Out) {
         let (run, Some(step)) = (event.place.run, event.place.step) else { return };
-        if self.run == run && self.open.as_ref().is_some_and(|open| open.step == step) {
+        if self.run == run && self.open.as_ref().is_some_and(|open| open.numbers.in_session == step) {
             self.with_step(event, out);
             return;
         }
-        let Some(known) = self.runs.get(&run) else { return };
-        let mut again = OpenStep::asked(step, known.number(step), event.at);
+        let Some(known) = self.runs.get(run) else { return };
+        let mut again = OpenStep::asked(known.numbers(step), event.at);
         let events = past(run, step);
         events.iter().filter(|told| told.seq <= event.seq).for_each(|told| again.take(told));
         again.take(event);
@@ -436,50 +471,6 @@ impl Projector {
     }
 }
 
-fn tools(specs: &[ToolSpec]) -> Box<RawValue> {
-    #[derive(Serialize)]
-    struct Tool<'a> {
-        name: &'a str,
-        description: &'a str,
-        parameters: &'a lathe_protocol::Raw,
-    }
-    let tools: Vec<Tool<'_>> = specs
-        .iter()
-        .map(|spec| Tool { name: &spec.name, description: &spec.description, parameters: &spec.schema })
-        .collect();
-    raw(&tools)
-}
-
-fn asked_data(event: &Event, asked: &ApprovalAsked) -> Value {
-    json!({
-        "question": event.seq,
-        "state": "asked",
-        "call_id": event.place.call,
-        "what": asked.what,
-        "rule": asked.rule,
-        "reason": asked.reason,
-        "remember": asked.remember,
-        "timestamp": event.at.to_string(),
-    })
-}
-
-fn given_data(event: &Event, given: &ApprovalGiven) -> Value {
-    json!({
-        "question": event.place.cause,
-        "state": "given",
-        "call_id": event.place.call,
-        "answer": given.answer,
-        "reason": given.reason,
-        "by": given.by,
-        "command": given.command.spoken(),
-    })
-}
-
-fn expired_data(event: &Event, expired: &ApprovalExpired) -> Value {
-    json!({
-        "question": event.place.cause,
-        "state": "expired",
-        "call_id": event.place.call,
-        "reason": expired.reason,
-    })
+fn rules(options: &SessionOptions) -> Arc<str> {
+    options.review.as_ref().map_or("", |review| &review.rules).into()
 }

@@ -1,13 +1,16 @@
 //! The step that may still change, and its payload on the wire.
 
+use std::borrow::Cow;
+
 use lathe_protocol::{
-    CallFinished, Event, Fact, StepNo, StepState, StepSummarised, StopReason, Timestamp, ToolCall, Usage,
-    calls_of, text_of,
+    Arguments, Event, Fact, Raw, Reviewed, StepNo, StepState, StepSummarised, StopReason, Timestamp,
+    ToolCall, Usage, calls_of, text_of,
 };
 use serde::Serialize;
 
+use super::runs::StepNumbers;
 use crate::session::Progress;
-use crate::trajectory::shapes::{Call, ToolResult, finish_reason};
+use crate::trajectory::shapes::{ToolResult, finish_reason};
 
 /// Characters of the excerpt of an answer.
 const EXCERPT: usize = 400;
@@ -16,17 +19,58 @@ const SUMMARY: usize = 200;
 
 #[derive(Debug, Clone)]
 pub(super) struct OpenStep {
-    pub step: StepNo,
-    /// Counted from the beginning of the run.
-    pub number: u32,
+    pub numbers: StepNumbers,
     at: Timestamp,
     answer: Option<Answer>,
     failure: Option<String>,
-    results: Vec<(ToolCall, Option<ToolResult>)>,
+    calls: Vec<MadeCall>,
     pub reflection: Option<String>,
     summary: Option<String>,
     /// The state that stayed when the run ended, with how it ended.
     ended: Option<(StepState, String)>,
+}
+
+/// A call of the answer, and what became of it.
+#[derive(Debug, Clone)]
+pub(super) struct MadeCall {
+    /// As the model made it.
+    pub call: ToolCall,
+    /// The arguments that a person put in the place of the model's.
+    pub edited: Option<Raw>,
+    pub result: Option<ToolResult>,
+    review: Option<Reviewed>,
+}
+
+impl MadeCall {
+    /// The call with the arguments that count.
+    pub fn what_runs(&self) -> Cow<'_, ToolCall> {
+        match &self.edited {
+            None => Cow::Borrowed(&self.call),
+            Some(edited) => {
+                Cow::Owned(ToolCall { arguments: Arguments::Json(edited.clone()), ..self.call.clone() })
+            }
+        }
+    }
+
+    /// Its id; made from its step and name where the model gave none.
+    pub fn shown_id(&self, step: u32) -> String {
+        match self.call.id.as_str() {
+            "" => format!("{step}_{}", self.call.name),
+            id => id.to_owned(),
+        }
+    }
+
+    /// Whether the model asked for a review.
+    pub fn is_review(&self) -> bool {
+        matches!(self.call.name.as_str(), "quality_review" | "quality_review_tool")
+    }
+
+    /// Whether it went well; none before its end. A review that does not pass did not.
+    pub fn mark(&self) -> Option<bool> {
+        let fails =
+            self.review.as_ref().and_then(|review| review.verdict.as_ref()).is_some_and(|said| !said.pass);
+        self.result.as_ref().map(|result| result.success && !(self.is_review() && fails))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -38,14 +82,13 @@ struct Answer {
 }
 
 impl OpenStep {
-    pub fn asked(step: StepNo, number: u32, at: Timestamp) -> Self {
+    pub fn asked(numbers: StepNumbers, at: Timestamp) -> Self {
         Self {
-            step,
-            number,
+            numbers,
             at,
             answer: None,
             failure: None,
-            results: Vec::new(),
+            calls: Vec::new(),
             reflection: None,
             summary: None,
             ended: None,
@@ -55,9 +98,15 @@ impl OpenStep {
     /// Takes an event of this step. What says nothing about a step is skipped.
     pub fn take(&mut self, event: &Event) {
         match &event.fact {
-            Fact::ModelAsked(_) => *self = Self::asked(self.step, self.number, event.at),
+            Fact::ModelAsked(_) => *self = Self::asked(self.numbers, event.at),
             Fact::ModelAnswered(answered) => {
-                self.results = calls_of(&answered.blocks).map(|call| (call.clone(), None)).collect();
+                let made = |call: &ToolCall| MadeCall {
+                    call: call.clone(),
+                    edited: None,
+                    result: None,
+                    review: None,
+                };
+                self.calls = calls_of(&answered.blocks).map(made).collect();
                 self.answer = Some(Answer {
                     content: text_of(&answered.blocks),
                     model: answered.model.clone(),
@@ -66,7 +115,16 @@ impl OpenStep {
                 });
             }
             Fact::ModelFailed(failed) => self.failure = Some(failed.message.clone()),
-            Fact::CallFinished(finished) => self.result(event, finished),
+            Fact::ApprovalGiven(given) => match (self.open_call(event), &given.edited) {
+                (Some(made), Some(edited)) => made.edited = Some(edited.clone()),
+                _ => return,
+            },
+            Fact::CallFinished(finished) => {
+                if let Some(made) = self.open_call(event) {
+                    made.result = Some(ToolResult::of(made.call.id.as_str(), finished));
+                    made.review.clone_from(&finished.review);
+                }
+            }
             Fact::Reflected(reflected) => self.reflection = Some(reflected.text.clone()),
             Fact::StepSummarised(summary) => {
                 self.summary = Some(lakeview_line(summary));
@@ -77,13 +135,15 @@ impl OpenStep {
         self.at = event.at;
     }
 
-    fn result(&mut self, event: &Event, finished: &CallFinished) {
+    /// Whether an event is of this step.
+    pub fn is(&self, event: &Event) -> bool {
+        event.place.step == Some(self.numbers.in_session)
+    }
+
+    /// The call of an event that has no result yet.
+    fn open_call(&mut self, event: &Event) -> Option<&mut MadeCall> {
         let call = event.place.call.as_ref();
-        let slot =
-            self.results.iter_mut().find(|(known, result)| Some(&known.id) == call && result.is_none());
-        if let Some((known, slot)) = slot {
-            *slot = Some(ToolResult::of(known.id.as_str(), finished));
-        }
+        self.calls.iter_mut().find(|made| Some(&made.call.id) == call && made.result.is_none())
     }
 
     /// The run ended with this as its last step.
@@ -95,19 +155,17 @@ impl OpenStep {
         self.answer.as_ref().map_or("", |answer| &answer.content)
     }
 
-    pub fn calls(&self) -> impl Iterator<Item = (&ToolCall, Option<bool>)> {
-        self.results.iter().map(|(call, result)| (call, result.as_ref().map(|result| result.success)))
+    pub fn calls(&self) -> impl Iterator<Item = &MadeCall> {
+        self.calls.iter()
     }
 
     fn progress(&self) -> Progress {
-        let failed = |(_, result): &(ToolCall, Option<ToolResult>)| {
-            result.as_ref().is_some_and(|result| result.failed)
-        };
+        let failed = |made: &MadeCall| made.result.as_ref().is_some_and(|result| result.failed);
         Progress {
             model_failed: self.failure.is_some(),
             answered: self.answer.is_some(),
-            calls_open: self.results.iter().any(|(_, result)| result.is_none()),
-            calls_failed: self.results.iter().any(failed),
+            calls_open: self.calls.iter().any(|made| made.result.is_none()),
+            calls_failed: self.calls.iter().any(failed),
             reflected: self.reflection.is_some(),
         }
     }
@@ -117,15 +175,15 @@ impl OpenStep {
             Some((state, ending)) => (*state, Some(ending.as_str())),
             None => (self.progress().state(), None),
         };
-        let calls: Vec<Call> = self.results.iter().map(|(call, _)| Call::of(call)).collect();
+        let calls: Vec<CallView<'_>> = self.calls.iter().map(CallView::of).collect();
         let calls = (!calls.is_empty()).then_some(calls);
-        let results: Vec<ResultView<'_>> =
-            self.results.iter().filter_map(|(_, result)| result.as_ref()).map(ResultView::of).collect();
+        let results: Vec<ResultView<'_>> = self.calls.iter().filter_map(ResultView::of).collect();
         let good = results.iter().filter(|result| result.success).count();
         let units = self.units();
         Payload {
             steps_count,
-            step_number: self.number,
+            step_number: self.numbers.in_run,
+            session_step: self.numbers.in_session,
             timestamp: self.at.to_string(),
             state: state.as_str(),
             phase: state.as_str(),
@@ -153,14 +211,15 @@ impl OpenStep {
 
     fn units(&self) -> Vec<Unit<'_>> {
         let think = self.reflection.as_deref().map(|content| Unit::Think { content });
-        let calls = self.results.iter().map(|(call, _)| Unit::ToolCall {
-            call_id: call.id.as_str(),
-            name: &call.name,
-            arguments: &call.arguments,
+        let calls = self.calls.iter().map(|made| Unit::ToolCall {
+            call_id: made.call.id.as_str(),
+            name: &made.call.name,
+            arguments: &made.call.arguments,
+            edited_arguments: made.edited.as_ref(),
         });
-        let results = self.results.iter().filter_map(|(call, result)| {
-            let success = result.as_ref()?.success;
-            Some(Unit::ToolResult { call_id: call.id.as_str(), success })
+        let results = self.calls.iter().filter_map(|made| {
+            let success = made.result.as_ref()?.success;
+            Some(Unit::ToolResult { call_id: made.call.id.as_str(), success })
         });
         let said =
             Some(self.text()).filter(|text| !text.is_empty()).map(|markdown| Unit::AgentOutput { markdown });
@@ -201,6 +260,7 @@ fn first_chars(text: &str, most: usize) -> String {
 pub(super) struct Payload<'a> {
     steps_count: u32,
     step_number: u32,
+    session_step: StepNo,
     timestamp: String,
     state: &'a str,
     phase: &'a str,
@@ -208,7 +268,7 @@ pub(super) struct Payload<'a> {
     reflection: Option<&'a str>,
     lakeview_summary: Option<&'a str>,
     llm_response: Option<Response<'a>>,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<CallView<'a>>>,
     tool_results_summary: Counts,
     tool_results: Vec<ResultView<'a>>,
     message_units: Option<Vec<Unit<'a>>>,
@@ -221,7 +281,32 @@ struct Response<'a> {
     usage: Usage,
     content: &'a str,
     content_excerpt: String,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<CallView<'a>>>,
+}
+
+/// A call as the model made it, and what a person made of it.
+#[derive(Clone, Serialize)]
+struct CallView<'a> {
+    call_id: &'a str,
+    name: &'a str,
+    arguments: &'a Arguments,
+    id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_arguments: Option<&'a Raw>,
+}
+
+impl<'a> CallView<'a> {
+    fn of(made: &'a MadeCall) -> Self {
+        let MadeCall { call, edited, .. } = made;
+        let edited_arguments = edited.as_ref();
+        Self {
+            call_id: call.id.as_str(),
+            name: &call.name,
+            arguments: &call.arguments,
+            id: None,
+            edited_arguments,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -239,27 +324,66 @@ struct ResultView<'a> {
     result: &'a str,
     error: Option<&'a str>,
     summary: String,
+    /// What a judge said of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewView<'a>>,
+}
+
+/// The verdict of a judge; `pass` is null where there is none, and `failure` says why.
+#[derive(Serialize)]
+struct ReviewView<'a> {
+    pass: Option<bool>,
+    reasons: &'a [String],
+    suggestions: &'a [String],
+    failure: Option<&'a str>,
+}
+
+impl<'a> ReviewView<'a> {
+    fn of(review: &'a Reviewed) -> Self {
+        let verdict = review.verdict.as_ref();
+        Self {
+            pass: verdict.map(|verdict| verdict.pass),
+            reasons: verdict.map_or(&[], |verdict| &verdict.reasons),
+            suggestions: verdict.map_or(&[], |verdict| &verdict.suggestions),
+            failure: review.failure.as_deref(),
+        }
+    }
 }
 
 impl<'a> ResultView<'a> {
-    fn of(result: &'a ToolResult) -> Self {
+    fn of(made: &'a MadeCall) -> Option<Self> {
+        let result = made.result.as_ref()?;
         let first = result.result.lines().next().unwrap_or_default();
-        Self {
+        Some(Self {
             name: &result.name,
             call_id: &result.call_id,
             success: result.success,
             result: &result.result,
             error: result.error.as_deref(),
             summary: first_chars(first, SUMMARY),
-        }
+            review: made.review.as_ref().map(ReviewView::of),
+        })
     }
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Unit<'a> {
-    Think { content: &'a str },
-    ToolCall { call_id: &'a str, name: &'a str, arguments: &'a lathe_protocol::Arguments },
-    ToolResult { call_id: &'a str, success: bool },
-    AgentOutput { markdown: &'a str },
+    Think {
+        content: &'a str,
+    },
+    ToolCall {
+        call_id: &'a str,
+        name: &'a str,
+        arguments: &'a Arguments,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        edited_arguments: Option<&'a Raw>,
+    },
+    ToolResult {
+        call_id: &'a str,
+        success: bool,
+    },
+    AgentOutput {
+        markdown: &'a str,
+    },
 }

@@ -74,6 +74,7 @@ fn summaries_and_reviews_are_counted_and_told_apart() {
         tags: Vec::new(),
         model: "house-model".into(),
         usage: usage(3_000, 0, 0),
+        command: None,
     };
     journal.add(None, summary);
     let total = report(&[&journal.events]).total();
