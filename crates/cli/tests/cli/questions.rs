@@ -250,8 +250,6 @@ fn a_remembered_answer_and_a_question_are_for_the_folder_they_run_in() {
     );
     terminal.sees(ASKED, 1);
     terminal.types("s\n");
-    terminal.sees(ASKED, 2);
-    terminal.types("y\n");
     // The same words in another folder are another question, which names the folder.
     terminal.sees("/sub] touch k", 1);
     terminal.types("n\n");

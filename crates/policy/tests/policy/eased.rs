@@ -47,7 +47,7 @@ fn lines_that_go_to_a_folder_of_the_workspace_are_decided_as_their_parts() {
         "cd /srv/repo && git status",
         "cd . && git log --oneline",
         "(cd web && ls) | head",
-        "cd web && search -l TODO | xargs view",
+        "cd web && search -l needle | xargs view",
         "cd web || ls",
     ] {
         assert_eq!(said(line, Mode::Default).0, Verdict::Allow, "{line}: {:?}", said(line, Mode::Default));
@@ -100,9 +100,9 @@ fn whatever_else_a_line_does_is_asked_about_as_before() {
 #[test]
 fn xargs_in_front_of_a_command_of_the_agent_is_decided_when_that_runs() {
     for line in [
-        "search -l TODO | xargs view",
-        "search -l TODO | xargs -r view",
-        "search -l TODO | xargs -n 1 view",
+        "search -l needle | xargs view",
+        "search -l needle | xargs -r view",
+        "search -l needle | xargs -n 1 view",
         "find . -name '*.rs' -print0 | xargs -0 view",
         "search -l x | xargs -I {} view {}",
     ] {
@@ -111,15 +111,15 @@ fn xargs_in_front_of_a_command_of_the_agent_is_decided_when_that_runs() {
         }
     }
     for line in [
-        "search -l TODO | xargs rm",
-        "search -l TODO | xargs -a list view",
-        "search -l TODO | xargs --arg-file=list view",
-        "search -l TODO | xargs -o view",
-        "search -l TODO | xargs $x view",
-        "search -l TODO | xargs sh -c 'view'",
-        "search -l TODO | xargs env view",
-        "search -l TODO | xargs",
-        "search -l TODO | xargs -I view rm view",
+        "search -l needle | xargs rm",
+        "search -l needle | xargs -a list view",
+        "search -l needle | xargs --arg-file=list view",
+        "search -l needle | xargs -o view",
+        "search -l needle | xargs $x view",
+        "search -l needle | xargs sh -c 'view'",
+        "search -l needle | xargs env view",
+        "search -l needle | xargs",
+        "search -l needle | xargs -I view rm view",
     ] {
         assert_ne!(said(line, Mode::Plan).0, Verdict::Allow, "{line}: {:?}", said(line, Mode::Plan));
         assert_ne!(said(line, Mode::Default).0, Verdict::Allow, "{line}: {:?}", said(line, Mode::Default));
