@@ -95,7 +95,7 @@ impl Spent {
         None
     }
 
-    /// What is left, for a request that may be made several times.
+    /// The money and time left, for a request that may be made several times.
     pub(crate) fn purse(&self, budget: &Budget) -> Purse {
         Purse { spent: self.clone(), budget: budget.clone() }
     }
@@ -128,7 +128,7 @@ impl Spent {
     }
 }
 
-/// What a run has spent before a request, and its caps.
+/// The spending of a run before a request, and its caps.
 pub(crate) struct Purse {
     spent: Spent,
     budget: Budget,
@@ -139,7 +139,7 @@ impl Purse {
         self.spent.ms_left(&self.budget)
     }
 
-    /// Why no further attempt may be made after answers that came to this and were of no use.
+    /// The reason against a further attempt, after lost answers that came to this.
     pub(crate) fn used_up_with(&self, lost: &Usage) -> Option<String> {
         if lost.is_nothing() {
             return None;

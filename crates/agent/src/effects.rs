@@ -72,10 +72,10 @@ pub(crate) enum Inbox {
     Close,
 }
 
-/// How a request ended without an answer.
+/// The end of a request without an answer.
 pub(crate) struct Unanswered {
     error: ModelError,
-    /// What answers came to that broke off.
+    /// Usage of answers that broke off.
     pub(crate) lost: Usage,
     /// The cap they used up, in words.
     used_up: Option<String>,

@@ -25,7 +25,7 @@ pub(crate) struct Running {
 pub(crate) struct OpenQuestion {
     /// The number of the event that asked.
     pub(crate) question: Seq,
-    /// How many questions were asked at once.
+    /// The number of questions that were asked at once.
     pub(crate) count: usize,
     pub(crate) reply: Reply,
 }

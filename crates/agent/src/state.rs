@@ -100,7 +100,7 @@ pub struct State {
     pub cancelled: bool,
     /// Steps in a row in which every call was denied.
     pub denied_steps: u32,
-    /// Whether the gate denied something in this run that would have changed something.
+    /// True if the gate denied something in this run that would have changed something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub denied_change: bool,
     /// What a call said when the disk was full: the run cannot go on.
@@ -135,7 +135,7 @@ pub struct State {
     pub reviews: Reviews,
 }
 
-/// Whether a decision kept something from being changed. A line that was denied for its mode is one that may change
+/// Tells whether a decision kept something from being changed. A line that was denied for its mode is one that may change
 /// something; one that was denied for what it reads is not.
 fn denies_a_change(decided: &CallDecided) -> bool {
     let Decision { verdict, rule, .. } = &decided.decision;
@@ -338,7 +338,7 @@ impl State {
         };
     }
 
-    /// Whether every change the run tried was denied. Whatever the model says then, the task was not done.
+    /// Tells whether every change the run tried was denied. Whatever the model says then, the task was not done.
     pub fn only_denied(&self) -> bool {
         self.denied_change && self.changed.is_empty()
     }

@@ -39,7 +39,7 @@ impl Expected {
         }
     }
 
-    /// Whether the process is in the folder that it should be in, which has this name. `last` is where bash was before.
+    /// Tells whether the process is in the folder that it should be in, which has this name. `last` is where bash was before.
     pub fn is_met(&self, pid: c_int, name: &Path, at_start: bool, last: Option<&HeldFolder>) -> bool {
         let place = format!("/proc/{pid}/cwd");
         match self {

@@ -37,7 +37,7 @@ fn keep(supervisor: c_int) -> ! {
     std::process::exit(code)
 }
 
-/// What is still below this process; None if nothing is.
+/// The processes still below this one; None if there are none.
 fn left() -> Option<Vec<c_int>> {
     while system::reap().is_some() {}
     let left = tree::live_for_certain(0, &HashSet::new());

@@ -34,7 +34,7 @@ pub(crate) fn texts(text: &str, root: Node<'_>) -> Vec<Option<String>> {
     found
 }
 
-/// Whether nothing is expanded in a place. Only a text without faults tells.
+/// Tells whether nothing is expanded in a place. Only a text without faults tells.
 fn is_quoted(text: &str, at: usize, root: Node<'_>) -> bool {
     if root.has_error() {
         return false;

@@ -1,4 +1,4 @@
-//! What a compound command or a function has on its standard input, for the commands inside that read commands from there.
+//! The standard input of a compound command or a function, for the commands inside that read commands from there.
 
 use crate::read::{Around, Reader};
 use crate::script::{Command, Redirect, RedirectKind, Word};
@@ -7,7 +7,7 @@ use crate::wrap;
 /// Commands that one stray input is given to.
 const MOST: usize = 64;
 
-/// Whether a redirection brings something to the standard input, or may.
+/// Tells whether a redirection brings something to the standard input, or may.
 pub(crate) fn brings(redirect: &Redirect) -> bool {
     matches!(redirect.kind, RedirectKind::Read | RedirectKind::Text)
 }

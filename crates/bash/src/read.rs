@@ -87,9 +87,9 @@ pub(crate) struct Around {
     pub(crate) substituted: bool,
     /// Whether it stands in a loop that may never end.
     pub(crate) looped: bool,
-    /// What the compound command around it has on its standard input: `{ bash; } <<< x`.
+    /// The standard input of the compound command around it: `{ bash; } <<< x`.
     pub(crate) input: Option<std::rc::Rc<[Redirect]>>,
-    /// Whether function substitutions were looked for in the text that this one is a part of.
+    /// True if function substitutions were looked for in the text that this one is a part of.
     pub(crate) searched: bool,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn is_reserved(word: &str) -> bool {
     )
 }
 
-/// What redirections bring to the standard input, or may.
+/// The redirections that bring something to the standard input, or may.
 fn input(command: &Command) -> Option<std::rc::Rc<[Redirect]>> {
     let brought: Vec<Redirect> =
         command.redirects.iter().filter(|redirect| crate::input::brings(redirect)).cloned().collect();

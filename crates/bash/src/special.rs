@@ -172,7 +172,7 @@ const SHOWS: [&str; 15] = [
     "--type",
 ];
 
-/// Where the key stands of a `git config` that does more than read.
+/// The place of the key in a `git config` that does more than read.
 fn sets(words: &[Word]) -> Option<Floor> {
     let at = words.iter().position(|word| word.literal() == Some("config"))?;
     let before =
@@ -185,7 +185,7 @@ fn sets(words: &[Word]) -> Option<Floor> {
     Some(Floor::at(FloorRule::Option, "git config changes a setting", key.min(words.len() - 1)))
 }
 
-/// Whether it is a `git config` that only reads. `end` is where the words of the subcommand begin.
+/// Tells whether it is a `git config` that only reads. `end` is where the words of the subcommand begin.
 pub(crate) fn reads_setting(words: &[Word], end: usize) -> bool {
     let literal = |at: usize| words.get(at).and_then(Word::literal);
     let sub = end.checked_sub(1).and_then(literal);

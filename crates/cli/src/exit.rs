@@ -157,7 +157,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     Exit::Done.into()
 }
 
-/// Whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
+/// Tells whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
 fn is_missing_thread(panic: &str) -> bool {
     let spawning = panic.contains("failed to spawn thread") || panic.contains("can't spawn worker thread");
     spawning && panic.contains("WouldBlock")

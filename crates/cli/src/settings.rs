@@ -70,7 +70,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Whether the user names a configuration file, so that one that stands in the folder does not count.
+    /// Tells whether the user names a configuration file, so that one that stands in the folder does not count.
     fn names_a_file(&self) -> bool {
         self.file.is_some() || std::env::var_os("TRAE_CONFIG_FILE").is_some_and(|path| !path.is_empty())
     }
@@ -81,7 +81,7 @@ pub(crate) struct Settled {
     pub(crate) config: Config,
     /// None where there is no folder to look at.
     look: Option<ProjectLook>,
-    /// Whether a Trae file counts, because it was named or is trusted.
+    /// True if a Trae file counts, because it was named or is trusted.
     uses_trae: bool,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn settle_quietly(
     Ok(Settled::new(config, look, place))
 }
 
-/// What the user trusts of a project's configuration, as it was looked at.
+/// The parts of a project's configuration that the user trusts, as they were looked at.
 #[derive(Default)]
 struct Trusted {
     parts: Vec<Part>,
@@ -501,7 +501,7 @@ pub(crate) fn config_check(host: &Host, args: &ConfigShowArgs) -> Exit {
     }
 }
 
-/// Whether a folder has a Trae file that is not trusted.
+/// Tells whether a folder has a Trae file that is not trusted.
 fn is_untrusted(host: &Host, folder: &Path) -> bool {
     trust::look_at(host, folder, &[]).is_ok_and(|look| trust::untrusted_trae(&look).is_some())
 }

@@ -316,7 +316,7 @@ pub(crate) fn untrusted_trae(look: &ProjectLook) -> Option<String> {
     ))
 }
 
-/// Whether the user stands in the folder that was looked at.
+/// Tells whether the user stands in the folder that was looked at.
 fn is_here(look: &ProjectLook) -> bool {
     std::env::current_dir().is_ok_and(|here| here.canonicalize().is_ok_and(|here| here == look.root))
 }

@@ -29,7 +29,7 @@ pub struct ForeignEndpoints {
 }
 
 impl ForeignEndpoints {
-    /// What one source says. An address that the owner names too is the owner's.
+    /// Reads what one source says. An address that the owner names too is the owner's.
     pub(crate) fn of(layers: &[Layer], foreign: &Source, owners: &[String]) -> Self {
         let mut found = Self::default();
         for layer in layers.iter().filter(|layer| layer.source == *foreign) {
@@ -54,12 +54,12 @@ impl ForeignEndpoints {
         found
     }
 
-    /// Whether an address is one of the file.
+    /// Tells whether an address is one of the file.
     pub fn has_address(&self, address: &str) -> bool {
         self.addresses.contains(address)
     }
 
-    /// Whether a model is asked at an address of the file.
+    /// Tells whether a model is asked at an address of the file.
     pub fn has_address_of(&self, model: &ModelSection) -> bool {
         model.base_url.as_ref().is_some_and(|address| self.has_address(address))
     }

@@ -39,7 +39,7 @@ pub(crate) struct Field {
     pub(crate) by_trust: bool,
     /// Whether a project's file may only narrow what the user allows.
     pub(crate) narrow_only: bool,
-    /// Whether nothing reads it in this version.
+    /// True if nothing reads it in this version.
     pub(crate) not_yet: bool,
 }
 

@@ -63,7 +63,7 @@ impl Node {
         self
     }
 
-    /// Whether it says nothing.
+    /// Tells whether it says nothing.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.value {
             Value::Null => true,

@@ -99,7 +99,7 @@ impl Adapt<'_> {
         }
     }
 
-    /// How the new text is to be read where the old one begins after the indentation of
+    /// The reading of the new text where the old one begins after the indentation of
     /// its first line, or inside it.
     fn after_indent(&self, window: &[Line], kept: &[Option<usize>]) -> Result<Reading, UnclearIndent> {
         let body = self.text.body();
@@ -192,7 +192,7 @@ impl Adapt<'_> {
             .map_or(0, |before| line.start - before.start)
     }
 
-    /// How the new text is to be read where whole lines match with other whitespace.
+    /// The reading of the new text where whole lines match with other whitespace.
     fn reading(
         &self,
         old: &[&str],
@@ -235,7 +235,7 @@ impl Adapt<'_> {
         Ok(relative())
     }
 
-    /// Whether all lines of the old text but the first are indented as in the file.
+    /// Tells whether all lines of the old text but the first are indented as in the file.
     fn is_detached(&self, old: &[&str], window: &[Line]) -> bool {
         let body = self.text.body();
         let mut pairs = old
@@ -248,7 +248,7 @@ impl Adapt<'_> {
         first && rest.peek().is_some() && rest.all(|(given, found)| given == found)
     }
 
-    /// How the lines after the first are indented in a new text whose old text begins
+    /// The indentation of the lines after the first in a new text whose old text begins
     /// with the first word of a line.
     fn detached(
         &self,
@@ -331,7 +331,7 @@ impl Adapt<'_> {
     }
 }
 
-/// How the indentation of the new text is read.
+/// A reading of the indentation of the new text.
 enum Reading {
     /// It is that of the file.
     Given,
@@ -341,7 +341,7 @@ enum Reading {
     Detached { first: Vec<u8> },
 }
 
-/// How lines after a first one without its indentation are indented.
+/// The indentation of lines after a first one that lacks its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     AsFile,
@@ -361,7 +361,7 @@ fn first_found<'a>(body: &'a [u8], window: &[Line]) -> &'a [u8] {
     text.next().map_or(b"", |(indent, _)| indent)
 }
 
-/// Whether a text shows its nesting: after each line that opens a block a deeper one.
+/// Tells whether a text shows its nesting: after each line that opens a block a deeper one.
 fn is_nested(pieces: &[&str]) -> bool {
     let lines: Vec<&str> = pieces.iter().copied().filter(|piece| !is_blank(piece)).collect();
     lines.windows(2).all(|two| {
@@ -374,7 +374,7 @@ fn is_nested(pieces: &[&str]) -> bool {
     })
 }
 
-/// Whether the old lines are the lines of the window but for whitespace; the last may go on.
+/// Tells whether the old lines are the lines of the window but for whitespace; the last may go on.
 fn same_lines(body: &[u8], window: &[Line], old: &[&str]) -> bool {
     let bare = |bytes: &[u8]| -> Vec<u8> {
         bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()

@@ -99,7 +99,7 @@ impl Indents {
         };
     }
 
-    /// How a deeper line is indented at this place: as another line of the match
+    /// The indentation of a deeper line at this place: as another line of the match
     /// shows, else as the line itself is, else as most lines of the file are.
     fn style(&self, body: &[u8], window: &[Line], lines: &[Line], found: &[u8]) -> Option<Style> {
         let indents = |lines: &[Line]| -> Vec<Vec<u8>> {
@@ -130,7 +130,7 @@ impl Indents {
         }
     }
 
-    /// Whether the lines of the new text are nested in the file as they were given.
+    /// Tells whether the lines of the new text are nested in the file as they were given.
     /// `stays` tells the indentation of a line that keeps the file's bytes.
     pub fn keeps_nesting<'a>(&self, new: impl Iterator<Item = (&'a str, Option<&'a [u8]>)>) -> bool {
         let mut pairs: Vec<(&[u8], Vec<u8>)> = Vec::new();
@@ -195,7 +195,7 @@ impl Indents {
 enum Style {
     Tabs,
     Spaces,
-    /// What one level adds.
+    /// The indentation that one level adds.
     Step(Vec<u8>),
 }
 

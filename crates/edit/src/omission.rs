@@ -27,7 +27,7 @@ const TELLING: [&str; 12] = [
 ];
 /// Words that tell of an omission only beside an ellipsis.
 const DOTTED: [&str; 4] = ["other", "more", "original", "similar"];
-/// What a line may say besides.
+/// Words that a line may say besides.
 const PLAIN: &[&str] = &[
     "a",
     "above",
@@ -228,7 +228,7 @@ fn without_dots(words: &[&str]) -> bool {
         || words.first() == Some(&"existing") && last == "here"
 }
 
-/// Where an ellipsis stands.
+/// The place of an ellipsis.
 struct Dots {
     before: bool,
     after: bool,

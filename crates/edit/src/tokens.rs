@@ -10,7 +10,7 @@ use crate::Text;
 use crate::find::{Place, is_blank};
 use crate::text::Line;
 
-/// How many bytes may be compared.
+/// The bytes that may be compared.
 const BUDGET: usize = 20_000_000;
 /// Around these, whitespace may come and go.
 const SIGNS: &[u8] = b"():[]{}<>=,;";
@@ -42,7 +42,7 @@ pub(crate) fn find(text: &Text<'_>, lines: &[Line], pieces: &[&str]) -> Vec<Plac
     places
 }
 
-/// Where the wanted text ends if it begins at `at`.
+/// The end of the wanted text if it begins at `at`.
 fn matches(body: &[u8], mut at: usize, wanted: &[u8], budget: &mut usize) -> Option<usize> {
     let mut before: Option<u8> = None;
     let mut from = 0;

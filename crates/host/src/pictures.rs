@@ -17,7 +17,7 @@ pub struct TaskImage {
     bytes: Vec<u8>,
 }
 
-/// Whether a file is an image by how it begins.
+/// Tells whether a file is an image by how it begins.
 pub fn is_image(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));

@@ -30,7 +30,7 @@ impl TrajectoryFile {
     }
 }
 
-/// Where Trae keeps the trajectories of runs for which no file is named, below the folder it was started in.
+/// The folder in which Trae keeps the trajectories of runs for which no file is named, below the folder it was started in.
 const FOLDER: &str = "trajectories";
 
 /// The file of a run that begins now, as Trae names it.
@@ -45,7 +45,7 @@ pub fn trae_trajectories(folder: &Path) -> Vec<PathBuf> {
     found.map(|entry| entry.path()).filter(|path| is_trajectory(path)).collect()
 }
 
-/// Whether a name is of Trae's form: `trajectory_YYYYMMDD_HHMMSS.json`, perhaps with the number of a later task.
+/// Tells whether a name is of Trae's form: `trajectory_YYYYMMDD_HHMMSS.json`, perhaps with the number of a later task.
 fn is_trajectory(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let time = name.strip_prefix("trajectory_").and_then(|name| name.strip_suffix(".json"));

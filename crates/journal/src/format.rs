@@ -28,7 +28,7 @@ const BESIDE: &str = "
         one INTEGER PRIMARY KEY CHECK(one = 1), since INTEGER NOT NULL, last INTEGER NOT NULL, sum INTEGER NOT NULL);
 ";
 
-/// What the file says about itself.
+/// The file's word about itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seal {
     /// The first event that has a checksum.

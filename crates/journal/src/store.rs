@@ -403,7 +403,7 @@ impl Store {
         })
     }
 
-    /// Whether an event's row has the checksum it was written with. Events from before there were any have none.
+    /// Tells whether an event's row has the checksum it was written with. Events from before there were any have none.
     fn is_as_written(&self, columns: &Columns) -> bool {
         let summed = self.seal.is_some_and(|seal| signed(Seq(columns.seq)) >= seal.since);
         !summed || columns.sum == Some(i64::from(columns.cells().sum()))

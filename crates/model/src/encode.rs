@@ -70,7 +70,7 @@ pub(crate) fn piece(form: &Form, message: &Message, pictures: &[Picture], before
     bytes.map(Bytes::from)
 }
 
-/// Whether a result is text only, so that its pictures follow the last result of the answer.
+/// Tells whether a result is text only, so that its pictures follow the last result of the answer.
 pub(crate) fn shows_apart(form: &Form) -> bool {
     match (form.params.tools, form.wire) {
         (ToolForm::Described, _) | (_, Wire::Messages | Wire::Responses) => false,

@@ -68,7 +68,7 @@ pub struct Params {
     /// Requests with the same key are sent to the same cache (Responses).
     pub cache_key: Option<String>,
     pub tools: ToolForm,
-    /// Whether the model takes images; taken to be so unless it is said.
+    /// True if the model takes images; taken to be so unless it is said.
     pub images: Option<bool>,
     /// Whether Anthropic's own `bash` and text editor stand in for tools of those names.
     pub own_tools: bool,

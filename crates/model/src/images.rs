@@ -15,7 +15,7 @@ pub const IMAGE_TOKENS: usize = 1600;
 /// Bytes of text for one token, as usage is estimated.
 const TOKEN_BYTES: usize = 4;
 
-/// Where the bytes of images are.
+/// A source of the bytes of images.
 pub trait ImageStore: Send + Sync {
     /// The bytes, or why there are none.
     fn read(&self, blob: &Digest) -> Result<Vec<u8>, String>;
@@ -30,7 +30,7 @@ impl ImageStore for NoImages {
     }
 }
 
-/// What a server takes.
+/// The limits of a server on images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageLimits {
     pub types: &'static [&'static str],
@@ -75,12 +75,12 @@ const TEXT_ONLY: [&str; 10] = [
     "kimi-k2",
 ];
 
-/// Whether a model is known to take no images.
+/// Tells whether a model is known to take no images.
 pub fn takes_text_only(model: &str) -> bool {
     TEXT_ONLY.iter().any(|known| model.contains(known))
 }
 
-/// How many images a body holds, and how much of it they are.
+/// The number of images in a body, and their share of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pictures {
     count: usize,

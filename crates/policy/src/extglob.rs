@@ -3,7 +3,7 @@
 /// The signs that begin such a pattern.
 const SIGNS: [&str; 5] = ["@(", "+(", "!(", "?(", "*("];
 
-/// Whether a text holds such a pattern.
+/// Tells whether a text holds such a pattern.
 pub(crate) fn is_extended(text: &str) -> bool {
     SIGNS.iter().any(|sign| text.contains(sign))
 }

@@ -88,7 +88,7 @@ const HARMLESS: [&str; 17] = [
     "-h",
 ];
 
-/// Why a git command is denied that sets such a key. `words` stand behind `git`.
+/// The denial of a git command that sets such a key. `words` stand behind `git`.
 pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     let (sub, rest) = git::split(words)?;
     let keys: Vec<String> = match sub {
@@ -159,7 +159,7 @@ fn names_program(key: &str) -> bool {
     PROGRAMS.iter().any(|pattern| *pattern == key || is_like(pattern, key))
 }
 
-/// Whether a key is like a pattern of the table. The part in the middle may hold dots of its own.
+/// Tells whether a key is like a pattern of the table. The part in the middle may hold dots of its own.
 fn is_like(pattern: &str, key: &str) -> bool {
     let Some((begin, end)) = pattern.split_once('*') else { return pattern == key };
     key.len() > begin.len() + end.len() && key.starts_with(begin) && key.ends_with(end)

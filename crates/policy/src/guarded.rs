@@ -43,14 +43,14 @@ impl Guarded {
     }
 }
 
-/// Whether a path leads into a `.git`; with `whole`, or to one.
+/// Tells whether a path leads into a `.git`; with `whole`, or to one.
 fn in_git(path: &str, whole: bool) -> bool {
     let parts = parts(path);
     let git = parts.iter().position(|part| fits(&part.to_lowercase(), ".git"));
     git.is_some_and(|at| whole || at + 1 < parts.len())
 }
 
-/// Whether an absolute path or pattern may lead into a folder; with `whole`, or to it.
+/// Tells whether an absolute path or pattern may lead into a folder; with `whole`, or to it.
 fn in_folder(path: &str, folder: &Path, whole: bool) -> bool {
     let folder = folder.to_string_lossy();
     let (parts, folder) = (parts(path), parts(&folder));

@@ -111,7 +111,7 @@ const GIT_CHECKS_OUT: [&str; 19] = [
     "merge-file",
 ];
 
-/// What a line says of places that are never written, found once for all its commands.
+/// The denials for places that are never written, found once for all commands of a line.
 #[derive(Default)]
 pub(crate) struct Said {
     /// The denial for something in such a place.

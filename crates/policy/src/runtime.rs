@@ -23,11 +23,11 @@ const WRITES_NO_FILE: [&str; 14] = [
     "find", "git",
 ];
 
-/// What stands in a `.git`, behind its name.
+/// Names that stand in a `.git`.
 const IN_GIT: [&str; 9] =
     ["hooks", "config", "info", "HEAD", "index", "objects", "refs", "modules", "packed-refs"];
 
-/// Why a command is denied whose file is known only when it runs.
+/// The denial of a command whose file is known only when it runs.
 pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
     let targets = hidden_targets(writer);
     if targets.is_empty() {

@@ -99,7 +99,7 @@ fn meaning(why: &str) -> Option<Decision> {
     Some(decision(Verdict::Deny, "guard.meaning", why))
 }
 
-/// What the shell or git runs before or instead of later commands.
+/// The denial of a line that decides what the shell or git runs before or instead of later commands.
 fn running(script: &Script) -> Option<Decision> {
     let nothing = |value: &Word| matches!(value.literal(), Some("" | "/dev/null" | "0"));
     let shown = |value: &Word| value.show().contains(['$', '`', '/']) || value.literal().is_none();

@@ -184,7 +184,7 @@ impl App {
         }
     }
 
-    /// Whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
+    /// Tells whether a session worked in a folder that is served. Of a journal that cannot be read only its name is told.
     fn serves(&self, id: &SessionId) -> Result<bool, ApiError> {
         let folder = self.host.workspace(id).map_err(|error| match ApiError::from(error) {
             error if error.status == 507 => error,

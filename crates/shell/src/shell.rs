@@ -361,7 +361,7 @@ fn hold(folder: &Path) -> Option<File> {
     File::options().read(true).custom_flags(flags).open(folder).ok()
 }
 
-/// What a folder is known by; none once it was removed.
+/// The identity of a folder; none once it was removed.
 fn identity(held: &File) -> Option<FolderIdentity> {
     let found = held.metadata().ok().filter(|found| found.nlink() > 0)?;
     Some(FolderIdentity { device: found.dev(), inode: found.ino() })

@@ -52,7 +52,7 @@ fn known(change: &Applied) -> Option<Changed> {
     Some(Changed { path: path.to_owned(), language, before, after: Arc::clone(after) })
 }
 
-/// Whether a content has errors that the one before had not.
+/// Tells whether a content has errors that the one before had not.
 pub(crate) async fn breaks(services: &Services, path: &Path, before: &[u8], after: &[u8]) -> bool {
     let change = Applied {
         path: path.to_owned(),

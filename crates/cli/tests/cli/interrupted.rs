@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, done};
+use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually};
 use serde_json::json;
 
 use crate::lathe;
@@ -62,11 +62,7 @@ fn repo(git: bool) -> TempRepo {
 }
 
 fn wait_for(path: &Path) {
-    let begun = Instant::now();
-    while !path.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} did not come", path.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    eventually(Duration::from_secs(60), &format!("{} is there", path.display()), || path.exists());
 }
 
 fn at_home(run: &Lathe) -> Lathe {

@@ -11,7 +11,7 @@ use crate::tree::{Entry, Node, Value, under};
 /// The meaning of a value for the person who is asked to trust it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraeValueKind {
-    /// Where something is sent.
+    /// The place something is sent to.
     Address,
     /// A program, or words that it gets.
     Program,

@@ -69,7 +69,7 @@ impl TokenKey {
         tokens::hex(&self.0)
     }
 
-    /// What ties a text to this token. It tells nothing about either to who does not know both.
+    /// A digest that ties a text to this token. It tells nothing about either to who does not know both.
     pub fn binding(self, text: &[u8]) -> Digest {
         Digest::of(&self.0).then(&Digest::of(text))
     }

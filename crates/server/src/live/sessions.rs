@@ -99,7 +99,7 @@ impl Live {
         }
     }
 
-    /// Whether the session was closed, or ended by a fault that was told.
+    /// Tells whether the session was closed, or ended by a fault that was told.
     fn has_ended(&self) -> bool {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }

@@ -280,7 +280,7 @@ fn wrong(at: usize, rule: &str, message: &Value) -> String {
 fn exact(values: impl IntoIterator<Item = Value>) -> Vec<String> {
     values.into_iter().map(|value| value.to_string()).collect()
 }
-/// Whether a value is a list with something in it, each of which is good.
+/// Tells whether a value is a list with something in it, each of which is good.
 fn are_parts(value: &Value, good: impl Fn(&Value) -> bool) -> bool {
     value.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(good))
 }

@@ -108,19 +108,19 @@ fn is_number(text: &str) -> bool {
         && (text == "0" || !text.starts_with('0'))
 }
 
-/// Whether the standard takes a name after a dot.
+/// Tells whether the standard takes a name after a dot.
 fn is_plain(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
     name.starts_with(is_letter) && name.chars().all(|c| is_letter(c) || c.is_ascii_digit())
 }
 
-/// Whether a text can only be a name.
+/// Tells whether a text can only be a name.
 fn is_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-@/:+#$%~".contains(c) || !c.is_ascii();
     !name.is_empty() && name != "@" && name != "$" && name.chars().all(is_part)
 }
 
-/// Whether the root has a key that is spelled like the whole path.
+/// Tells whether the root has a key that is spelled like the whole path.
 fn is_key(root: &Value, path: &str) -> bool {
     path.contains(['.', '[']) && root.get(path).is_some()
 }

@@ -56,7 +56,7 @@ pub(super) fn expired_data(event: &Event, expired: &ApprovalExpired) -> Value {
     })
 }
 
-/// What a judge said. `pass` is null where there is no verdict, and `failure` says why.
+/// The verdict of a judge. `pass` is null where there is no verdict, and `failure` says why.
 pub(super) fn review_data(event: &Event, target: Option<&str>, review: &Reviewed) -> Value {
     let verdict = review.verdict.as_ref();
     json!({

@@ -117,7 +117,7 @@ impl Runs {
         }
     }
 
-    /// Where a step of the session is, for clients that count by runs: `{run, step}`, or null.
+    /// The place of a step of the session, for clients that count by runs: `{run, step}`, or null.
     pub fn place_of(&self, step: StepNo) -> Value {
         let mut runs = self.live.iter().rev();
         let found = runs.find(|(_, run)| run.first.is_some_and(|first| first <= step));

@@ -60,12 +60,12 @@ impl MadeCall {
         }
     }
 
-    /// Whether the model asked for a review.
+    /// Tells whether the model asked for a review.
     pub fn is_review(&self) -> bool {
         matches!(self.call.name.as_str(), "quality_review" | "quality_review_tool")
     }
 
-    /// Whether it went well; none before its end. A review that does not pass did not.
+    /// Tells whether it went well; none before its end. A review that does not pass did not.
     pub fn mark(&self) -> Option<bool> {
         let fails =
             self.review.as_ref().and_then(|review| review.verdict.as_ref()).is_some_and(|said| !said.pass);
@@ -135,7 +135,7 @@ impl OpenStep {
         self.at = event.at;
     }
 
-    /// Whether an event is of this step.
+    /// Tells whether an event is of this step.
     pub fn is(&self, event: &Event) -> bool {
         event.place.step == Some(self.numbers.in_session)
     }
@@ -324,7 +324,7 @@ struct ResultView<'a> {
     result: &'a str,
     error: Option<&'a str>,
     summary: String,
-    /// What a judge said of it.
+    /// The verdict of a judge.
     #[serde(skip_serializing_if = "Option::is_none")]
     review: Option<ReviewView<'a>>,
 }
