@@ -113,6 +113,16 @@ fn linked(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
+/// The longest ignore file that is read.
+const LONGEST: u64 = 4 << 20;
+
+/// Whether a file is an ordinary one of plain text.
+fn is_text(file: &Path) -> bool {
+    let is_ordinary = file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
+    is_ordinary
+        && std::fs::read(file).is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0')))
+}
+
 /// The ignore files of a tree, each read once.
 #[derive(Clone)]
 pub struct IgnoreRules {
@@ -202,11 +212,17 @@ impl IgnoreRules {
     fn rules(&mut self, folder: &Path, name: &str) -> Option<&Gitignore> {
         let file = folder.join(name);
         let read = |file: &PathBuf| {
+            let found = file.symlink_metadata().ok()?;
+            let mut rules = GitignoreBuilder::new(folder);
+            // What our own file would leave out is not known if it cannot be read, so all of its folder is.
+            if name == OWN && !is_text(file) {
+                let _ = rules.add_line(None, "*");
+                return rules.build().ok();
+            }
             // A link may lead anywhere, and a pipe would be waited for.
-            if !file.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            if !found.is_file() {
                 return None;
             }
-            let mut rules = GitignoreBuilder::new(folder);
             // A line that is no pattern is passed over, as git does.
             let _ = rules.add(file);
             rules.build().ok()
