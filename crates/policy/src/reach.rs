@@ -18,7 +18,7 @@ use crate::guard::operands;
 use crate::pattern;
 use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
 use crate::reading::{Depth, Region};
-use crate::touch::{Touch, What, fixed, text};
+use crate::touch::{Touch, What, fixed, is_own_stream, text};
 
 /// Programs whose words are no files.
 const WORDS: [&str; 58] = [
@@ -495,7 +495,8 @@ impl Reacher<'_> {
         let mut all: Vec<String> = names.iter().map(|name| text(&normal(Path::new(name)))).collect();
         all.extend(self.by_process(spelling));
         if let Some(disk) = disk {
-            all.extend(names.iter().map(|name| text(&disk.real(Path::new(name)))));
+            let led = names.iter().filter(|name| !is_own_stream(name));
+            all.extend(led.map(|name| text(&disk.real(Path::new(name)))));
         }
         all.sort();
         all.dedup();

@@ -39,6 +39,13 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// Whether a path is a command's own input or output. The link behind it leads to what this process has there, which is
+/// not what the command will have.
+pub(crate) fn is_own_stream(path: &str) -> bool {
+    let streams = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"];
+    streams.contains(&path)
+}
+
 impl Touch {
     /// A path as it is spelled.
     pub(crate) fn spelled(path: &str) -> Self {
@@ -56,7 +63,8 @@ impl Touch {
     /// An absolute path that a tool reads or writes.
     pub(crate) fn of_path(gate: &Gate, path: &str, depth: Depth) -> Self {
         let mut names = vec![text(&normal(Path::new(path)))];
-        names.extend(gate.disk.get().map(|disk| text(&disk.real(Path::new(path)))));
+        let disk = gate.disk.get().filter(|_| !is_own_stream(path));
+        names.extend(disk.map(|disk| text(&disk.real(Path::new(path)))));
         names.dedup();
         Self {
             shown: path.to_owned(),

@@ -164,3 +164,12 @@ fn an_empty_line_has_an_answer_of_its_own() {
     let ran = lathe().args(["policy", "check"]).stdin("ls\n\npwd\n").run().expect_code(0);
     assert_eq!(ran.stdout.lines().count(), 3, "{}", ran.stdout);
 }
+
+#[test]
+fn a_commands_own_streams_are_no_secrets() {
+    let lines = "echo x > /dev/stderr\nls | tee /dev/stderr\nls | cat /dev/stdin\nwc -l < /dev/stdin\ncat a /dev/fd/0\n";
+    let ran = lathe().args(["policy", "check", "--mode", "full-auto"]).stdin(lines).run().expect_code(0);
+    for line in ran.stdout.lines() {
+        assert!(line.starts_with("allow"), "{}", ran.stdout);
+    }
+}
