@@ -138,6 +138,11 @@ impl Repositories {
         copy.or_else(|| broken.any(|one| one.path == *dot).then(|| repository.clone()))
     }
 
+    /// Each repository with its copy.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.copies.iter().map(|one| (one.path.as_path(), one.copy.as_path()))
+    }
+
     /// Of which there is no copy, and why.
     pub fn not_kept(&self) -> &[NotKept] {
         &self.not_kept

@@ -120,7 +120,8 @@ const LONGEST: u64 = 4 << 20;
 fn is_text(file: &Path) -> bool {
     let is_ordinary = file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
     is_ordinary
-        && std::fs::read(file).is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0')))
+        && std::fs::read(file)
+            .is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0')))
 }
 
 /// The ignore files of a tree, each read once.

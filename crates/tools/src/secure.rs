@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, TreeChange};
+use lathe_changes::{Broken, Keeping, Kept, Note, Quarantine, SetAside, TreeChange};
 use lathe_policy::{Gate, Losses, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
@@ -138,6 +138,21 @@ pub(crate) fn told(broken: &[Broken], kept: Option<&Kept>) -> Vec<String> {
         format!("{} {}. {way}", one.path.display(), one.why)
     };
     broken.iter().map(words).collect()
+}
+
+/// The words for something that git would have run later.
+pub(crate) fn told_aside(one: &SetAside) -> String {
+    let path = one.path.display();
+    let what = "this may make git run a program later, and lines do not write that";
+    match &one.aside {
+        Ok(aside) => {
+            let name = aside.file_name().unwrap_or_default().to_string_lossy();
+            format!(
+                "{path}: {what}. It is set aside as {name}, and what was there before is back. The user can put it in place."
+            )
+        }
+        Err(why) => format!("{path}: {what}. It could not be set aside: {why}."),
+    }
 }
 
 fn keep(

@@ -4,9 +4,10 @@
 //! Where it cannot be done, lines run all the same, and their results say that they cannot be taken back.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lathe_changes::{Broken, ChangesError, Compared, Repositories, Tracker, TrackerOptions, Why};
+use lathe_changes::{Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Why};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
 
@@ -20,6 +21,10 @@ pub struct Tracking {
     root: PathBuf,
     /// Git's own data, of which copies are held.
     repositories: Option<Copies>,
+    /// Processes of the last line still run, and may write whenever they like.
+    left_running: AtomicBool,
+    /// Programs of git that such a process left, to be told with the next line.
+    aside: Mutex<Vec<SetAside>>,
 }
 
 type Copies = Arc<Mutex<Repositories>>;
@@ -53,6 +58,8 @@ impl Tracking {
             sparing: false,
             root: PathBuf::new(),
             repositories: None,
+            left_running: AtomicBool::new(false),
+            aside: Mutex::default(),
         }
     }
 
@@ -114,6 +121,10 @@ impl Tracking {
     /// Before a line: what others changed meanwhile is not the line's doing, and how the tree is now is durable, so that
     /// even a killed process leaves the way back. `line` is its name for that. Without room for it the line must not run.
     pub(crate) async fn before(&self, line: &str) -> Result<(), NoRoom> {
+        if self.left_running.load(Ordering::Relaxed) {
+            let left = self.look_for_programs().await;
+            self.aside.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
+        }
         let mut state = self.state.lock().await;
         if let Some(task) = self.begun() {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
@@ -151,6 +162,21 @@ impl Tracking {
         let (Some(copies), root) = (self.repositories.clone(), self.root.clone()) else { return };
         let look = move || lock(&copies).secure(&root, &[]);
         let _ = tokio::task::spawn_blocking(look).await;
+    }
+
+    /// After a line: what it left for git to run later is set aside. `running` are its processes that have not ended.
+    pub(crate) async fn set_programs_aside(&self, running: usize) -> Vec<SetAside> {
+        self.left_running.store(running > 0, Ordering::Relaxed);
+        let now = self.look_for_programs().await;
+        let mut aside = std::mem::take(&mut *self.aside.lock().unwrap_or_else(PoisonError::into_inner));
+        aside.extend(now);
+        aside
+    }
+
+    /// A person's lines may write what they like.
+    async fn look_for_programs(&self) -> Vec<SetAside> {
+        let Some(copies) = self.repositories.clone().filter(|_| !self.sparing) else { return Vec::new() };
+        tokio::task::spawn_blocking(move || lock(&copies).set_programs_aside()).await.unwrap_or_default()
     }
 
     /// After a line: the repositories that are no longer whole.

@@ -96,7 +96,6 @@ fn what_a_line_leaves_in_the_place_of_git_s_own_is_its_doing() {
         (".git", "link"),
         (".git/index", "garbage"),
         (".git/index", "-"),
-        (".git/config", "[[["),
         (".git/config", "[core]"),
         (".git/packed-refs", "-"),
         (".git/packed-refs", "garbage"),

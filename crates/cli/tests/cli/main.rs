@@ -30,6 +30,7 @@ mod interrupted;
 mod keys;
 mod kills;
 mod layers;
+mod left_for_git;
 mod limits;
 mod lost;
 mod lost_git;

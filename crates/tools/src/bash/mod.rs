@@ -184,6 +184,11 @@ impl Line {
         let own = line.take_changes();
         outcome.seen = line.take_seen();
         let not_kept = secured.not_kept.clone();
+        let running = match &outcome.data {
+            Ok(Data::Shell(shell)) => shell.jobs,
+            _ => 0,
+        };
+        let aside = tracking.set_programs_aside(running).await;
         let broken = tracking.broken().await;
         let compared = if tracked { tracking.after(&broken).await } else { Ok(Compared::default()) };
         // A session writes changes down by itself.
@@ -224,6 +229,7 @@ impl Line {
         }
         outcome.not_undoable.extend(not_kept);
         outcome.broken = secure::told(&broken, kept.as_ref());
+        outcome.broken.extend(aside.iter().map(secure::told_aside));
         outcome.kept = kept.map(|kept| kept.id);
         outcome.attached = line.take_attached();
         outcome

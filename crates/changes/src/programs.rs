@@ -1,0 +1,241 @@
+//! Programs that git would run later: hooks, and settings that name a program or another file to read.
+//!
+//! The gate denies lines that write them, as far as a line can be understood. A target that shows only when a line runs
+//! cannot be. So after each line the repositories are compared with their copies: a hook that is new or changed, and a
+//! configuration with a new setting that is not known to be inert, are set aside, and what was there before comes back.
+//! Nothing is deleted: whoever wanted the change finds it beside, under a name that git does not look at.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use lathe_git::{Setting, parse_settings, read_regular};
+
+use crate::repository::{Repositories, is_same};
+
+/// The end of the name under which something is set aside. No hook is called so.
+const ASIDE: &str = "set-aside-by-lathe";
+
+/// Bytes of a configuration file that are read.
+const LONGEST: u64 = 1 << 20;
+
+/// Entries of a folder that are looked at.
+const MOST: usize = 1_000;
+
+/// Sections of git's configuration in which nothing names a program, but for the keys of [`PROGRAMS`].
+const INERT: [&str; 46] = [
+    "add",
+    "advice",
+    "am",
+    "apply",
+    "author",
+    "blame",
+    "branch",
+    "checkout",
+    "clean",
+    "color",
+    "column",
+    "commit",
+    "committer",
+    "core",
+    "diff",
+    "extensions",
+    "feature",
+    "fetch",
+    "format",
+    "gc",
+    "grep",
+    "gui",
+    "i18n",
+    "index",
+    "init",
+    "log",
+    "maintenance",
+    "merge",
+    "notes",
+    "pack",
+    "pull",
+    "push",
+    "rebase",
+    "receive",
+    "remote",
+    "rerere",
+    "stash",
+    "status",
+    "submodule",
+    "svn",
+    "svn-remote",
+    "tag",
+    "transfer",
+    "user",
+    "versionsort",
+    "worktree",
+];
+
+/// Keys that name a program, or a file or an address to take something from, in the sections above.
+const PROGRAMS: [(&str, &str); 25] = [
+    ("branch", "mergeoptions"),
+    ("core", "alternaterefscommand"),
+    ("core", "askpass"),
+    ("core", "attributesfile"),
+    ("core", "editor"),
+    ("core", "fsmonitor"),
+    ("core", "gitproxy"),
+    ("core", "hookspath"),
+    ("core", "pager"),
+    ("core", "sshcommand"),
+    ("core", "worktree"),
+    ("diff", "command"),
+    ("diff", "external"),
+    ("diff", "orderfile"),
+    ("diff", "textconv"),
+    ("gc", "recentobjectshook"),
+    ("gui", "editor"),
+    ("init", "templatedir"),
+    ("merge", "driver"),
+    ("remote", "proxy"),
+    ("remote", "receivepack"),
+    ("remote", "uploadpack"),
+    ("remote", "vcs"),
+    ("submodule", "update"),
+    ("svn", "authorsprog"),
+];
+
+/// Something of a repository that git would have run later, as a line left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    pub path: PathBuf,
+    /// Where it is now, or why it is still there.
+    pub aside: Result<PathBuf, String>,
+}
+
+impl Repositories {
+    /// After a line: sets aside what it left for git to run later, and puts back what was there before.
+    pub fn set_programs_aside(&self) -> Vec<SetAside> {
+        let mut aside = Vec::new();
+        for (path, copy) in self.copies() {
+            let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+            if !is_folder(path) || !is_folder(copy) {
+                continue;
+            }
+            look(path, copy, &mut aside);
+            for tree in entries(&path.join("worktrees")) {
+                look(&tree, &copy.join("worktrees").join(tree.file_name().unwrap_or_default()), &mut aside);
+            }
+        }
+        aside
+    }
+}
+
+/// Looks at one folder of a repository.
+fn look(path: &Path, copy: &Path, aside: &mut Vec<SetAside>) {
+    for name in ["config", "config.worktree"] {
+        let (theirs, ours) = (path.join(name), copy.join(name));
+        if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && names_more(&ours, &theirs) {
+            aside.push(put_back(&theirs, &ours));
+        }
+    }
+    // Another folder with a configuration of its own.
+    let (theirs, ours) = (path.join("commondir"), copy.join("commondir"));
+    if theirs.symlink_metadata().is_ok() && !is_same(&ours, &theirs) && copy.symlink_metadata().is_ok() {
+        aside.push(put_back(&theirs, &ours));
+    }
+    let (theirs, ours) = (path.join("hooks"), copy.join("hooks"));
+    match theirs.symlink_metadata() {
+        Ok(found) if found.is_dir() => {
+            for hook in entries(&theirs) {
+                let name = hook.file_name().unwrap_or_default();
+                let ends = |end: &str| name.to_string_lossy().contains(end);
+                let before = ours.join(name);
+                let runs = is_executable(&hook) && !is_executable(&before);
+                if !ends(".sample") && !ends(ASIDE) && (!is_same(&before, &hook) || runs) {
+                    aside.push(put_back(&hook, &before));
+                }
+            }
+        }
+        Ok(_) if !is_same(&ours, &theirs) => aside.push(put_back(&theirs, &ours)),
+        Ok(_) | Err(_) => {}
+    }
+}
+
+/// Tells whether a configuration has a setting that the one before had not and that may name a program.
+fn names_more(ours: &Path, theirs: &Path) -> bool {
+    let settings = |path: &Path| -> Option<Vec<Setting>> {
+        let text = match read_regular(path, LONGEST) {
+            Ok(Some(content)) => String::from_utf8_lossy(&content).into_owned(),
+            Ok(None) => return Some(Vec::new()),
+            Err(_) => return None,
+        };
+        parse_settings(&text).ok()
+    };
+    // What cannot be read, or is no file, may say anything.
+    let is_file = theirs.symlink_metadata().is_ok_and(|found| found.is_file());
+    let Some(now) = settings(theirs).filter(|_| is_file) else { return true };
+    let before = settings(ours).unwrap_or_default();
+    let is_known = |setting: &Setting| {
+        before.iter().any(|known| {
+            (&known.section, &known.about, &known.key, &known.value)
+                == (&setting.section, &setting.about, &setting.key, &setting.value)
+        })
+    };
+    now.iter().any(|setting| !is_known(setting) && !is_inert(setting))
+}
+
+fn is_inert(setting: &Setting) -> bool {
+    let names = PROGRAMS.contains(&(setting.section.as_str(), setting.key.as_str()));
+    // `submodule.x.update = checkout`: only a value that begins with `!` is a program.
+    let is_word =
+        || setting.value.as_deref().is_some_and(|value| value.bytes().all(|c| c.is_ascii_lowercase()));
+    let is_update = (setting.section.as_str(), setting.key.as_str()) == ("submodule", "update");
+    INERT.contains(&setting.section.as_str()) && (!names || (is_update && is_word()))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MOST);
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Renames what a line left and copies what was there before to its place.
+fn put_back(theirs: &Path, ours: &Path) -> SetAside {
+    let moved = free_name(theirs).and_then(|aside| {
+        fs::rename(theirs, &aside)?;
+        match ours.symlink_metadata() {
+            Ok(kept) => copy_back(ours, theirs, &kept)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(aside)
+    });
+    SetAside { path: theirs.to_owned(), aside: moved.map_err(|error| error.to_string()) }
+}
+
+/// The copy stays where it is, for the next line.
+fn copy_back(ours: &Path, theirs: &Path, kept: &fs::Metadata) -> io::Result<()> {
+    if kept.is_dir() {
+        fs::create_dir(theirs)?;
+        for entry in entries(ours) {
+            let to = theirs.join(entry.file_name().unwrap_or_default());
+            copy_back(&entry, &to, &entry.symlink_metadata()?)?;
+        }
+        return Ok(());
+    }
+    if kept.is_symlink() {
+        return std::os::unix::fs::symlink(fs::read_link(ours)?, theirs);
+    }
+    fs::copy(ours, theirs).map(|_| ())
+}
+
+fn free_name(theirs: &Path) -> io::Result<PathBuf> {
+    let name = theirs.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let names = (1..1_000).map(|count| match count {
+        1 => format!("{name}.{ASIDE}"),
+        count => format!("{name}.{ASIDE}-{count}"),
+    });
+    let free = names.map(|name| theirs.with_file_name(name)).find(|path| path.symlink_metadata().is_err());
+    free.ok_or_else(|| io::Error::other("too many of its name were set aside already"))
+}

@@ -1,0 +1,120 @@
+//! Issue 15, build point 4: what a line leaves for git to run later is set aside, however its name was made.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::lost::Place;
+use crate::result;
+
+/// Does to a part of the repository what its words say. No word of the line names the folder.
+const LEAVE_PY: &str = "\
+import os, sys, time
+git = chr(46) + 'git/'
+what, part = sys.argv[1:3]
+text = ''.join(sys.argv[3:4]).encode().decode('unicode_escape')
+if what == 'late':
+    while not os.path.exists('go'):
+        time.sleep(0.01)
+if what in ('write', 'late'):
+    os.makedirs(os.path.dirname(git + part), exist_ok=True)
+    with open(git + part, 'w') as out:
+        out.write(text)
+    os.chmod(git + part, 0o755)
+    if what == 'late':
+        open('written', 'w').close()
+elif what == 'add':
+    with open(git + part, 'a') as out:
+        out.write(text)
+elif what == 'chmod':
+    os.chmod(git + part, 0o755)
+elif what == 'link':
+    os.makedirs('mine', exist_ok=True)
+    os.rename(git + part, 'mine/' + part)
+    os.symlink('../mine/' + part, git + part)
+elif what == 'copy':
+    os.rename(git + part, git + sys.argv[3])
+";
+
+/// Lines, and the parts that must be what they were.
+const LEFT: [(&str, &str); 16] = [
+    ("python3 leave.py write hooks/pre-commit 'exit 1'", "hooks/pre-commit"),
+    ("python3 leave.py write hooks/old 'changed'", "hooks/old"),
+    ("python3 leave.py chmod hooks/off", "hooks/off"),
+    ("python3 leave.py copy hooks/x.sample hooks/post-merge", "hooks/post-merge"),
+    ("python3 leave.py link hooks", "hooks"),
+    ("python3 leave.py add config '[core]\\n\\tpager = evil\\n'", "config"),
+    ("python3 leave.py add config '[Core]\\nhooksPath = mine\\n'", "config"),
+    ("python3 leave.py add config '[alias]\\n\\tst = !evil\\n'", "config"),
+    ("python3 leave.py add config '[include]\\n\\tpath = ../mine\\n'", "config"),
+    ("python3 leave.py add config '[filter \"x\"]\\n\\tclean = evil\\n'", "config"),
+    ("python3 leave.py add config '[submodule \"x\"]\\n\\tupdate = !evil\\n'", "config"),
+    ("python3 leave.py add config '[unheard-of]\\n\\tthing = evil\\n'", "config"),
+    ("python3 leave.py add config '[core\\n'", "config"),
+    ("python3 leave.py link config", "config"),
+    ("python3 leave.py write config.worktree '[core]\\n\\tpager = evil\\n'", "config.worktree"),
+    ("python3 leave.py write commondir '../mine'", "commondir"),
+];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("leave.py", LEAVE_PY);
+    for (name, mode) in [("old", 0o755), ("off", 0o644), ("x.sample", 0o755)] {
+        let hook = format!(".git/hooks/{name}");
+        place.write(&hook, "exit 0\n");
+        fs::set_permissions(place.repo().join(hook), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    place
+}
+
+/// What git has of a part: its kind, its mode and its content.
+fn seen(place: &Place, part: &str) -> Option<(bool, u32, Option<Vec<u8>>)> {
+    let path = place.repo().join(".git").join(part);
+    let found = path.symlink_metadata().ok()?;
+    Some((found.is_symlink(), found.permissions().mode() & 0o111, fs::read(path).ok()))
+}
+
+#[test]
+fn what_a_line_leaves_for_git_to_run_is_set_aside() {
+    for (line, part) in LEFT {
+        let place = place();
+        let before = seen(&place, part);
+        let (_, events) = place.run("full-auto", &[line]);
+        assert_eq!(seen(&place, part), before, "{line}: {events:#?}");
+        let told = result(&events, "c0");
+        assert!(told.contains("may make git run a program later"), "{line}: {told}");
+        let aside = place.repo().join(".git").join(format!("{part}.set-aside-by-lathe"));
+        assert!(aside.symlink_metadata().is_ok(), "{line}: nothing is lost");
+    }
+}
+
+#[test]
+fn what_a_process_writes_after_its_line_is_set_aside_with_the_next_line() {
+    let place = place();
+    let late = "python3 leave.py late hooks/pre-commit 'exit 1' > /dev/null 2>&1 &";
+    let wait = "touch go; while ! test -e written; do sleep 0.01; done";
+    let (_, events) = place.run("full-auto", &[late, wait, "true"]);
+    assert_eq!(seen(&place, "hooks/pre-commit"), None, "{events:#?}");
+    assert!(result(&events, "c1").contains("set aside"), "{events:#?}");
+}
+
+#[test]
+fn settings_that_name_no_program_stay() {
+    let place = place();
+    let lines = [
+        "git config user.name other",
+        "git remote add up ../beside",
+        "git checkout -q -b topic && git config branch.topic.remote up",
+        "python3 leave.py add config '[push]\\n\\tdefault = current\\n'",
+    ];
+    let (_, events) = place.run("full-auto", &lines);
+    for (at, line) in lines.iter().enumerate() {
+        let told = result(&events, &format!("c{at}"));
+        assert!(!told.contains("set aside"), "{line}: {told}");
+    }
+    let known = place.git(&["config", "--local", "--list"]);
+    for setting in
+        ["user.name=other", "remote.up.url=../beside", "branch.topic.remote=up", "push.default=current"]
+    {
+        assert!(known.contains(setting), "{setting}: {known}");
+    }
+}
