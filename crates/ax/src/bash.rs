@@ -6,13 +6,15 @@
 use std::ffi::{OsStr, c_int};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::folder::Folder;
 use crate::stop::SIGNAL;
-use crate::system::detach;
+use crate::system::{PollFd, detach, wait};
 use crate::tree::program;
 
 /// Longer quoted text goes by file: bash reads its script byte by byte, and all statements of a line
@@ -47,6 +49,8 @@ pub struct LineScript<'a> {
     pub code: i32,
     pub outputs: [String; 2],
     pub state_slot: usize,
+    /// The folder of the agent commands, which a line may have taken out of PATH.
+    pub commands: Option<&'a Path>,
 }
 
 impl Bash {
@@ -113,16 +117,30 @@ impl Bash {
         self.program == program(self.pid)
     }
 
+    /// It has read all of its script. With a line that has not answered it reads and does not run: `set -n`.
+    pub fn has_read_all(&self) -> bool {
+        let mut unread = [PollFd::reader(self.script.as_raw_fd())];
+        wait(&mut unread, Some(Duration::ZERO)).is_ok() && !unread[0].is_ready()
+    }
+
     /// Hands over a line: its text, the answer, and after the answer the state.
     pub fn feed(&mut self, folder: &Folder, line: &LineScript<'_>) -> io::Result<()> {
         let mut text = Vec::new();
+        if let Some(commands) = line.commands {
+            let bin = quote(commands.as_os_str().as_bytes());
+            statement(&mut text, &[b"case :$PATH: in *:", &bin, b":*) ;; *) PATH=", &bin, b":$PATH ;; esac"]);
+        }
+        // The redirection changes nothing but the number of the next line, which messages then count from. An assignment
+        // that is a command would not: bash takes that number back.
+        let first: &[u8] = b" <&$((LINENO=0))";
         match line.code {
-            0 => {}
+            0 => statement(&mut text, &[b"{ \\builtin :; }", first]),
             // Neither `!` nor the left side of `&&` sets off `set -e` or an ERR trap.
-            1 => statement(&mut text, &[b"! \\builtin :"]),
+            1 => statement(&mut text, &[b"! { \\builtin :; }", first]),
             code => {
                 folder.write("code", format!("\\builtin return {code}\n").as_bytes())?;
-                statement(&mut text, &[b"\\builtin . ", &folder.quoted("code"), b" && \\builtin :"]);
+                let code = folder.quoted("code");
+                statement(&mut text, &[b"{ \\builtin . ", &code, b"; }", first, b" && \\builtin :"]);
             }
         }
         let mut quoted = quote(line.text);
@@ -131,11 +149,21 @@ impl Bash {
             quoted = [b"\"$(<", folder.quoted("text").as_slice(), b")\""].concat();
         }
         let [out, err] = line.outputs.each_ref().map(|name| folder.quoted(name));
-        statement(
-            &mut text,
-            &[b"for _ in 1; do \\builtin eval ", &quoted, b" </dev/null >|", &out, b" 2>|", &err, b"; done"],
-        );
-        answer(&mut text, folder, line.token);
+        let run = [
+            b"for _ in 1; do \\builtin eval ",
+            quoted.as_slice(),
+            b" </dev/null >|",
+            &out,
+            b" 2>|",
+            &err,
+            b"; ",
+        ];
+        text.extend(run.concat());
+        // Only a line that came to its end answers here.
+        put_answer(&mut text, folder, line.token, b"\"$?\"");
+        statement(&mut text, &[b"; done"]);
+        put_answer(&mut text, folder, line.token, BROKE_OUT.as_bytes());
+        text.push(b'\n');
         save(&mut text, folder, line.state_slot, line.token, b"");
         self.script.write_all(&text)
     }
@@ -189,8 +217,16 @@ fn save(text: &mut Vec<u8>, folder: &Folder, slot: usize, token: &str, variables
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
+    put_answer(text, folder, token, b"\"$?\"");
+    text.push(b'\n');
+}
+
+/// The answer in the place of a code when a line has left the loop around it.
+pub const BROKE_OUT: &str = "-";
+
+fn put_answer(text: &mut Vec<u8>, folder: &Folder, token: &str, code: &[u8]) {
     let answers = folder.quoted("a");
-    statement(text, &[b"\\builtin printf '%s %s\\n' ", token.as_bytes(), b" \"$?\" >|", &answers]);
+    text.extend([b"\\builtin printf '%s %s\\n' ", token.as_bytes(), b" ", code, b" >|", &answers].concat());
 }
 
 fn statement(text: &mut Vec<u8>, parts: &[&[u8]]) {

@@ -4,10 +4,14 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 
+use crate::bash::BROKE_OUT;
 use crate::folder::Folder;
 use crate::stop::{Step, Stop};
 use crate::tree::Process;
 use crate::wire::{How, put_output};
+
+/// Looks in a row at which bash must have been silent.
+const SILENT_LOOKS: u32 = 2;
 
 /// The stdout and stderr FIFO of one line; a `None` is at its end.
 pub struct Outputs {
@@ -55,12 +59,16 @@ pub struct Line {
     /// What was alive before: these and their descendants are not ours to kill.
     pub old: HashSet<Process>,
     pub answer: Option<i32>,
+    /// It left the loop around it before its end.
+    pub broke_out: bool,
+    /// Looks in a row at which bash had read all and had not answered.
+    pub silent: u32,
     pub stop: Option<Stop>,
 }
 
 impl Line {
     pub fn new(token: String, outputs: Outputs, old: HashSet<Process>) -> Self {
-        Self { token, outputs, old, answer: None, stop: None }
+        Self { token, outputs, old, answer: None, broke_out: false, silent: 0, stop: None }
     }
 
     /// Whether it has come to its end, or what is to be done about that.
@@ -73,11 +81,31 @@ impl Line {
         }
     }
 
+    /// Takes the first answer.
+    pub fn take_answer(&mut self, code: &str) {
+        if self.answer.is_some() {
+            return;
+        }
+        self.broke_out = code == BROKE_OUT;
+        self.answer = if self.broke_out { Some(0) } else { code.parse().ok() };
+    }
+
+    /// Whether bash reads and runs nothing.
+    pub fn is_silent(&self) -> bool {
+        self.silent >= SILENT_LOOKS
+    }
+
+    /// Whether a `break` or `continue` of its own ended it early.
+    pub fn has_dropped_its_rest(&self) -> bool {
+        self.broke_out && self.stop.is_none()
+    }
+
     pub fn how(&self) -> How {
         match (self.answer, &self.stop) {
             (None, Some(stop)) => How::ShellSignal(stop.signal()),
             // Bash that broke out of a loop has forgotten what its last command came to.
             (Some(0), Some(stop)) if stop.is_told => How::Code(128 + stop.signal()),
+            _ if self.has_dropped_its_rest() => How::Code(1),
             (answer, _) => How::Code(answer.unwrap_or_default()),
         }
     }

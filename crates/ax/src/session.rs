@@ -25,6 +25,11 @@ impl Session {
         self.path.join("rc")
     }
 
+    /// The folder of the commands.
+    pub fn commands(&self) -> PathBuf {
+        self.path.join("bin")
+    }
+
     /// The host holds a lock on the folder. One that was killed cannot remove it.
     pub fn remove_if_left(&self) {
         for _ in 0..LOCK_TRIES {

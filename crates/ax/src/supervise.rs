@@ -20,7 +20,7 @@
 //! * **A stop hits this line only, and all of it**: what descends from us now, less the trees that were
 //!   alive when the line began. After it no further command of the line runs; module `stop` says how. For
 //!   that each line is surrounded by a loop that bash can break out of, so a `break` or `continue` outside
-//!   of a loop of its own ends the line.
+//!   of a loop of its own ends the line, which is told.
 //! * **State survives the death of bash.** After each answer bash writes its exported variables, functions
 //!   and umask to a file in the private folder (tmpfs where there is one: about 40 us, after the host
 //!   has been answered). A new bash starts with an empty environment, reads that file and goes to the
@@ -47,7 +47,7 @@ use crate::line::{Line, Outputs};
 use crate::session::Session;
 use crate::stop::{GIVE_UP, Step, Stop};
 use crate::system::{self, PollFd, SIGCONT, SIGKILL, SIGTERM, Signals, send, wait};
-use crate::tree::{Process, descendants, live, live_for_certain};
+use crate::tree::{Process, descendants, is_asleep, live, live_for_certain};
 use crate::wire::{self, How, Request};
 
 /// Unsent bytes at which output is no longer read, so that its writers wait.
@@ -58,6 +58,8 @@ const DRAIN_MAX: usize = 1024 * 1024;
 const LATE_MAX: usize = 128;
 /// How often a stop looks again.
 const TICK: Duration = Duration::from_millis(5);
+/// How often a running line is looked at.
+const LOOK: Duration = Duration::from_millis(250);
 const END_GRACE: Duration = Duration::from_millis(200);
 
 struct Supervisor {
@@ -163,7 +165,11 @@ impl Supervisor {
                 fds.push(PollFd::reader(file.map_or(-1, AsRawFd::as_raw_fd)));
             }
             let is_stopping = self.line.as_ref().is_some_and(|line| line.stop.is_some());
-            wait(&mut fds, (is_stopping || self.jobs.is_any_ending()).then_some(TICK))?;
+            let pause = match is_stopping || self.jobs.is_any_ending() {
+                true => Some(TICK),
+                false => self.line.as_ref().map(|_| LOOK),
+            };
+            wait(&mut fds, pause)?;
             let is_ready = |index: usize| fds.get(index).is_some_and(PollFd::is_ready);
             let all = self.line.iter_mut().map(|line| &mut line.outputs).chain(&mut self.late);
             for (index, outputs) in all.enumerate() {
@@ -183,6 +189,7 @@ impl Supervisor {
             if is_ready(0) && self.read_host()? {
                 return Ok(());
             }
+            self.look_for_silence();
             self.advance();
         }
     }
@@ -334,7 +341,7 @@ impl Supervisor {
                 continue;
             };
             if let Some(line) = self.line.as_mut().filter(|line| line.token == token) {
-                line.answer = line.answer.or(code.parse().ok());
+                line.take_answer(code);
             } else if let Some(bash) = self.bash.as_mut().filter(|b| b.starting.as_deref() == Some(token)) {
                 // The folder of that name may have been swapped for a link since it was looked at.
                 let at_start = self.is_awaited || self.cwd == self.start_cwd;
@@ -356,6 +363,21 @@ impl Supervisor {
         if self.answer_text.len() > 4096 {
             self.answer_text.clear();
         }
+    }
+
+    /// Ends a bash that reads its script and runs nothing of it, as after `set -n`.
+    fn look_for_silence(&mut self) {
+        let (Some(line), Some(bash)) = (&mut self.line, &self.bash) else { return };
+        let is_silent =
+            line.answer.is_none() && line.stop.is_none() && bash.has_read_all() && bash.is_itself();
+        let was_silent = line.is_silent();
+        line.silent = if was_silent || (is_silent && is_asleep(bash.pid)) { line.silent + 1 } else { 0 };
+        if was_silent || !line.is_silent() {
+            return;
+        }
+        let told = b"bash: nothing runs any more after `set -n`; the shell is started again\n";
+        wire::put_output(&mut self.out, line.outputs.id, 1, told);
+        send(bash.pid, SIGKILL);
     }
 
     /// Takes the next step after something happened: an answer, the end of bash, a grace time over.
@@ -395,6 +417,11 @@ impl Supervisor {
                 if line.stop.is_some() {
                     bash::forget_unwind(&self.folder);
                 }
+                if line.has_dropped_its_rest() {
+                    let told =
+                        b"bash: `break` or `continue` beyond the loops of the line: the rest of the line did not run\n";
+                    wire::put_output(&mut self.out, line.outputs.id, 1, told);
+                }
                 self.finish(line, &how);
                 if !has_shell {
                     self.start_bash();
@@ -421,12 +448,14 @@ impl Supervisor {
             0 => HashSet::new(),
             _ => descendants(bash.pid, &HashSet::new()).into_iter().collect(),
         };
+        let commands = self.session.as_ref().map(Session::commands);
         let script = LineScript {
             text,
             token: &token,
             code: self.code,
             outputs: Outputs::names(number),
             state_slot: self.newest,
+            commands: commands.as_deref(),
         };
         bash.feed(&self.folder, &script)?;
         self.line = Some(Line::new(token, outputs, old));
@@ -458,6 +487,7 @@ impl Supervisor {
         }
         let how = match (line.answer, status & 0x7f) {
             (Some(code), _) => How::Code(code),
+            (None, _) if line.is_silent() => How::Code(0),
             (None, 0) => How::ShellExit((status >> 8) & 0xff),
             (None, signal) => How::ShellSignal(signal),
         };

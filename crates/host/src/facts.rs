@@ -55,7 +55,8 @@ pub struct RememberedFacts {
 impl Host {
     /// The system text that a session in this folder begins with.
     pub fn system_text(&self, toolset: Toolset, folder: &Path) -> String {
-        system_prompt(toolset, &facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen()))
+        let facts = facts(folder, Path::new("/bin/bash"), &self.home().memory(), &self.screen());
+        system_prompt(toolset, &facts, None)
     }
 
     /// Facts that every session is told; `None` if there are none.

@@ -1,59 +1,119 @@
-//! The functions that bash has from its start, where there are agent commands.
+//! What bash is given where there are agent commands: functions for the session's own bash, and a file that every other
+//! bash below it reads first.
 //!
 //! PATH cannot come before builtins, so two names need a function that tells which one is meant; nested shells do not get
-//! these two, so scripts are untouched. A function uses no variable of its own: `read` would set it instead of its
-//! caller's. Names with a colon are no files at all, and asked for when bash does not find them.
+//! these two, so scripts are untouched. Names that other programs have too get a function, since a line may give PATH
+//! another value and go on; the session's bash puts our folder back before the next line, and a nested one (`bash -lc`)
+//! when it starts. A function uses no variable of its own: `read` would set it instead of its caller's. Names with a colon
+//! are no files at all, and asked for when bash does not find them.
 //!
 //! One thing is lost: bash empties its list of jobs for a function in a pipe, so `jobs -p | wc -l` counts none.
 
-/// The text bash evaluates. `bin` is the folder of the links.
-pub(crate) fn text(bin: &[u8], names: &[String]) -> Vec<u8> {
-    let mut text = NOT_FOUND.to_owned();
-    let has = |name: &str| names.iter().any(|known| known == name);
-    if has("view") {
-        text.push_str(READ);
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+/// The names of the agent commands, and where they are.
+pub(crate) struct Named<'a> {
+    /// The folder of the links.
+    pub(crate) bin: &'a OsStr,
+    pub(crate) names: &'a [String],
+    /// Those that PATH has elsewhere too.
+    pub(crate) shared: &'a [String],
+}
+
+impl Named<'_> {
+    /// The text that the session's bash evaluates.
+    pub(crate) fn session(&self) -> Vec<u8> {
+        let mut text = String::new();
+        let has = |name: &str| self.names.iter().any(|known| known == name);
+        if has("view") {
+            // In the first line, since messages of `read` tell the number of the line it stands in.
+            text.push_str(&READ.trim().replace('\n', " "));
+        }
+        text.push_str(&self.not_found());
+        if has("jobs") {
+            text.push_str(JOBS);
+        }
+        for name in self.shared.iter().filter(|name| is_plain(name)) {
+            text.push_str(&format!("{name}() {{ BIN/{name} \"$@\"; }}\n"));
+        }
+        self.with_folder(&text)
     }
-    if has("jobs") {
-        text.push_str(JOBS);
+
+    /// The file that other shells read: what BASH_ENV names. `before` is what it named.
+    pub(crate) fn nested(&self, before: Option<&OsStr>) -> Vec<u8> {
+        let path = "case :$PATH: in *:BIN:*) ;; *) PATH=BIN:$PATH ;; esac\n";
+        let mut text = self.with_folder(&format!("{path}{}", self.not_found()));
+        if let Some(before) = before {
+            text.extend([b"\\builtin . ", quoted(before.as_bytes()).as_slice(), b"\n"].concat());
+        }
+        text
     }
+
+    fn not_found(&self) -> String {
+        let names = self.names.iter().filter(|name| is_plain(name));
+        let names: String = names.map(|name| format!(" | {name}")).collect();
+        NOT_FOUND.replace("NAMES", &names)
+    }
+
+    fn with_folder(&self, text: &str) -> Vec<u8> {
+        let bin = quoted(self.bin.as_bytes());
+        let mut parts = text.split("BIN").map(str::as_bytes);
+        let mut whole = parts.next().unwrap_or_default().to_vec();
+        for part in parts {
+            whole.extend_from_slice(&bin);
+            whole.extend_from_slice(part);
+        }
+        whole
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        && !["read", "jobs", "done"].contains(&name)
+}
+
+fn quoted(bytes: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'\''];
-    for byte in bin {
+    for byte in bytes {
         match byte {
             b'\'' => quoted.extend_from_slice(b"'\\''"),
             other => quoted.push(*other),
         }
     }
     quoted.push(b'\'');
-    let mut parts = text.split("BIN").map(str::as_bytes);
-    let mut whole = parts.next().unwrap_or_default().to_vec();
-    for part in parts {
-        whole.extend_from_slice(&quoted);
-        whole.extend_from_slice(part);
-    }
-    whole
+    quoted
 }
 
 /// Bash calls it in a child of its own, which may become the command; a line that calls it by name may not.
 const NOT_FOUND: &str = r#"
 command_not_found_handle() {
   case $1 in
-  *:*) [[ $BASHPID == "$$" ]] || \builtin exec BIN/ax run "$@"; BIN/ax run "$@" ;;
+  *:*NAMES) [[ $BASHPID == "$$" ]] || \builtin exec BIN/ax run "$@"; BIN/ax run "$@" ;;
   *)
     \builtin printf '%s: line %s: %s: command not found\n' "${BASH_SOURCE[1]:-$0}" "${BASH_LINENO[0]}" "$1" >&2
     \builtin return 127
     ;;
   esac
 }
-\builtin export -f command_not_found_handle
 "#;
 
-/// Bash's own options are one dash and a letter; it has none with two dashes.
+/// Bash's own options come first, are one dash and a letter, and never `-h`. A lone name of a file, where nothing can be
+/// read from standard input, is meant as one.
 const READ: &str = r#"
 read() {
-  case " $@" in
-  *' -'[a-zA-Z]*) \builtin read "$@" ;;
-  *' --'[a-z]* | *[./]* | *' ~'*) BIN/ax run read "$@" ;;
-  *) \builtin read "$@" ;;
+  case ${1-} in
+  -h | --[a-z]*) BIN/ax run read "$@" ;;
+  -* | *\[*) \builtin read "$@" ;;
+  *[./]* | '~'*) BIN/ax run read "$@" ;;
+  *)
+    case " $@" in
+    *' --'[a-z]* | *[./]* | *' ~'*) BIN/ax run read "$@" ;;
+    *)
+      if [[ $# == 1 && -e $1 && /dev/stdin -ef /dev/null ]]; then BIN/ax run read "$1"; else \builtin read "$@"; fi
+      ;;
+    esac
+    ;;
   esac
 }
 "#;
@@ -73,17 +133,27 @@ mod tests {
 
     fn defined(names: &[&str]) -> Vec<&'static str> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let text = String::from_utf8(text(b"/a b/it's", &names)).unwrap();
-        assert!(!text.contains("BIN"), "{text}");
+        let shared: Vec<String> = names.iter().filter(|name| *name == "write").cloned().collect();
+        let named = Named { bin: OsStr::new("/a b/it's"), names: &names, shared: &shared };
+        let text = String::from_utf8(named.session()).unwrap();
+        assert!(!text.contains("BIN") && !text.contains("NAMES"), "{text}");
         assert!(text.contains("exec '/a b/it'\\''s'/ax run \"$@\""), "{text}");
-        let known = ["command_not_found_handle() {", "read() {", "jobs() {"];
-        known.into_iter().filter(|function| text.contains(&format!("\n{function}\n"))).collect()
+        let known = ["command_not_found_handle() {", "read() {", "jobs() {", "write() {"];
+        known.into_iter().filter(|function| text.contains(function)).collect()
     }
 
     #[test]
-    fn only_names_that_exist_take_the_place_of_a_builtin() {
+    fn only_names_that_exist_take_the_place_of_a_builtin_or_a_program() {
         assert_eq!(defined(&[]), ["command_not_found_handle() {"]);
-        assert_eq!(defined(&["write", "view"]), ["command_not_found_handle() {", "read() {"]);
+        assert_eq!(defined(&["write", "view"]), ["command_not_found_handle() {", "read() {", "write() {"]);
         assert_eq!(defined(&["jobs"]), ["command_not_found_handle() {", "jobs() {"]);
+    }
+
+    #[test]
+    fn a_nested_shell_reads_what_it_would_have_read() {
+        let named = Named { bin: OsStr::new("/b"), names: &[], shared: &[] };
+        let text = String::from_utf8(named.nested(Some(OsStr::new("/my env")))).unwrap();
+        assert!(text.starts_with("case :$PATH: in *:'/b':*) ;;"), "{text}");
+        assert!(text.ends_with("\\builtin . '/my env'\n"), "{text}");
     }
 }

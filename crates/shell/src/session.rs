@@ -5,7 +5,7 @@
 //! it: the supervisor does when we were killed, the next session in the same place when the supervisor was killed too.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -19,9 +19,10 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::functions::Named;
 use crate::peer::View;
 use crate::wire::Supervisor;
-use crate::{CommandHost, LineClock, ShellError, functions, listener};
+use crate::{CommandHost, LineClock, ShellError, listener};
 
 /// The path of a socket has 108 bytes at most, with its end; clients say `bin/../s`.
 const PATH_MAX: usize = 90;
@@ -30,11 +31,36 @@ const SWEEP_AGE: Duration = Duration::from_secs(60);
 /// What bash takes where no PATH is given.
 const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The file that BASH_ENV names.
+const NESTED: &str = "env";
+
 pub(crate) struct Session {
     path: PathBuf,
     ax: PathBuf,
+    around: Around,
     shared: Arc<Shared>,
     content: Option<Content>,
+}
+
+/// What the environment of bash says that is ours to change.
+struct Around {
+    path: OsString,
+    bash_env: Option<OsString>,
+}
+
+impl Around {
+    fn of(env: &[(OsString, OsString)]) -> Self {
+        let value = |name: &str| env.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.clone());
+        Self {
+            path: value("PATH").unwrap_or_else(|| USUAL_PATH.into()),
+            bash_env: value("BASH_ENV").filter(|file| !file.is_empty()),
+        }
+    }
+
+    /// Tells whether PATH has a program of this name.
+    fn has(&self, name: &str) -> bool {
+        env::split_paths(&self.path).any(|folder| folder.join(name).is_file())
+    }
 }
 
 /// What has to be made again if somebody has cleaned up the folder.
@@ -60,7 +86,12 @@ struct Now {
 }
 
 impl Session {
-    pub(crate) fn make(host: Arc<dyn CommandHost>, ax: &Path) -> Result<Self, ShellError> {
+    pub(crate) fn make(
+        host: Arc<dyn CommandHost>,
+        ax: &Path,
+        env: &[(OsString, OsString)],
+    ) -> Result<Self, ShellError> {
+        let around = Around::of(env);
         let (ending, view) = (CancellationToken::new(), View::ours());
         let shared = Arc::new(Shared { host, ending, view, now: Mutex::default() });
         let given = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
@@ -75,10 +106,10 @@ impl Session {
             if path.as_os_str().len() > PATH_MAX || path.as_os_str().as_bytes().contains(&b':') {
                 continue;
             }
-            match make_content(&path, ax, &shared) {
+            match make_content(&path, ax, &around, &shared) {
                 Ok(content) => {
                     sweep(&parent);
-                    return Ok(Self { path, ax: ax.to_owned(), shared, content: Some(content) });
+                    return Ok(Self { path, ax: ax.to_owned(), around, shared, content: Some(content) });
                 }
                 Err(error) => last = error,
             }
@@ -94,7 +125,7 @@ impl Session {
         }
         self.content = None;
         let _ = fs::remove_dir_all(&self.path);
-        self.content = make_content(&self.path, &self.ax, &self.shared).ok();
+        self.content = make_content(&self.path, &self.ax, &self.around, &self.shared).ok();
         self.link_outputs();
     }
 
@@ -119,15 +150,15 @@ impl Session {
         &self.path
     }
 
-    /// An environment in which the commands are found before all others.
+    /// An environment in which the commands are found before all others, also by shells that a line starts.
     pub(crate) fn with_path(&self, env: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
-        let is_path = |(name, _): &&(OsString, OsString)| name == "PATH";
-        let old = env.iter().rfind(is_path).map_or(OsStr::new(USUAL_PATH), |(_, path)| path);
         let mut path = self.path.join("bin").into_os_string();
         path.push(":");
-        path.push(old);
-        let others = env.iter().filter(|variable| !is_path(variable)).cloned();
-        others.chain([("PATH".into(), path)]).collect()
+        path.push(&self.around.path);
+        let is_ours = |(name, _): &&(OsString, OsString)| name == "PATH" || name == "BASH_ENV";
+        let others = env.iter().filter(|variable| !is_ours(variable)).cloned();
+        let nested = self.path.join(NESTED).into_os_string();
+        others.chain([("PATH".into(), path), ("BASH_ENV".into(), nested)]).collect()
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -176,14 +207,14 @@ impl Shared {
     }
 }
 
-fn make_content(path: &Path, ax: &Path, shared: &Arc<Shared>) -> io::Result<Content> {
+fn make_content(path: &Path, ax: &Path, around: &Around, shared: &Arc<Shared>) -> io::Result<Content> {
     DirBuilder::new().mode(0o700).create(path)?;
-    fill(path, ax, shared).inspect_err(|_| {
+    fill(path, ax, around, shared).inspect_err(|_| {
         let _ = fs::remove_dir_all(path);
     })
 }
 
-fn fill(path: &Path, ax: &Path, shared: &Arc<Shared>) -> io::Result<Content> {
+fn fill(path: &Path, ax: &Path, around: &Around, shared: &Arc<Shared>) -> io::Result<Content> {
     let lock = File::open(path)?;
     lock.lock()?;
     let bin = path.join("bin");
@@ -200,7 +231,10 @@ fn fill(path: &Path, ax: &Path, shared: &Arc<Shared>) -> io::Result<Content> {
     for name in &names {
         symlink(ax, bin.join(name))?;
     }
-    fs::write(path.join("rc"), functions::text(bin.as_os_str().as_bytes(), &names))?;
+    let shared_names: Vec<String> = names.iter().filter(|name| around.has(name)).cloned().collect();
+    let named = Named { bin: bin.as_os_str(), names: &names, shared: &shared_names };
+    fs::write(path.join("rc"), named.session())?;
+    fs::write(path.join(NESTED), named.nested(around.bash_env.as_deref()))?;
     let socket = path.join("s");
     let listener = UnixListener::bind(&socket)?;
     fs::set_permissions(&socket, Permissions::from_mode(0o600))?;

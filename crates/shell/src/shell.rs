@@ -115,7 +115,11 @@ enum Stop {
 
 impl Shell {
     pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
-        let session = options.commands.clone().map(|host| Session::make(host, &options.ax)).transpose()?;
+        let session = options
+            .commands
+            .clone()
+            .map(|host| Session::make(host, &options.ax, &options.env))
+            .transpose()?;
         let jobs = Jobs::default();
         let link = Link::start(&*processes, &options, session.as_ref(), &jobs).await?;
         let cwd = options.cwd.clone();

@@ -11,6 +11,7 @@ mod harness;
 mod host;
 mod io;
 mod jobs;
+mod like_bash;
 mod rest;
 mod session;
 mod state;

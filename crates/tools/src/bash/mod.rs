@@ -53,7 +53,7 @@ pub(crate) struct Arguments {
     #[serde(default)]
     #[schemars(range(min = 1, max = 3600))]
     timeout: Option<u32>,
-    /// Start a fresh shell instead of running a command.
+    /// Start a fresh shell first; the command may be left out.
     #[serde(default)]
     restart: Option<bool>,
     /// The folder to run it in, without going there for good. Only other toolsets speak of it.
@@ -71,15 +71,17 @@ impl Tool for BashTool {
 
     fn build(&self, value: Value, _: &Path) -> Result<Box<dyn Invocation>, Problem> {
         let Arguments { command, timeout, restart, folder } = arguments(value)?;
-        if restart.unwrap_or(false) {
+        let fresh = restart.unwrap_or(false);
+        let command = command.filter(|command| !command.trim().is_empty());
+        if fresh && command.is_none() {
             return Ok(Box::new(Restart));
         }
-        let command = command.filter(|command| !command.trim().is_empty()).ok_or(Problem::NoCommand)?;
+        let command = command.ok_or(Problem::NoCommand)?;
         let line = match &folder {
             Some(folder) => format!("(cd -- {} || exit\n{command}\n)", quoted(folder)),
             None => command.clone(),
         };
-        Ok(Box::new(Line { command, line, folder, timeout }))
+        Ok(Box::new(Line { command, line, folder, timeout, fresh }))
     }
 }
 
@@ -116,6 +118,8 @@ struct Line {
     folder: Option<String>,
     /// The seconds that were asked for.
     timeout: Option<u32>,
+    /// It is run in a new shell.
+    fresh: bool,
 }
 
 impl Invocation for Line {
@@ -137,6 +141,11 @@ impl Invocation for Line {
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
+            if self.fresh
+                && let Err(error) = context.services.restart_shell().await
+            {
+                return Err(problem(error)).into();
+            }
             let line = Arc::new(LineContext::new(context.clone(), permit.granted().clone()));
             context.services.begin_line(Arc::clone(&line));
             match self.direct(&context).await {

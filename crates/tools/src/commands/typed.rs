@@ -12,6 +12,8 @@ use serde_json::{Map, Number, Value};
 pub(crate) struct Parameter {
     pub(crate) name: String,
     pub(crate) kind: ParameterKind,
+    /// The kind of what a list holds.
+    pub(crate) items: ParameterKind,
     pub(crate) about: String,
     pub(crate) required: bool,
     pub(crate) allowed: Vec<String>,
@@ -74,6 +76,13 @@ pub(crate) struct Given {
     pub(crate) missing: Vec<String>,
 }
 
+/// Whether `true` or `false` behind a flag is its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flags {
+    TakeWords,
+    StandAlone,
+}
+
 impl Grammar {
     /// The grammar of a command in a table.
     pub(crate) fn of(
@@ -108,10 +117,20 @@ impl Grammar {
         Self { parameters, short: &[], positions, rest }
     }
 
+    /// Reads the words. `--flag true` is the flag's value, unless that word is needed elsewhere.
     pub(crate) fn read(&self, words: &[String]) -> Result<Request, String> {
+        let lacks = |read: &Result<Request, String>| matches!(read, Ok(Request::Run(given)) if !given.missing.is_empty());
+        let read = self.read_as(words, Flags::TakeWords);
+        match lacks(&read).then(|| self.read_as(words, Flags::StandAlone)) {
+            Some(other) if other.is_ok() && !lacks(&other) => other,
+            Some(_) | None => read,
+        }
+    }
+
+    fn read_as(&self, words: &[String], flags: Flags) -> Result<Request, String> {
         let mut given = Given::default();
         let mut plain: Vec<&str> = Vec::new();
-        let mut words = words.iter().map(String::as_str);
+        let mut words = words.iter().map(String::as_str).peekable();
         while let Some(word) = words.next() {
             match word {
                 "--" => plain.extend(words.by_ref()),
@@ -130,11 +149,11 @@ impl Grammar {
                         Some((name, value)) => (name, Some(value)),
                         None => (word.trim_start_matches('-'), None),
                     };
-                    self.option(name, value, &mut words, &mut given)?;
+                    self.option((name, value), flags, &mut words, &mut given)?;
                 }
                 _ if word.len() > 1 && word.starts_with('-') => {
                     let name = self.letter(word)?;
-                    self.option(name, None, &mut words, &mut given)?;
+                    self.option((name, None), flags, &mut words, &mut given)?;
                 }
                 _ => plain.push(word),
             }
@@ -190,25 +209,31 @@ impl Grammar {
 
     fn option<'a>(
         &self,
-        name: &str,
-        value: Option<&'a str>,
-        words: &mut impl Iterator<Item = &'a str>,
+        (name, value): (&str, Option<&'a str>),
+        flags: Flags,
+        words: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
         given: &mut Given,
     ) -> Result<(), String> {
-        let name = name.replace('-', "_");
-        let named = |name: &str| self.parameters.iter().find(|parameter| parameter.name == name);
-        if let Some(flag) = name.strip_prefix("no_").and_then(named)
+        let alike = |known: &str, name: &str| known.replace('-', "_") == name.replace('-', "_");
+        let named = |name: &str| {
+            let exact = self.parameters.iter().find(|parameter| parameter.name == name);
+            exact.or_else(|| self.parameters.iter().find(|parameter| alike(&parameter.name, name)))
+        };
+        if let Some(flag) = name.strip_prefix("no_").or(name.strip_prefix("no-")).and_then(named)
             && flag.kind == ParameterKind::Flag
             && value.is_none()
         {
             given.arguments.insert(flag.name.clone(), Value::Bool(false));
             return Ok(());
         }
-        let Some(parameter) = named(&name) else { return Err(self.unknown(&name)) };
+        let Some(parameter) = named(name) else { return Err(self.unknown(name)) };
         let text = match (value, parameter.kind) {
             (Some(value), _) => value,
-            // A flag takes no word: the next one may be a text that is `true`.
-            (None, ParameterKind::Flag) => "true",
+            // Other words than these two are not a flag's.
+            (None, ParameterKind::Flag) => {
+                let is_value = |word: &&str| flags == Flags::TakeWords && matches!(*word, "true" | "false");
+                words.next_if(is_value).unwrap_or("true")
+            }
             (None, _) => words.next().ok_or_else(|| format!("--{name} needs a value"))?,
         };
         parameter.put(text, given)
@@ -234,7 +259,8 @@ impl Grammar {
         let far = |known: &str| if known.starts_with(name) { 0 } else { edit_distance(known, name) };
         let near = near.map(|known| (far(known), known)).min();
         match near {
-            Some((distance, known)) if distance <= 3 => {
+            // Half of another name is no slip.
+            Some((distance, known)) if distance <= 3 && distance * 2 < name.chars().count() => {
                 format!("Unknown option: --{name}. Did you mean --{known}?")
             }
             Some(_) | None => format!("Unknown option: --{name}"),
@@ -249,6 +275,7 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
     let parameter = |(name, property): (&String, &Value)| Parameter {
         name: name.clone(),
         kind: kind(property),
+        items: property.get("items").map_or(ParameterKind::Text, kind),
         about: property.get("description").and_then(Value::as_str).unwrap_or_default().to_owned(),
         required: required.contains(&name.as_str()),
         allowed: allowed(property),
@@ -259,8 +286,24 @@ fn parameters(schema: &Value) -> Vec<Parameter> {
 
 impl Parameter {
     fn put(&self, text: &str, given: &mut Given) -> Result<(), String> {
+        if self.kind == ParameterKind::List {
+            return self.push(text, given);
+        }
+        let (name, value) = (&self.name, self.value(self.kind, text)?);
+        if let Value::String(text) = &value
+            && !self.allowed.is_empty()
+            && !self.allowed.contains(text)
+        {
+            return Err(format!("--{name}: {text:?} is none of {}", self.allowed.join(", ")));
+        }
+        given.arguments.insert(name.clone(), value);
+        Ok(())
+    }
+
+    /// A word as a value of a kind.
+    fn value(&self, kind: ParameterKind, text: &str) -> Result<Value, String> {
         let name = &self.name;
-        let value = match self.kind {
+        Ok(match kind {
             ParameterKind::Text => Value::String(text.to_owned()),
             ParameterKind::Integer => {
                 let number = text.trim().parse::<i64>();
@@ -275,30 +318,22 @@ impl Parameter {
                 "false" | "no" | "0" => Value::Bool(false),
                 _ => return Err(format!("--{name}: true or false is wanted, not {text:?}")),
             },
-            ParameterKind::Json => {
+            ParameterKind::Json | ParameterKind::List => {
                 serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
             }
-            ParameterKind::List => return self.push(text, given),
-        };
-        if let Value::String(text) = &value
-            && !self.allowed.is_empty()
-            && !self.allowed.contains(text)
-        {
-            return Err(format!("--{name}: {text:?} is none of {}", self.allowed.join(", ")));
-        }
-        given.arguments.insert(name.clone(), value);
-        Ok(())
+        })
     }
 
     fn push(&self, text: &str, given: &mut Given) -> Result<(), String> {
+        let json = text.starts_with('[') || text.starts_with('{');
+        let mut values = match serde_json::from_str(text) {
+            Ok(Value::Array(values)) if json => values,
+            Ok(value) if json => vec![value],
+            Ok(_) | Err(_) => vec![self.value(self.items, text)?],
+        };
         let all = given.arguments.entry(self.name.clone()).or_insert_with(|| Value::Array(Vec::new()));
         let Value::Array(all) = all else { return Err(format!("--{}: it was given already", self.name)) };
-        let json = text.starts_with('[') || text.starts_with('{');
-        match serde_json::from_str(text) {
-            Ok(Value::Array(values)) if json => all.extend(values),
-            Ok(value) if json => all.push(value),
-            Ok(_) | Err(_) => all.push(Value::String(text.to_owned())),
-        }
+        all.append(&mut values);
         Ok(())
     }
 }
@@ -353,6 +388,8 @@ mod tests {
                 "mode": { "type": "string", "enum": ["a", "b"] },
                 "any": {},
                 "names": { "type": "array", "items": { "type": "string" } },
+                "counts": { "type": "array", "items": { "type": "integer" } },
+                "kebab-key": { "type": "string" },
             },
             "required": ["file"],
         });
@@ -388,6 +425,11 @@ mod tests {
             (&["f", "--deep=no"], json!({ "file": "f", "deep": false })),
             (&["--deep=true", "f"], json!({ "file": "f", "deep": true })),
             (&["--deep", "true"], json!({ "file": "true", "deep": true })),
+            (&["f", "--deep", "true"], json!({ "file": "f", "deep": true })),
+            (&["--deep", "false", "f"], json!({ "file": "f", "deep": false })),
+            (&["f", "--kebab-key", "v"], json!({ "file": "f", "kebab-key": "v" })),
+            (&["f", "--kebab_key=v"], json!({ "file": "f", "kebab-key": "v" })),
+            (&["f", "--counts", "1", "--counts", "2"], json!({ "file": "f", "counts": [1, 2] })),
             (&["f", "9"], json!({ "file": "f", "n": 9 })),
             (&["f", "--mode", "b"], json!({ "file": "f", "mode": "b" })),
             (&["f", "--any", "{\"a\":1}"], json!({ "file": "f", "any": { "a": 1 } })),
@@ -415,6 +457,8 @@ mod tests {
             (&["f", "--n"], "--n needs a value"),
             (&["f", "--mode", "c"], "--mode: \"c\" is none of a, b"),
             (&["f", "--deeep"], "Unknown option: --deeep. Did you mean --deep?"),
+            (&["f", "--zzz", "x"], "Unknown option: --zzz"),
+            (&["f", "--counts", "x"], "--counts: a whole number is wanted, not \"x\""),
             (&["f", "--deep=x"], "--deep: true or false is wanted, not \"x\""),
             (&["-x"], "Unknown option: -x. A word that begins with - is given after `--`, or by its name"),
             (&["--json", "[1]"], "--json: one JSON object is wanted"),
