@@ -34,7 +34,7 @@ use crate::handle::{LocalHandle, OpenReader};
 use crate::history::{History, StoredImages};
 use crate::next::{Action, next};
 use crate::patch::Patcher;
-use crate::prompt::{Facts, PromptMode, system_prompt};
+use crate::prompt::{Facts, SessionLimits, system_prompt};
 use crate::running::{OpenQuestion, Running};
 use crate::state::{Phase, State};
 
@@ -430,11 +430,14 @@ impl Actor {
             Action::StartEpoch(cause) => {
                 let toolset = self.state.options.toolset;
                 let own = self.state.options.persona.as_ref().and_then(|persona| persona.system.clone());
-                let limits =
-                    PromptMode { mode: self.state.options.mode, is_attended: !self.setup.gate.headless };
-                let system =
-                    own.unwrap_or_else(|| system_prompt(toolset, &(self.setup.facts)(), Some(limits)));
                 let tools = self.setup.toolbox.own_specs();
+                let limits = SessionLimits {
+                    mode: self.state.options.mode,
+                    is_attended: !self.setup.gate.headless,
+                    tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+                };
+                let system =
+                    own.unwrap_or_else(|| system_prompt(toolset, &(self.setup.facts)(), Some(&limits)));
                 self.append(self.in_run(), EpochStarted { cause, system, tools })
             }
             Action::Ask(step) => self.ask(step),

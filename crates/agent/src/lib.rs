@@ -24,7 +24,7 @@ pub use history::History;
 pub use lakeview::{Lakeview, StepText, StepTexts, TAGS};
 pub use next::{Action, next};
 pub use patch::{EMPTY_PATCH, Patcher, is_test_path};
-pub use prompt::{Facts, PromptMode, system_prompt};
+pub use prompt::{Facts, SessionLimits, system_prompt};
 pub use review::{Judgement, Reviews};
 pub use state::{Asking, Baseline, Call, CallStage, DONE_TOOL, HeadState, Phase, State};
 pub use verify::{Divergence, Verified, verify};

@@ -17,16 +17,27 @@ pub struct Facts {
     pub project: Vec<(String, String)>,
 }
 
-/// What the gate lets the model do, for the model to know beforehand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PromptMode {
+/// What the model has and may do in a session, for the model to know beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionLimits {
     pub mode: Mode,
     /// Somebody answers questions.
     pub is_attended: bool,
+    /// The names of the tools it has.
+    pub tools: Vec<String>,
 }
 
-impl PromptMode {
-    fn words(self) -> String {
+impl SessionLimits {
+    /// The text without the points that begin with a tool that the session does not have.
+    fn of_its_tools(&self, text: &str) -> String {
+        let is_had = |line: &&str| {
+            let name = line.strip_prefix("- `").and_then(|rest| rest.split('`').next());
+            name.is_none_or(|name| self.tools.iter().any(|tool| tool == name))
+        };
+        text.lines().filter(is_had).collect::<Vec<_>>().join("\n")
+    }
+
+    fn words(&self) -> String {
         let mode = match self.mode {
             Mode::Plan => include_str!("prompts/mode-plan.md"),
             Mode::Default => include_str!("prompts/mode-default.md"),
@@ -46,8 +57,7 @@ impl PromptMode {
 }
 
 /// The whole text. Without limits it is what every session begins with, in whatever mode.
-pub fn system_prompt(toolset: Toolset, facts: &Facts, limits: Option<PromptMode>) -> String {
-    let limits = limits.map(PromptMode::words).unwrap_or_default();
+pub fn system_prompt(toolset: Toolset, facts: &Facts, limits: Option<&SessionLimits>) -> String {
     let tools = match toolset {
         Toolset::Lathe => include_str!("prompts/tools-lathe.md"),
         Toolset::Trae => include_str!("prompts/tools-trae.md"),
@@ -59,10 +69,12 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts, limits: Option<PromptMode>
         Toolset::Bash => include_str!("prompts/finish-bash.md"),
         Toolset::Gemini => include_str!("prompts/finish-gemini.md"),
     };
+    let tools = limits.map_or_else(|| tools.to_owned(), |limits| limits.of_its_tools(tools));
+    let limits = limits.map(SessionLimits::words).unwrap_or_default();
     let parts = [
         include_str!("prompts/role.md"),
         include_str!("prompts/method.md"),
-        tools,
+        &tools,
         &limits,
         include_str!("prompts/data.md"),
         finish,
@@ -130,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_model_is_told_what_its_mode_lets_it_do() {
-        let words = |mode, is_attended| PromptMode { mode, is_attended }.words();
+        let words = |mode, is_attended| SessionLimits { mode, is_attended, tools: Vec::new() }.words();
         for mode in Mode::ALL {
             let (alone, attended) = (words(mode, false), words(mode, true));
             assert!(alone.contains(&format!("mode `{}`", mode.as_str())), "{alone}");
@@ -139,5 +151,14 @@ mod tests {
         }
         assert!(words(Mode::Default, false).contains("Nobody is there to be asked"));
         assert!(words(Mode::AutoEdit, true).contains("the user may say no"));
+    }
+
+    #[test]
+    fn no_tool_is_spoken_of_that_the_session_does_not_have() {
+        let tools = vec!["bash".to_owned(), "str_replace_based_edit_tool".to_owned()];
+        let limits = SessionLimits { mode: Mode::Plan, is_attended: false, tools };
+        let text = limits.of_its_tools(include_str!("prompts/tools-trae.md"));
+        assert!(text.contains("`bash`") && text.contains("`str_replace_based_edit_tool`"), "{text}");
+        assert!(!text.contains("json_edit_tool") && !text.contains("sequentialthinking"), "{text}");
     }
 }

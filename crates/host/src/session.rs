@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use lathe_agent::{
-    Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, PromptMode, Setup, system_prompt,
+    Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, SessionLimits, Setup, system_prompt,
 };
 use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
@@ -456,11 +456,15 @@ impl Host {
         let known = secrets(None, &plan.extras.secrets(self.home.path())?);
         let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory(), &known);
         let project = project_texts(&plan.extras.instructions, &known);
-        let limits = PromptMode { mode: plan.mode, is_attended: plan.attended == Attended::Person };
-        let system = system_prompt(toolset, &Facts { project, ..facts }, Some(limits));
         let outside = plan.extras.outside(&root, self.home.path()).await?;
         let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
         let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
+        let limits = SessionLimits {
+            mode: plan.mode,
+            is_attended: plan.attended == Attended::Person,
+            tools: tools.iter().map(|tool| tool.name.clone()).collect(),
+        };
+        let system = system_prompt(toolset, &Facts { project, ..facts }, Some(&limits));
         let chars = |text: &str| text.chars().count();
         let tools_chars = tools
             .iter()
