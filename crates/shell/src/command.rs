@@ -36,9 +36,10 @@ pub struct CommandCall {
     pub umask: u32,
     pub output: Output,
     pub input: Input,
-    /// The line that was running; none for what a background process asks between lines.
+    /// The line it belongs to: the one that left its process in the background, else the one that runs. None for a process
+    /// between lines that has cut itself off from its line.
     pub line: Option<u64>,
-    /// The clock of that line, to be stopped while somebody thinks about an answer.
+    /// The clock of that line if it runs, to be stopped while somebody thinks about an answer.
     pub clock: LineClock,
     pub cancel: CancellationToken,
 }

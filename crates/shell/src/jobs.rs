@@ -103,6 +103,22 @@ impl Jobs {
         timeout(KILL_LIMIT, gone).await.is_ok()
     }
 
+    /// The line that left one of these processes in the background; none for those of the line that runs.
+    pub(crate) async fn line_of(&self, processes: &[i32]) -> Option<u64> {
+        let find = |table: &Table| {
+            let holds = |record: &Record| {
+                record.pids.iter().any(|pid| processes.iter().any(|one| u32::try_from(*one) == Ok(*pid)))
+            };
+            table.jobs.iter().find(|(_, record)| holds(record)).map(|(id, _)| *id)
+        };
+        let known = find(&self.lock());
+        known?;
+        // A process that has ended may have given its number to another one.
+        self.ask().await;
+        let now = find(&self.lock());
+        now.filter(|now| Some(*now) == known)
+    }
+
     /// A fresh shell has left nothing behind.
     pub(crate) fn forget(&self) {
         self.lock().jobs.clear();

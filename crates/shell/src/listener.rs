@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client_wire::{Frames, Replies, Reply, Request};
 use crate::peer::{self, Peer};
 use crate::session::Shared;
-use crate::{CommandCall, CommandEnd, CommandHost, CommandIo, Said};
+use crate::{CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, Said};
 
 /// Commands at once; more of them wait to be accepted.
 const CONNECTIONS: usize = 512;
@@ -73,8 +73,8 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         return refuse(&mut replies, "ax", INTERNAL, "this is no request of an agent command").await;
     };
     let name = request.argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let refusal = match peer {
-        Peer::Ours => None,
+    let refusal = match &peer {
+        Peer::Ours(_) => None,
         Peer::Stranger => Some((DENIED, "refused: the caller does not belong to this session")),
         Peer::Elsewhere => Some((
             INTERNAL,
@@ -85,7 +85,11 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         return refuse(&mut replies, &name, code, text).await;
     }
     let cancel = shared.ending.child_token();
-    let Some(call) = call(request, shared, cancel.clone()) else {
+    let left_by = match &peer {
+        Peer::Ours(processes) => shared.jobs.line_of(processes).await,
+        Peer::Stranger | Peer::Elsewhere => None,
+    };
+    let Some(call) = call(request, shared, left_by, cancel.clone()) else {
         return refuse(&mut replies, &name, INTERNAL, "the current folder does not exist any more").await;
     };
     let (io, mut end) = CommandIo::pair();
@@ -120,8 +124,17 @@ async fn caught(host: &Arc<dyn CommandHost>, call: CommandCall, io: CommandIo) -
     .await
 }
 
-fn call(request: Request, shared: &Shared, cancel: CancellationToken) -> Option<CommandCall> {
-    let (line, clock) = shared.line();
+/// The command as its host sees it. What an earlier line left in the background belongs to that line.
+fn call(
+    request: Request,
+    shared: &Shared,
+    left_by: Option<u64>,
+    cancel: CancellationToken,
+) -> Option<CommandCall> {
+    let (line, clock) = match left_by {
+        Some(line) => (Some(line), LineClock::default()),
+        None => shared.line(),
+    };
     Some(CommandCall {
         argv: request.argv,
         cwd: request.cwd?,

@@ -18,7 +18,8 @@ const DEPTH_MAX: usize = 256;
 const TRIES: usize = 3;
 
 pub(crate) enum Peer {
-    Ours,
+    /// A process of the session, with those it descends from, itself first.
+    Ours(Vec<i32>),
     Stranger,
     /// It lives in another mount namespace, or has another root.
     Elsewhere,
@@ -38,18 +39,25 @@ pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>, ours: Option
     let Some(pid) = credentials.pid().filter(|_| credentials.uid() == geteuid().as_raw()) else {
         return Peer::Stranger;
     };
-    if !supervisor.is_some_and(|supervisor| (0..TRIES).any(|_| descends(pid, supervisor))) {
-        return Peer::Stranger;
-    }
+    let chain = supervisor.and_then(|supervisor| (0..TRIES).find_map(|_| chain(pid, supervisor)));
+    let Some(chain) = chain else { return Peer::Stranger };
     match (View::of(&pid.to_string()), ours) {
-        (Some(theirs), Some(ours)) if theirs == *ours => Peer::Ours,
+        (Some(theirs), Some(ours)) if theirs == *ours => Peer::Ours(chain),
         _ => Peer::Elsewhere,
     }
 }
 
-fn descends(pid: i32, from: i32) -> bool {
+/// The processes from one up to, and without, another that it descends from.
+fn chain(pid: i32, from: i32) -> Option<Vec<i32>> {
     let parents = std::iter::successors(Some(pid), |pid| parent(*pid));
-    parents.take(DEPTH_MAX).any(|pid| pid == from)
+    let mut chain: Vec<i32> = Vec::new();
+    for pid in parents.take(DEPTH_MAX) {
+        if pid == from {
+            return Some(chain);
+        }
+        chain.push(pid);
+    }
+    None
 }
 
 fn parent(pid: i32) -> Option<i32> {

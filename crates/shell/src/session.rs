@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::functions::Named;
 use crate::peer::View;
 use crate::wire::Supervisor;
-use crate::{CommandHost, LineClock, ShellError, listener};
+use crate::{CommandHost, Jobs, LineClock, ShellError, listener};
 
 /// The path of a socket has 108 bytes at most, with its end; clients say `bin/../s`.
 const PATH_MAX: usize = 90;
@@ -74,6 +74,7 @@ pub(crate) struct Shared {
     pub(crate) ending: CancellationToken,
     /// None where /proc does not tell.
     pub(crate) view: Option<View>,
+    pub(crate) jobs: Jobs,
     now: Mutex<Now>,
 }
 
@@ -90,10 +91,11 @@ impl Session {
         host: Arc<dyn CommandHost>,
         ax: &Path,
         env: &[(OsString, OsString)],
+        jobs: Jobs,
     ) -> Result<Self, ShellError> {
         let around = Around::of(env);
         let (ending, view) = (CancellationToken::new(), View::ours());
-        let shared = Arc::new(Shared { host, ending, view, now: Mutex::default() });
+        let shared = Arc::new(Shared { host, ending, view, jobs, now: Mutex::default() });
         let given = ["XDG_RUNTIME_DIR", "TMPDIR"].map(|name| env::var_os(name).map(PathBuf::from));
         let [runtime, temporary] = given;
         let usual = |path: &str| Some(PathBuf::from(path));

@@ -115,12 +115,9 @@ enum Stop {
 
 impl Shell {
     pub async fn start(processes: Arc<dyn Processes>, options: ShellOptions) -> Result<Self, ShellError> {
-        let session = options
-            .commands
-            .clone()
-            .map(|host| Session::make(host, &options.ax, &options.env))
-            .transpose()?;
         let jobs = Jobs::default();
+        let make = |host| Session::make(host, &options.ax, &options.env, jobs.clone());
+        let session = options.commands.clone().map(make).transpose()?;
         let link = Link::start(&*processes, &options, session.as_ref(), &jobs).await?;
         let cwd = options.cwd.clone();
         Ok(Self {
@@ -137,6 +134,11 @@ impl Shell {
             replaced: false,
             code: None,
         })
+    }
+
+    /// The number that the next line will have.
+    pub fn next_line(&self) -> u64 {
+        self.last_id + 1
     }
 
     /// Says how something ended that the next line takes for the line before it: `$?` tells of it.

@@ -1,5 +1,6 @@
 //! What tools work with: the workspace, the one shell, the blobs, the secrets.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,16 @@ pub struct ShellPlan {
     pub memory: Option<PathBuf>,
 }
 
+/// Lines that are known by their number.
+const LINES: usize = 64;
+
+/// The calls whose lines have run.
+#[derive(Default)]
+struct Lines {
+    last: Option<Arc<LineContext>>,
+    numbered: BTreeMap<u64, Arc<LineContext>>,
+}
+
 pub struct Services {
     pub root: PathBuf,
     pub files: Arc<dyn Files>,
@@ -73,7 +84,7 @@ pub struct Services {
     /// Whether a line may have changed what the names of commands mean.
     renamed: AtomicBool,
     /// The call whose line ran last, or runs.
-    line: Mutex<Option<Arc<LineContext>>>,
+    lines: Mutex<Lines>,
 }
 
 impl Services {
@@ -106,7 +117,7 @@ impl Services {
             jobs: Mutex::default(),
             code: Mutex::default(),
             renamed: AtomicBool::new(false),
-            line: Mutex::default(),
+            lines: Mutex::default(),
         }
     }
 
@@ -168,13 +179,26 @@ impl Services {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The call whose line runs, or ran last: what it left in the background may still ask.
-    pub(crate) fn line(&self) -> Option<Arc<LineContext>> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The call whose line has this number in the shell; else the one whose line runs, or ran last.
+    pub(crate) fn line(&self, number: Option<u64>) -> Option<Arc<LineContext>> {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbered = number.and_then(|number| lines.numbered.get(&number)).cloned();
+        numbered.or_else(|| lines.last.clone())
     }
 
     pub(crate) fn begin_line(&self, line: Arc<LineContext>) {
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).last = Some(line);
+    }
+
+    /// The line that has begun gets its number: what it leaves in the background may ask long after it.
+    pub(crate) fn number_line(&self, number: u64) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = lines.last.clone() {
+            lines.numbered.insert(number, last);
+        }
+        while lines.numbered.len() > LINES {
+            lines.numbered.pop_first();
+        }
     }
 
     /// Whether the names of commands mean in bash what they mean to us.
@@ -246,7 +270,7 @@ impl Services {
     /// Ends the shell and everything it started.
     pub async fn close(&self) {
         // The last line knows these services and whoever watches: a circle, and a watcher who would wait for ever.
-        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = Lines::default();
         if let Some(shell) = self.held() {
             shell.close().await;
         }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use lathe_testkit::{FakeModel, Script, TempRepo, call, done, eventually, no_process_with};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::lost::Place;
 use crate::{bodies, play, result, results, run_in};
 
 fn bash(id: &str, command: &str) -> lathe_testkit::Answer {
@@ -56,6 +57,27 @@ fn what_would_hang_other_shells_returns() {
     assert_eq!(result(&events, "cat"), "exit code 0\n<stdout>\nafter\n</stdout>");
     assert!(result(&events, "background").contains("<stdout>\nhi\n</stdout>"));
     assert!(result(&events, "next").contains("fine"));
+}
+
+#[test]
+fn a_command_in_the_background_belongs_to_its_line_and_finishes() {
+    let place = Place::new();
+    let before = place.tree();
+    let lines = [
+        "write soon.txt soon & echo x",
+        "wait; cat soon.txt",
+        "(while ! test -e go; do sleep 0.01; done; write late.txt late) > said 2>&1 & echo y",
+        "touch go; while ! test -e late.txt; do sleep 0.01; done; cat late.txt said",
+    ];
+    let (run, events) = place.run("full-auto", &lines);
+    assert!(result(&events, "c1").contains("soon"), "{events:#?}");
+    assert!(result(&events, "c3").contains("late"), "{events:#?}");
+    let written = events.iter().filter(|event| event["body"]["argv"][0] == "write");
+    let calls: Vec<&Value> = written.map(|event| &event["call"]).collect();
+    assert_eq!(calls, ["c0", "c2"], "{events:#?}");
+    let rewound = place.lathe().env("LATHE_HOME", run.home()).args(["rewind", "--to", "0"]).run();
+    assert_eq!(rewound.code, 0, "{}{}", rewound.stdout, rewound.stderr);
+    assert_eq!(place.tree(), before);
 }
 
 #[test]

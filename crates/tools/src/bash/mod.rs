@@ -290,6 +290,7 @@ impl Line {
 
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
         let shell = context.services.take_shell().await.map_err(problem)?;
+        context.services.number_line(shell.next_line());
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);

@@ -41,6 +41,7 @@ pub async fn run_line(
     let tracked = secured.needs_tracking();
     services.begin_line(Arc::new(LineContext::new(context.clone(), granted)));
     let mut shell = services.take_shell().await?;
+    services.number_line(shell.next_line());
     let ended = shell.run(line.as_bytes(), limits, Some(live), &context.cancel).await;
     services.put_shell(shell);
     let mut lost = secured.not_kept.clone();

@@ -120,7 +120,7 @@ impl AgentCommands {
         let Some(words) = words.collect::<Option<Vec<String>>>() else {
             return complain(&mut io, &name, "a word is not UTF-8; use a program for it", code::USAGE).await;
         };
-        let Some(line) = self.services.upgrade().and_then(|services| services.line()) else {
+        let Some(line) = self.services.upgrade().and_then(|services| services.line(call.line)) else {
             return complain(&mut io, &name, "no line of this session is running", code::NO_LINE).await;
         };
         let decision = Decision {
