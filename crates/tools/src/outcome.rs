@@ -185,6 +185,8 @@ pub(crate) struct ShellData {
     pub(crate) moved: bool,
     pub(crate) respawned: bool,
     pub(crate) jobs: usize,
+    /// The processes that this line left behind.
+    pub(crate) left: Vec<u32>,
     pub(crate) seconds: u32,
     /// Commands of the agent in the line that were not written down one by one.
     pub(crate) untraced: usize,

@@ -141,6 +141,13 @@ impl Invocation for Line {
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
+            if let Some(folder) = &self.folder {
+                let place = context.services.cwd().join(folder);
+                if context.services.files.real(&place).await.is_err() {
+                    let why = "is not within any of the registered workspace directories.";
+                    return Err(Problem::Schema(format!("Directory '{}' {why}", place.display()))).into();
+                }
+            }
             if self.fresh
                 && let Err(error) = context.services.restart_shell().await
             {
@@ -281,6 +288,7 @@ impl Line {
                 stderr: clean(ran.err),
                 respawned: false,
                 jobs,
+                left: Vec::new(),
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
@@ -290,7 +298,8 @@ impl Line {
 
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
         let shell = context.services.take_shell().await.map_err(problem)?;
-        context.services.number_line(shell.next_line());
+        let number = shell.next_line();
+        context.services.number_line(number);
         let seconds = self.timeout.map_or(context.line_seconds, |asked| asked.clamp(1, LONGEST));
         let before = shell.cwd().to_owned();
         let (sender, receiver) = mpsc::channel(64);
@@ -315,6 +324,7 @@ impl Line {
             stderr,
             respawned: end.respawned,
             jobs: end.jobs,
+            left: left_by(context, number, end.jobs).await,
             seconds,
             untraced: 0,
             asked: self.timeout,
@@ -333,6 +343,13 @@ impl Line {
         let ended = shell.run(self.line.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
     }
+}
+
+/// The processes that a line left behind, where anything runs.
+async fn left_by(context: &RunContext, line: u64, running: usize) -> Vec<u32> {
+    let Some(jobs) = context.services.jobs().filter(|_| running > 0) else { return Vec::new() };
+    let jobs = jobs.list().await.into_iter().filter(|job| job.id == line);
+    jobs.flat_map(|job| job.pids).collect()
 }
 
 /// What a command came to that ran without bash.

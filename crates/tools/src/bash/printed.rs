@@ -10,6 +10,9 @@ pub(crate) struct Printed {
     pub(crate) total: u64,
 }
 
+/// Bytes by which it is told whether a stream is text.
+const LOOKED_AT: usize = 8 << 10;
+
 /// The part of a stream that is shown.
 pub(crate) struct Cut {
     pub(crate) text: String,
@@ -38,6 +41,13 @@ impl Printed {
 
     /// Both ends, at most `cap` bytes of them together, with a word about what is missing between.
     pub(crate) fn cut(&self, cap: usize) -> Cut {
+        if self.is_binary() {
+            let text = format!(
+                "[{} bytes that are no text are not shown; send them to a file or a program]",
+                self.total
+            );
+            return Cut { text, shown: 0 };
+        }
         let kept = self.bytes.len();
         if kept as u64 == self.total && kept <= cap {
             return Cut { text: String::from_utf8_lossy(&self.bytes).into_owned(), shown: self.total };
@@ -57,6 +67,13 @@ impl Printed {
             ),
             shown: self.total - omitted,
         }
+    }
+
+    /// Whether it is something else than text: many bytes that no text has, and a zero among them.
+    fn is_binary(&self) -> bool {
+        let head = self.bytes.get(..self.bytes.len().min(LOOKED_AT)).unwrap_or_default();
+        let is_odd = |byte: &&u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127..=255);
+        head.contains(&0) && head.iter().filter(is_odd).count() * 10 > head.len() * 3
     }
 
     /// The start of the character that `at` would cut, so that no character is shown in halves.
@@ -100,6 +117,15 @@ mod tests {
         ] {
             let (out, err) = (printed(&"o".repeat(out)), printed(&"e".repeat(err)));
             assert_eq!(shares(&out, &err, 100), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_and_not_shown() {
+        let binary = Printed { bytes: (0..=255).collect(), total: 256 };
+        assert_eq!((binary.cut(1000).shown, binary.cut(1000).text.len() < 100), (0, true));
+        for text in ["a\0b\0longer name\0", "äöü€🙂", "\u{1b}[31mred\u{1b}[0m"] {
+            assert_eq!(printed(text).cut(1000).text, text);
         }
     }
 

@@ -56,6 +56,10 @@ pub(crate) struct Arguments {
     #[serde(default)]
     #[schemars(skip)]
     fuzzy: Option<bool>,
+    /// The file ends with a line break afterwards if and only if it did before.
+    #[serde(default)]
+    #[schemars(skip)]
+    keep_end: Option<bool>,
 }
 
 pub(crate) struct EditTool;
@@ -66,7 +70,7 @@ impl Tool for EditTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy } =
+        let Arguments { path, old_str, new_str, replace_all, insert_line, expected, fuzzy, keep_end } =
             arguments(value)?;
         let change = match (old_str, insert_line) {
             (Some(old), None) => {
@@ -84,7 +88,8 @@ impl Tool for EditTool {
             }
         };
         let path = absolute(root, &path);
-        Ok(Box::new(Edit { shown: shown(root, &path), path, new: new_str, change }))
+        let keep_end = keep_end.unwrap_or(false);
+        Ok(Box::new(Edit { shown: shown(root, &path), path, new: new_str, change, keep_end }))
     }
 }
 
@@ -94,6 +99,7 @@ struct Edit {
     shown: String,
     new: String,
     change: Change,
+    keep_end: bool,
 }
 
 enum Change {
@@ -200,7 +206,14 @@ impl Edit {
                 }
             },
         };
-        edited.map_err(|error| self.problem(error))
+        let mut edited = edited.map_err(|error| self.problem(error))?;
+        if self.keep_end {
+            keep_end(before, &mut edited.content);
+            if edited.content == before {
+                return Err(Problem::NoChange(self.path.clone()));
+            }
+        }
+        Ok(edited)
     }
 
     fn wrong(&self, error: lathe_workspace::WorkspaceError, doing: Doing) -> Problem {
@@ -256,6 +269,22 @@ impl Edit {
             snippets: snippets.collect(),
             more: windows.len().saturating_sub(SNIPPETS),
         }
+    }
+}
+
+/// Gives a text the end that it had. One that is empty now, or was, or is no plain text, stays.
+fn keep_end(before: &[u8], after: &mut Vec<u8>) {
+    if before.is_empty() || after.is_empty() || before.contains(&0) {
+        return;
+    }
+    let ending: &[u8] = if before.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+    match (before.ends_with(b"\n"), after.ends_with(b"\n")) {
+        (true, false) => after.extend_from_slice(ending),
+        (false, true) => {
+            after.pop();
+            after.pop_if(|last| *last == b'\r');
+        }
+        (true, true) | (false, false) => {}
     }
 }
 

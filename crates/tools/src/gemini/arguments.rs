@@ -214,6 +214,9 @@ impl Given {
 /// Bytes of a file that is read whole.
 const LARGEST: u64 = 20 << 20;
 
+/// Bytes of a picture that is text.
+const LARGEST_SVG: u64 = 1 << 20;
+
 pub(super) fn read_file(value: Value) -> Result<Adapted, Problem> {
     let given = Given::new(value);
     let path = given.path("file_path")?;
@@ -243,11 +246,18 @@ pub(super) fn read_file(value: Value) -> Result<Adapted, Problem> {
     {
         return wrong("start_line cannot be greater than end_line");
     }
-    // A window of a larger file costs nothing.
-    let most = (first.is_none() && last.is_none()).then_some(LARGEST);
+    // A window of a larger file costs nothing; of a picture it is worth nothing.
+    let is_picture = path.to_ascii_lowercase().ends_with(".svg");
+    let most = match (first, last) {
+        _ if is_picture => Some(LARGEST_SVG),
+        (None, None) => Some(LARGEST),
+        _ => None,
+    };
     Ok((
         view::ID,
-        json!({ "path": path, "first": first, "last": last, "most": most, "respect_ignore": true }),
+        json!({
+            "path": path, "first": first, "last": last, "most": most, "respect_ignore": true, "only_files": true,
+        }),
     ))
 }
 
@@ -268,6 +278,7 @@ pub(super) fn replace(value: Value) -> Result<Adapted, Problem> {
             "replace_all": given.flag("allow_multiple"),
             "expected": expected.filter(|expected| *expected > 1),
             "fuzzy": true,
+            "keep_end": true,
         }),
     ))
 }

@@ -72,7 +72,7 @@ pub(crate) static FACES: [Face; 11] = [
         checks: Checks::Schema,
         adapt: arguments::replace,
         modify: Some(arguments::modify_replace),
-        voice: Voice { render: words::data, words: words::editing, cap: 16_000 },
+        voice: Voice { render: words::replaced, words: words::editing, cap: 16_000 },
     },
     Face {
         name: "write_file",

@@ -105,6 +105,16 @@ fn written_words(written: &WrittenData) -> String {
     }
 }
 
+/// The result of `replace`, which makes a file where there is nothing to replace.
+pub(super) fn replaced(data: &Data, cap: usize) -> String {
+    match data {
+        Data::Written(written) if !written.existed => {
+            format!("Created new file: {} with provided content.", written.path)
+        }
+        other => self::data(other, cap),
+    }
+}
+
 fn edited_words(edited: &EditedData) -> String {
     let loose = looseness(edited.matched).map_or(String::new(), |text| format!("\n{text}"));
     let snippets: Vec<&str> = edited.snippets.iter().map(|snippet| snippet.text.as_str()).collect();
@@ -140,10 +150,7 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
         LineExit::ShellKilled { signal } => (String::new(), signal.to_string()),
         LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => (String::new(), "9".to_owned()),
     };
-    let jobs = match shell.jobs {
-        0 => String::new(),
-        jobs => format!("{jobs} running (see them with `jobs -l`)"),
-    };
+    let pids: Vec<String> = shell.left.iter().map(u32::to_string).collect();
     let lines = [
         ("Command", shell.command.clone()),
         ("Directory", shell.ran_in.as_ref().unwrap_or(&shell.cwd).clone()),
@@ -151,7 +158,7 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
         ("Error", or(error, "(none)")),
         ("Exit Code", or(code, "(none)")),
         ("Signal", or(signal, "(none)")),
-        ("Background PIDs", or(jobs, "(none)")),
+        ("Background PIDs", or(pids.join(", "), "(none)")),
         ("Process Group PGID", "(none)".to_owned()),
     ];
     lines.map(|(name, text)| format!("{name}: {text}")).join("\n")
@@ -316,6 +323,11 @@ pub(super) fn reading(problem: &Problem) -> String {
         }
         Problem::Binary(path) => format!("Cannot display content of binary file: {}", path.display()),
         Problem::NotText { shown, .. } => format!("Cannot display content of binary file: {shown}"),
+        Problem::TooLarge { path, .. }
+            if path.extension().is_some_and(|end| end.eq_ignore_ascii_case("svg")) =>
+        {
+            format!("Cannot display content of SVG file larger than 1MB: {}", path.display())
+        }
         Problem::TooLarge { .. } => "File size exceeds the 20MB limit.".to_owned(),
         other => general(other),
     }

@@ -112,7 +112,7 @@ impl Invocation for Glob {
 
 impl Glob {
     async fn find(self, context: &RunContext) -> Result<(FilesData, usize), Problem> {
-        let Self { start, mut scope, query, .. } = self;
+        let Self { start, mut scope, mut query, .. } = self;
         let as_glob = |problem| match problem {
             Problem::Search(reason) => Problem::Glob(reason),
             other => other,
@@ -125,6 +125,10 @@ impl Glob {
         let hidden = Hidden::beneath(context, ID, Kind::Search, &scope.start).await?;
         scope.exclude.extend(hidden.globs(&scope.start));
         let (base, pattern) = (scope.start.clone(), query.glob.clone());
+        // `app/[id]/page.tsx` is a path where there is such a file.
+        if context.services.files.stat(&start.join(&pattern)).await.is_ok() {
+            query.glob = globset::escape(&pattern);
+        }
         let found = stoppable(context, move |cancel| find_files(&scope, &query, cancel)).await?;
         let mut found = found.map_err(|error| as_glob(problem(error, &start)))?;
         found.files.retain(|file| !hidden.has(&file.path));

@@ -91,6 +91,9 @@ struct Arguments {
     /// Whether what ignore files name is refused.
     #[serde(default)]
     respect_ignore: bool,
+    /// Whether a folder is refused.
+    #[serde(default)]
+    only_files: bool,
 }
 
 pub(crate) struct ViewTool;
@@ -101,9 +104,9 @@ impl Tool for ViewTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, first, last, most, respect_ignore } = arguments(value)?;
+        let Arguments { path, first, last, most, respect_ignore, only_files } = arguments(value)?;
         let path = absolute(root, &path);
-        Ok(Box::new(View { shown: shown(root, &path), path, first, last, most, respect_ignore }))
+        Ok(Box::new(View { shown: shown(root, &path), path, first, last, most, respect_ignore, only_files }))
     }
 }
 
@@ -115,6 +118,7 @@ struct View {
     last: Option<i64>,
     most: Option<u64>,
     respect_ignore: bool,
+    only_files: bool,
 }
 
 impl Invocation for View {
@@ -365,6 +369,9 @@ impl View {
     }
 
     async fn folder(&self, context: &RunContext, place: &ReadPlace) -> Result<Outcome, Problem> {
+        if self.only_files {
+            return Err(Problem::IsFolder(self.path.clone()));
+        }
         if self.first.is_some() || self.last.is_some() {
             return Err(Problem::RangeOnFolder);
         }
