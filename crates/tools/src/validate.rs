@@ -1,8 +1,11 @@
 //! Arguments against the schema of their tool.
 //!
-//! The schemas are our own or come from servers, and use little: types, required, enums, items, bounds. A validator for all
-//! of JSON Schema costs a minute of building for keywords nobody sends; what this one does not know it lets pass, as the
-//! tool checks its values anyway. The words are AJV's, because models trained on Gemini CLI know them.
+//! The schemas are our own or come from programs and servers of the user's. A validator for all of JSON Schema costs a minute
+//! of building for keywords that nobody sends (`if`, `dependentSchemas`, `unevaluatedProperties`, formats); what this one
+//! does not know it lets pass, as the tool checks its values anyway. References lead into the schema itself only. The words
+//! are AJV's, because models trained on Gemini CLI know them.
+
+use std::cell::Cell;
 
 use serde_json::Value;
 
@@ -49,73 +52,198 @@ pub(crate) fn drop_nulls(schema: &Value, value: &mut Value) {
 /// Everything that does not fit, or nothing.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
     let mut problems = Vec::new();
-    look(schema, value, "params", &mut problems);
+    Check { whole: schema, left: STEPS.into(), depth: 0.into() }.look(schema, value, "params", &mut problems);
     if problems.is_empty() { Ok(()) } else { Err(problems.join(", ")) }
 }
 
-fn look(schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
-    let mut wrong = |what: String| problems.push(format!("{place} {what}"));
-    if let Some(kinds) = schema.get("type") {
-        let kinds: Vec<&str> = names(Some(kinds)).into_iter().chain(kinds.as_str()).collect();
-        if !kinds.iter().any(|kind| is_a(value, kind)) {
-            return wrong(format!("must be {}", kinds.join(",")));
+/// Schemas that are looked at for one value; more are a schema that leads to itself.
+const STEPS: u32 = 20_000;
+
+/// Schemas in each other.
+const DEPTH: u32 = 64;
+
+/// Bytes of a compiled pattern.
+const PATTERN: usize = 1 << 20;
+
+struct Check<'a> {
+    /// The schema that references lead into.
+    whole: &'a Value,
+    left: Cell<u32>,
+    depth: Cell<u32>,
+}
+
+impl Check<'_> {
+    fn fits(&self, schema: &Value, value: &Value) -> bool {
+        let mut problems = Vec::new();
+        self.look(schema, value, "", &mut problems);
+        problems.is_empty()
+    }
+
+    fn look(&self, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+        let Some(left) = self.left.get().checked_sub(1).filter(|_| self.depth.get() < DEPTH) else { return };
+        self.left.set(left);
+        self.depth.set(self.depth.get() + 1);
+        self.one(schema, value, place, problems);
+        self.depth.set(self.depth.get() - 1);
+    }
+
+    fn one(&self, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+        if *schema == Value::Bool(false) {
+            return problems.push(format!("{place} boolean schema is false"));
+        }
+        if let Some(kinds) = schema.get("type") {
+            let kinds: Vec<&str> = names(Some(kinds)).into_iter().chain(kinds.as_str()).collect();
+            if !kinds.iter().any(|kind| is_a(value, kind)) {
+                return problems.push(format!("{place} must be {}", kinds.join(",")));
+            }
+        }
+        self.combined(schema, value, place, problems);
+        let mut wrong = |what: String| problems.push(format!("{place} {what}"));
+        if let Some(Value::Array(allowed)) = schema.get("enum")
+            && !allowed.contains(value)
+        {
+            wrong("must be equal to one of the allowed values".to_owned());
+        }
+        if schema.get("const").is_some_and(|only| only != value) {
+            wrong("must be equal to constant".to_owned());
+        }
+        match value {
+            Value::Number(_) => number(schema, value.as_f64().unwrap_or_default(), &mut wrong),
+            Value::String(text) => string(schema, text, &mut wrong),
+            Value::Array(items) => self.array(schema, items, place, problems),
+            Value::Object(object) => self.object(schema, object, place, problems),
+            Value::Null | Value::Bool(_) => {}
         }
     }
-    if let Some(Value::Array(allowed)) = schema.get("enum")
-        && !allowed.contains(value)
-    {
-        wrong("must be equal to one of the allowed values".to_owned());
+
+    /// What the schema says by way of other schemas.
+    fn combined(&self, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
+        let list = |key: &str| schema.get(key).and_then(Value::as_array);
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
+        if let Some(target) = reference.and_then(|path| self.whole.pointer(path)) {
+            self.look(target, value, place, problems);
+        }
+        for each in list("allOf").into_iter().flatten() {
+            self.look(each, value, place, problems);
+        }
+        let mut wrong = |what: &str| problems.push(format!("{place} {what}"));
+        if list("anyOf").is_some_and(|all| !all.iter().any(|one| self.fits(one, value))) {
+            wrong("must match a schema in anyOf");
+        }
+        if list("oneOf").is_some_and(|all| all.iter().filter(|one| self.fits(one, value)).count() != 1) {
+            wrong("must match exactly one schema in oneOf");
+        }
+        if schema.get("not").is_some_and(|not| self.fits(not, value)) {
+            wrong("must NOT be valid");
+        }
     }
+
+    fn array(&self, schema: &Value, items: &[Value], place: &str, problems: &mut Vec<String>) {
+        let mut wrong = |what: String| problems.push(format!("{place} {what}"));
+        if let Some(least) = count(schema, "minItems").filter(|least| items.len() < *least) {
+            wrong(format!("must NOT have fewer than {least} items"));
+        }
+        if let Some(most) = count(schema, "maxItems").filter(|most| items.len() > *most) {
+            wrong(format!("must NOT have more than {most} items"));
+        }
+        let twice =
+            || items.iter().enumerate().find(|(at, item)| items.iter().take(*at).any(|one| one == *item));
+        if schema.get("uniqueItems") == Some(&Value::Bool(true))
+            && let Some((at, _)) = twice()
+        {
+            wrong(format!("must NOT have duplicate items (item {at} is one)"));
+        }
+        let first = schema.get("prefixItems").and_then(Value::as_array);
+        for (at, item) in items.iter().enumerate() {
+            let own = first.and_then(|first| first.get(at)).or_else(|| schema.get("items"));
+            if let Some(inner) = own {
+                self.look(inner, item, &format!("{place}/{at}"), problems);
+            }
+        }
+    }
+
+    fn object(
+        &self,
+        schema: &Value,
+        object: &serde_json::Map<String, Value>,
+        place: &str,
+        problems: &mut Vec<String>,
+    ) {
+        let mut wrong = |what: String| problems.push(format!("{place} {what}"));
+        for name in names(schema.get("required")) {
+            if !object.contains_key(name) {
+                wrong(format!("must have required property '{name}'"));
+            }
+        }
+        if let Some(least) = count(schema, "minProperties").filter(|least| object.len() < *least) {
+            wrong(format!("must NOT have fewer than {least} properties"));
+        }
+        if let Some(most) = count(schema, "maxProperties").filter(|most| object.len() > *most) {
+            wrong(format!("must NOT have more than {most} properties"));
+        }
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let others = schema.get("additionalProperties");
+        let mut has_others = false;
+        for (name, inner) in object {
+            let place = format!("{place}/{name}");
+            let own = properties.and_then(|properties| properties.get(name));
+            let by_pattern = patterns.into_iter().flatten().filter(|(pattern, _)| matches(pattern, name));
+            let known: Vec<&Value> = own.into_iter().chain(by_pattern.map(|(_, schema)| schema)).collect();
+            match others {
+                Some(Value::Bool(false)) if known.is_empty() => has_others = true,
+                Some(schema) if known.is_empty() => self.look(schema, inner, &place, problems),
+                Some(_) | None => known.iter().for_each(|schema| self.look(schema, inner, &place, problems)),
+            }
+        }
+        if has_others {
+            problems.push(format!("{place} must NOT have additional properties"));
+        }
+    }
+}
+
+fn number(schema: &Value, number: f64, wrong: &mut impl FnMut(String)) {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-    if let Some(number) = value.as_f64() {
-        if let Some(least) = bound("minimum").filter(|least| number < *least) {
-            wrong(format!("must be >= {least}"));
-        }
-        if let Some(most) = bound("maximum").filter(|most| number > *most) {
-            wrong(format!("must be <= {most}"));
-        }
+    if let Some(least) = bound("minimum").filter(|least| number < *least) {
+        wrong(format!("must be >= {least}"));
     }
-    let count = |key: &str| schema.get(key).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
-    match value {
-        Value::String(text) => {
-            if let Some(least) = count("minLength").filter(|least| text.chars().count() < *least) {
-                wrong(format!("must NOT have fewer than {least} characters"));
-            }
-        }
-        Value::Array(items) => {
-            if let Some(least) = count("minItems").filter(|least| items.len() < *least) {
-                wrong(format!("must NOT have fewer than {least} items"));
-            }
-            if let Some(most) = count("maxItems").filter(|most| items.len() > *most) {
-                wrong(format!("must NOT have more than {most} items"));
-            }
-            if let Some(inner) = schema.get("items").filter(|inner| inner.is_object()) {
-                for (at, item) in items.iter().enumerate() {
-                    look(inner, item, &format!("{place}/{at}"), problems);
-                }
-            }
-        }
-        Value::Object(object) => {
-            for name in names(schema.get("required")) {
-                if !object.contains_key(name) {
-                    wrong(format!("must have required property '{name}'"));
-                }
-            }
-            let properties = schema.get("properties").and_then(Value::as_object);
-            let known = |name: &str| properties.and_then(|properties| properties.get(name));
-            if schema.get("additionalProperties") == Some(&Value::Bool(false))
-                && object.keys().any(|name| known(name).is_none())
-            {
-                wrong("must NOT have additional properties".to_owned());
-            }
-            for (name, inner) in object {
-                if let Some(schema) = known(name) {
-                    look(schema, inner, &format!("{place}/{name}"), problems);
-                }
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    if let Some(most) = bound("maximum").filter(|most| number > *most) {
+        wrong(format!("must be <= {most}"));
     }
+    if let Some(least) = bound("exclusiveMinimum").filter(|least| number <= *least) {
+        wrong(format!("must be > {least}"));
+    }
+    if let Some(most) = bound("exclusiveMaximum").filter(|most| number >= *most) {
+        wrong(format!("must be < {most}"));
+    }
+    let is_whole = |step: f64| ((number / step) - (number / step).round()).abs() < 1e-9;
+    if let Some(step) = bound("multipleOf").filter(|step| *step > 0.0 && !is_whole(*step)) {
+        wrong(format!("must be multiple of {step}"));
+    }
+}
+
+fn string(schema: &Value, text: &str, wrong: &mut impl FnMut(String)) {
+    if let Some(least) = count(schema, "minLength").filter(|least| text.chars().count() < *least) {
+        wrong(format!("must NOT have fewer than {least} characters"));
+    }
+    if let Some(most) = count(schema, "maxLength").filter(|most| text.chars().count() > *most) {
+        wrong(format!("must NOT have more than {most} characters"));
+    }
+    if let Some(pattern) =
+        schema.get("pattern").and_then(Value::as_str).filter(|pattern| !matches(pattern, text))
+    {
+        wrong(format!("must match pattern \"{pattern}\""));
+    }
+}
+
+fn count(schema: &Value, key: &str) -> Option<usize> {
+    schema.get(key).and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok())
+}
+
+/// A pattern that is none of ours cannot be held against the model.
+fn matches(pattern: &str, text: &str) -> bool {
+    let compiled = regex::RegexBuilder::new(pattern).size_limit(PATTERN).build();
+    compiled.map_or(true, |pattern| pattern.is_match(text))
 }
 
 fn names(list: Option<&Value>) -> Vec<&str> {
@@ -186,6 +314,59 @@ mod tests {
         ] {
             assert_eq!(check(&schema(), &value), expected.map_err(str::to_owned), "{value}");
         }
+    }
+
+    #[test]
+    fn the_keywords_of_foreign_schemas_count() {
+        let cases = [
+            (json!({ "pattern": "^a+$" }), json!("aa"), json!("ab"), "must match pattern \"^a+$\""),
+            (json!({ "maxLength": 2 }), json!("äö"), json!("abc"), "must NOT have more than 2 characters"),
+            (json!({ "const": 3 }), json!(3), json!(4), "must be equal to constant"),
+            (json!({ "exclusiveMinimum": 1 }), json!(2), json!(1), "must be > 1"),
+            (json!({ "multipleOf": 0.5 }), json!(1.5), json!(1.2), "must be multiple of 0.5"),
+            (
+                json!({ "uniqueItems": true }),
+                json!([1, 2]),
+                json!([1, 1]),
+                "must NOT have duplicate items (item 1 is one)",
+            ),
+            (json!({ "not": { "type": "null" } }), json!(1), json!(null), "must NOT be valid"),
+            (
+                json!({ "oneOf": [{ "type": "string" }, { "type": "integer" }] }),
+                json!("x"),
+                json!(true),
+                "must match exactly one schema in oneOf",
+            ),
+            (
+                json!({ "anyOf": [{ "minimum": 5 }, { "const": 1 }] }),
+                json!(1),
+                json!(2),
+                "must match a schema in anyOf",
+            ),
+            (
+                json!({ "$ref": "#/$defs/n", "$defs": { "n": { "type": "integer" } } }),
+                json!(1),
+                json!("x"),
+                "must be integer",
+            ),
+            (json!({ "allOf": [{ "minimum": 2 }] }), json!(2), json!(1), "must be >= 2"),
+        ];
+        for (schema, good, bad, expected) in cases {
+            assert_eq!(check(&schema, &good), Ok(()), "{schema}");
+            assert_eq!(check(&schema, &bad), Err(format!("params {expected}")), "{schema}");
+        }
+        let others = json!({ "properties": { "a": {} }, "additionalProperties": { "type": "integer" } });
+        assert_eq!(check(&others, &json!({ "a": "x", "b": 1 })), Ok(()));
+        assert_eq!(check(&others, &json!({ "b": "x" })), Err("params/b must be integer".to_owned()));
+    }
+
+    #[test]
+    fn a_schema_that_leads_to_itself_comes_to_an_end() {
+        let tree = json!({ "properties": { "next": { "$ref": "#" } }, "additionalProperties": false });
+        assert_eq!(check(&tree, &json!({ "next": { "next": {} } })), Ok(()));
+        assert!(check(&tree, &json!({ "next": { "odd": 1 } })).is_err());
+        let endless = json!({ "anyOf": [{ "$ref": "#" }, { "$ref": "#" }] });
+        let _ = check(&endless, &json!(1));
     }
 
     #[test]
