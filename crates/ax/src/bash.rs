@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::folder::Folder;
+use crate::session::Session;
 use crate::stop::SIGNAL;
 use crate::system::{PollFd, detach, wait};
 use crate::tree::program;
@@ -49,8 +50,8 @@ pub struct LineScript<'a> {
     pub code: i32,
     pub outputs: [String; 2],
     pub state_slot: usize,
-    /// The folder of the agent commands, which a line may have taken out of PATH.
-    pub commands: Option<&'a Path>,
+    /// Where the agent commands are, if there are any.
+    pub session: Option<&'a Session>,
 }
 
 impl Bash {
@@ -126,9 +127,13 @@ impl Bash {
     /// Hands over a line: its text, the answer, and after the answer the state.
     pub fn feed(&mut self, folder: &Folder, line: &LineScript<'_>) -> io::Result<()> {
         let mut text = Vec::new();
-        if let Some(commands) = line.commands {
-            let bin = quote(commands.as_os_str().as_bytes());
+        if let Some(session) = line.session {
+            let bin = quote(session.commands().as_os_str().as_bytes());
             statement(&mut text, &[b"case :$PATH: in *:", &bin, b":*) ;; *) PATH=", &bin, b":$PATH ;; esac"]);
+        }
+        let functions = line.session.map(Session::without_path).filter(|_| speaks_of_path(line.text));
+        if let Some(functions) = &functions {
+            statement(&mut text, &[b"\\builtin . ", &quote(functions.as_os_str().as_bytes())]);
         }
         // The redirection changes nothing but the number of the next line, which messages then count from. An assignment
         // that is a command would not: bash takes that number back.
@@ -164,6 +169,12 @@ impl Bash {
         statement(&mut text, &[b"; done"]);
         put_answer(&mut text, folder, line.token, BROKE_OUT.as_bytes());
         text.push(b'\n');
+        if functions.is_some() {
+            statement(
+                &mut text,
+                &[b"\\builtin unset -f -- \"${__ax_made[@]}\"; \\builtin unset -v __ax_made"],
+            );
+        }
         save(&mut text, folder, line.state_slot, line.token, b"");
         self.script.write_all(&text)
     }
@@ -214,6 +225,11 @@ fn save(text: &mut Vec<u8>, folder: &Folder, slot: usize, token: &str, variables
     let last = [b"\\builtin export -p; \\builtin printf '\\n#%s\\n' ", token.as_bytes()].concat();
     let state = folder.quoted_state(slot);
     statement(text, &[first, variables, &last, b"; } 2>/dev/null >|", &state]);
+}
+
+/// Tells whether a line may give PATH another value.
+fn speaks_of_path(line: &[u8]) -> bool {
+    line.windows(4).any(|word| word == b"PATH")
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {

@@ -25,6 +25,11 @@ impl Session {
         self.path.join("rc")
     }
 
+    /// The functions for a line that may give PATH another value.
+    pub fn without_path(&self) -> PathBuf {
+        self.path.join("path")
+    }
+
     /// The folder of the commands.
     pub fn commands(&self) -> PathBuf {
         self.path.join("bin")

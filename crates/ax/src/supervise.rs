@@ -448,14 +448,13 @@ impl Supervisor {
             0 => HashSet::new(),
             _ => descendants(bash.pid, &HashSet::new()).into_iter().collect(),
         };
-        let commands = self.session.as_ref().map(Session::commands);
         let script = LineScript {
             text,
             token: &token,
             code: self.code,
             outputs: Outputs::names(number),
             state_slot: self.newest,
-            commands: commands.as_deref(),
+            session: self.session.as_ref(),
         };
         bash.feed(&self.folder, &script)?;
         self.line = Some(Line::new(token, outputs, old));

@@ -2,9 +2,9 @@
 //! bash below it reads first.
 //!
 //! PATH cannot come before builtins, so two names need a function that tells which one is meant; nested shells do not get
-//! these two, so scripts are untouched. Names that other programs have too get a function, since a line may give PATH
-//! another value and go on; the session's bash puts our folder back before the next line, and a nested one (`bash -lc`)
-//! when it starts. A function uses no variable of its own: `read` would set it instead of its caller's. Names with a colon
+//! these two, so scripts are untouched. A line may give PATH another value and go on: names that other programs have too get
+//! a function for lines that speak of PATH, and no longer, since `command -v` would show it. The session's bash puts our
+//! folder back before the next line, and a nested one (`bash -lc`) when it starts. A function uses no variable of its own: `read` would set it instead of its caller's. Names with a colon
 //! are no files at all, and asked for when bash does not find them.
 //!
 //! One thing is lost: bash empties its list of jobs for a function in a pipe, so `jobs -p | wc -l` counts none.
@@ -34,8 +34,16 @@ impl Named<'_> {
         if has("jobs") {
             text.push_str(JOBS);
         }
+        self.with_folder(&text)
+    }
+
+    /// The functions for a line that may give PATH another value. `__ax_made` names those that were not there.
+    pub(crate) fn without_path(&self) -> Vec<u8> {
+        let mut text = String::from("__ax_made=()\n");
         for name in self.shared.iter().filter(|name| is_plain(name)) {
-            text.push_str(&format!("{name}() {{ BIN/{name} \"$@\"; }}\n"));
+            text.push_str(&format!(
+                "\\builtin declare -F {name} >/dev/null || {{ {name}() {{ BIN/{name} \"$@\"; }}; __ax_made+=({name}); }}\n"
+            ));
         }
         self.with_folder(&text)
     }
@@ -135,7 +143,7 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let shared: Vec<String> = names.iter().filter(|name| *name == "write").cloned().collect();
         let named = Named { bin: OsStr::new("/a b/it's"), names: &names, shared: &shared };
-        let text = String::from_utf8(named.session()).unwrap();
+        let text = String::from_utf8([named.session(), named.without_path()].concat()).unwrap();
         assert!(!text.contains("BIN") && !text.contains("NAMES"), "{text}");
         assert!(text.contains("exec '/a b/it'\\''s'/ax run \"$@\""), "{text}");
         let known = ["command_not_found_handle() {", "read() {", "jobs() {", "write() {"];

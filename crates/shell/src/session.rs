@@ -236,6 +236,7 @@ fn fill(path: &Path, ax: &Path, around: &Around, shared: &Arc<Shared>) -> io::Re
     let shared_names: Vec<String> = names.iter().filter(|name| around.has(name)).cloned().collect();
     let named = Named { bin: bin.as_os_str(), names: &names, shared: &shared_names };
     fs::write(path.join("rc"), named.session())?;
+    fs::write(path.join("path"), named.without_path())?;
     fs::write(path.join(NESTED), named.nested(around.bash_env.as_deref()))?;
     let socket = path.join("s");
     let listener = UnixListener::bind(&socket)?;

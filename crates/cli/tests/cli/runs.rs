@@ -117,7 +117,7 @@ fn calls_beside_task_done_have_their_results_and_the_next_task_sends_a_valid_his
     let session = bodies(&events, "session_opened")[0]["session"].as_str().unwrap().to_owned();
 
     let again = lathe_of(&first)
-        .args(["resume", &session, "another task", "--output", "stream-json"])
+        .args(["resume", &session, "another task", "--output", "stream-json", "--mode", "full-auto"])
         .with_model(&model);
     let events = again.in_dir(repo.path()).run().expect_code(0).events();
     assert_eq!(bodies(&events, "task_finished").last().unwrap()["result"], "second");

@@ -78,6 +78,8 @@ async fn commands_are_found_whatever_a_line_makes_of_path() {
         ("args y", "<args> <y>\n"),
         ("PATH=/usr/bin:/bin; bash -c 'args z'", "<args> <z>\n"),
         ("bash -lc 'args login'", "<args> <login>\n"),
+        ("export PATH=/usr/bin:/bin; view mine; declare -F view", "<view> <mine>\nview\n"),
+        ("command -v view | grep -c /bin/view; declare -F view; true", "1\n"),
         ("PATH=/usr/bin:/bin:$PATH; type -P args | grep -c .", "1\n"),
     ] {
         assert_eq!(all(&sh.run(line).await), (0, expected.to_owned(), String::new()), "{line}");

@@ -323,7 +323,7 @@ async fn the_line_of_a_command_is_known() {
     let late = sh.folder().join("late");
     eventually("the background has asked", || late.exists()).await;
     sh.run("args").await;
-    assert_eq!(*seen.lines.lock().unwrap(), [Some(1), Some(1), None, Some(3)]);
+    assert_eq!(*seen.lines.lock().unwrap(), [Some(1), Some(1), Some(2), Some(3)]);
 }
 
 #[tokio::test]
