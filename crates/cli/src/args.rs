@@ -209,6 +209,13 @@ pub(crate) struct ModelArgs {
     pub(crate) record: Option<PathBuf>,
 }
 
+impl ModelArgs {
+    /// Tells whether these flags give a session an address or a key that the configuration does not give it.
+    pub(crate) fn names_own_model(&self) -> bool {
+        self.model_base_url.is_some() || self.api_key.is_some()
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// What to do

@@ -45,7 +45,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         (Attended::Answers, ModeFrom::Settings)
     };
     let plan = SessionPlan {
-        own_model: false,
+        own_model: args.model.names_own_model() || args.config_file.is_some(),
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode: config.settings.run.mode.unwrap_or(Mode::Default),

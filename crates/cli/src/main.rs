@@ -6,6 +6,7 @@ mod commands;
 mod connect;
 mod console;
 mod drive;
+mod endpoints;
 mod exit;
 mod graph;
 mod interactive;

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Flag, ModelSection, OnOutage, Settings};
+use lathe_config::{Flag, ModelSection, OnOutage, RunSection, Settings};
 use lathe_host::{
     CacheMeter, Check, Host, KeyFrom, ModelRequest, ModelSource, Outage, Params, Patience, ProviderRow,
 };
@@ -137,6 +137,12 @@ fn seconds(text: &str) -> Result<u64, String> {
 }
 
 impl LimitArgs {
+    /// The caps that these flags name.
+    pub(crate) fn budget(&self) -> Budget {
+        let (max_cost, max_tokens, max_seconds) = (self.max_cost, self.max_tokens, self.max_time);
+        RunSection { max_cost, max_tokens, max_seconds, ..RunSection::default() }.limits().budget
+    }
+
     pub(crate) fn flags(&self) -> Vec<Flag> {
         let outage = self.on_outage.map(|outage| match outage {
             OutageArg::Park => "park",

@@ -5,17 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Config, Flag, NamedFile, Secret, Source};
+use lathe_config::{Config, Flag, NamedFile, Source};
 use lathe_host::{
-    AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
+    AddressFrom, Attended, CUSTOM_PROVIDER, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
     SessionPlan, Strictness, same_address,
 };
-use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text, listed};
+use lathe_protocol::{EndingRule, Mode, ModelChoice, PatchRule, ReviewRule, json_text, listed};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
+use crate::endpoints::{KnownEndpoint, endpoints, resumed_source};
 use crate::exit::Exit;
 use crate::output::print_json;
 use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
@@ -436,11 +437,14 @@ impl Plans for Configured {
         })
     }
 
-    fn overrides(&self, folder: &Path) -> Result<Overrides, String> {
+    fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String> {
         let settled = self.settled(folder, None, self.flags(&Wish::default()))?;
         let config = &settled.config;
         Ok(Overrides {
-            source: self.cassette().unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
+            own_model: false,
+            source: self
+                .cassette()
+                .unwrap_or_else(|| resumed_source(&ModelArgs::default(), &config.settings, before)),
             mode: None,
             max_steps: None,
             budget: limits(&config.settings).budget,
@@ -478,30 +482,13 @@ impl Plans for Configured {
         let Ok(settings) = settled.map(|settled| settled.config.settings) else {
             return (AddressFrom::Wire, None);
         };
-        let kind = |name: &Option<String>| {
-            let entry = name.as_ref().and_then(|name| settings.providers.get(name));
-            entry.and_then(|entry| entry.provider.clone()).or_else(|| name.clone())
+        let provider = if provider.is_empty() { CUSTOM_PROVIDER } else { provider };
+        let is_it = |known: &KnownEndpoint| {
+            let is_there = |url: &String| same_address(url, base_url) && !settings.foreign.has_address(url);
+            known.kind.eq_ignore_ascii_case(provider) && known.model.base_url.as_ref().is_some_and(is_there)
         };
-        let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
-        let model = &settings.model;
-        let own = (kind(&model.provider), model.base_url.clone(), key(&model.api_key));
-        let providers = settings
-            .providers
-            .iter()
-            .map(|(name, entry)| (kind(&Some(name.clone())), entry.base_url.clone(), key(&entry.api_key)));
-        let models = settings
-            .models
-            .keys()
-            .filter_map(|name| settings.model_named(name))
-            .map(|model| (kind(&model.provider), model.base_url.clone(), key(&model.api_key)));
-        let is_it = |(kind, url, _): &(Option<String>, Option<String>, Option<String>)| {
-            kind.as_ref().is_some_and(|kind| kind.eq_ignore_ascii_case(provider))
-                && url
-                    .as_ref()
-                    .is_some_and(|url| same_address(url, base_url) && !settings.foreign.has_address(url))
-        };
-        match std::iter::once(own).chain(providers).chain(models).find(is_it) {
-            Some((_, _, key)) => (AddressFrom::Owner, key),
+        match endpoints(&settings).into_iter().find(is_it) {
+            Some(known) => (AddressFrom::Owner, known.model.api_key.map(|key| key.expose().to_owned())),
             None => (AddressFrom::Wire, None),
         }
     }

@@ -105,6 +105,8 @@ pub struct Overrides {
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
+    /// True if the session gets a model's address or key of its own now. What it had before stays recorded.
+    pub own_model: bool,
 }
 
 pub struct Host {
@@ -289,6 +291,7 @@ impl Host {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),
             limits,
+            own_model: before.own_model || overrides.own_model,
             ..before
         };
         let opening = Opening {

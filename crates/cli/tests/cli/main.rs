@@ -44,6 +44,7 @@ mod proposals;
 mod questions;
 mod readers;
 mod replay;
+mod resumes;
 mod rewinds;
 mod runs;
 mod scarce;

@@ -156,12 +156,6 @@ pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overr
     }
 }
 
-/// Whether the model of a session is one that is kept here.
-pub(crate) fn is_kept(app: &App, choice: &ModelChoice) -> bool {
-    let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
-    kept.values().any(|kept| is_it(kept, choice))
-}
-
 fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
     kept.provider.to_lowercase() == choice.provider
         && kept.model == choice.model

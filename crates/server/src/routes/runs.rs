@@ -414,7 +414,7 @@ async fn open_session(
     plan.own_model = own_model;
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
     app.sessions.make_room(identity).await?;
-    let opener = Opener { key: identity.key, own_model };
+    let opener = Opener { key: identity.key };
     app.sessions.start(plan, &opener).await.map_err(|error| unknown_name(app, error))
 }
 
