@@ -9,6 +9,7 @@ mod drive;
 mod endpoints;
 mod exit;
 mod graph;
+mod inside;
 mod interactive;
 mod models;
 mod output;

@@ -54,6 +54,16 @@ enum PolicyCommand {
     },
 }
 
+impl PolicyArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            PolicyCommand::Check(_) | PolicyCommand::Replay { .. } | PolicyCommand::List { .. } => None,
+            PolicyCommand::Revoke { .. } => Some("lathe policy revoke"),
+        }
+    }
+}
+
 #[derive(Args)]
 struct CheckArgs {
     /// The line; left out, lines come from the standard input

@@ -35,6 +35,16 @@ enum QuarantineCommand {
     },
 }
 
+impl QuarantineArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            QuarantineCommand::List { .. } => None,
+            QuarantineCommand::Restore { .. } => Some("lathe quarantine restore"),
+        }
+    }
+}
+
 pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
     match &args.command {
         QuarantineCommand::List { json } => list(&host.kept(), *json),

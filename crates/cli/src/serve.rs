@@ -101,6 +101,20 @@ enum RoleArg {
     Admin,
 }
 
+impl ServeArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match &self.command {
+            None => Some("lathe serve"),
+            Some(ServeCommand::Token(token)) => match token.command {
+                TokenCommand::Add { .. } => Some("lathe serve token add"),
+                TokenCommand::Remove { .. } => Some("lathe serve token remove"),
+                TokenCommand::List { .. } => None,
+            },
+        }
+    }
+}
+
 impl From<RoleArg> for Role {
     fn from(role: RoleArg) -> Self {
         match role {

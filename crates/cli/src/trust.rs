@@ -63,6 +63,17 @@ enum TrustCommand {
     },
 }
 
+impl TrustArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            TrustCommand::List { .. } => None,
+            TrustCommand::Add { .. } => Some("lathe trust add"),
+            TrustCommand::Remove { .. } => Some("lathe trust remove"),
+        }
+    }
+}
+
 /// The flag of every command that opens a session.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct TrustFlag {

@@ -92,6 +92,7 @@ impl Host {
     }
 
     fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
+        self.home().refuse_inside_session("lathe auth")?;
         let path = self.auth_file();
         let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
         self.home().make()?;

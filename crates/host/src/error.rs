@@ -105,6 +105,11 @@ pub enum HostError {
     Git(String),
     #[error("{0}")]
     Review(String),
+    #[error(
+        "`{change}` was started by the shell of a Lathe session, and a session does not change what is the user's in {}. Run it in a terminal of your own; a test may set LATHE_HOME to a folder of its own",
+        .home.display()
+    )]
+    InsideSession { change: String, home: std::path::PathBuf },
     #[error("the replay is not possible: {0}")]
     Replay(String),
     #[error("{0}")]
@@ -178,6 +183,7 @@ impl HostError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoModel => "no-model",
+            Self::InsideSession { .. } => "inside-session",
             Self::NoKey { .. } => "no-key",
             Self::UnknownProvider(_) => "unknown-provider",
             Self::OtherAddress { .. } => "other-address",

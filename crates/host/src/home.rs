@@ -33,6 +33,11 @@ impl Home {
             }
             return Ok(Self::at(path));
         }
+        Self::usual()
+    }
+
+    /// The home where no variable names one.
+    pub(crate) fn usual() -> Result<Self, HostError> {
         let base = etcetera::choose_base_strategy()
             .map_err(|error| HostError::Home { path: PathBuf::from("~"), reason: error.to_string() })?;
         Ok(Self::at(base.data_dir().join("lathe")))

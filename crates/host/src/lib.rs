@@ -26,6 +26,7 @@ mod manage;
 mod mend;
 mod models;
 mod named;
+mod nested;
 mod outfile;
 mod own;
 mod ownfile;

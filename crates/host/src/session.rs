@@ -391,12 +391,14 @@ impl Host {
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
+        // A session does not write the facts of the user that an outer session works for.
+        let has_facts = self.home.refuse_inside_session("remember").is_ok();
         let plan = ShellPlan {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
             start: StartFolder::Is(exact_identity(root)?),
             env: shell_env(),
-            memory: Some(self.home.memory()),
+            memory: has_facts.then(|| self.home.memory()),
         };
         let files = LocalFiles::confined(root.to_owned(), self.home.path())
             .recovering(self.home.path().join("recovery"));

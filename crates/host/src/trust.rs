@@ -216,6 +216,7 @@ impl Host {
 
     /// Forgets everything that was said about a folder; how many items that were. The folder need not be there any more.
     pub fn distrust(&self, folder: &Path) -> Result<usize, HostError> {
+        self.home().refuse_inside_session("lathe trust remove")?;
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let root = folder.canonicalize().unwrap_or(absolute);
         let path = self.book_path(&root);
@@ -264,6 +265,7 @@ impl Host {
     }
 
     fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustBook)) -> Result<(), HostError> {
+        self.home().refuse_inside_session("lathe trust")?;
         let path = self.book_path(root);
         let _lock = self.lock_books()?;
         let mut book = self.trust_book(root)?;

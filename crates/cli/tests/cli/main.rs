@@ -26,6 +26,7 @@ mod hostile_serve;
 mod hostile_table;
 mod house;
 mod images;
+mod inside;
 mod interrupted;
 mod keys;
 mod kills;

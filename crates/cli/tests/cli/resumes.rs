@@ -33,13 +33,13 @@ fn resume_needs_no_flag_that_run_was_given_but_a_key_that_is_nowhere() {
         let run = ["run", "x", "--max-steps", "7", "--max-tokens", "123456"];
         lathe.clone().args(run).args(flags).args(provider).run().expect_code(0);
         // The key is the one thing that is not kept, and the error says how to get it again.
-        let refused = lathe.clone().args(["resume", "", "more"]).run().expect_code(2);
+        let refused = lathe.clone().args(["resume", "more of it"]).run().expect_code(2);
         assert!(
             refused.stderr.contains("--api-key") && refused.stderr.contains("came from a flag"),
             "{}",
             refused.stderr
         );
-        let ran = lathe.clone().args(["resume", "", "more", "--api-key", model.key()]).run().expect_code(0);
+        let ran = lathe.clone().args(["resume", "more of it", "--api-key", model.key()]).run().expect_code(0);
         let first = ran.stdout.lines().next().unwrap();
         assert!(first.contains("fake") && first.contains("7") && first.contains("123456 tokens"), "{first}");
         assert_eq!((model.requests().len(), other.requests().len()), (2, 0), "{provider:?}");
@@ -55,19 +55,19 @@ fn the_places_of_a_key_are_named_and_a_key_that_is_there_again_is_enough() {
     let flags = ["-p", "deepseek", "-m", "fake", "--model-base-url", &model.base_url()];
     let keyed = lathe.clone().env("DEEPSEEK_API_KEY", model.key());
     keyed.clone().args(["run", "x"]).args(flags).run().expect_code(0);
-    let refused = lathe.clone().args(["resume", "", "more"]).run().expect_code(2);
+    let refused = lathe.clone().args(["resume", "more of it"]).run().expect_code(2);
     assert!(refused.stderr.contains("the variable DEEPSEEK_API_KEY"), "{}", refused.stderr);
-    keyed.args(["resume", "", "more"]).run().expect_code(0);
+    keyed.args(["resume", "more of it"]).run().expect_code(0);
     // One that was stored.
     let model = FakeModel::serving(two_runs());
     let flags = ["-p", "mine", "-m", "fake", "--model-base-url", &model.base_url()];
     lathe.clone().args(["auth", "login", "mine"]).stdin(model.key()).run().expect_code(0);
     lathe.clone().args(["run", "x"]).args(flags).run().expect_code(0);
     lathe.clone().args(["auth", "logout", "mine"]).run().expect_code(0);
-    let refused = lathe.clone().args(["resume", "", "more"]).run().expect_code(2);
+    let refused = lathe.clone().args(["resume", "more of it"]).run().expect_code(2);
     assert!(refused.stderr.contains("`lathe auth login mine`"), "{}", refused.stderr);
     lathe.clone().args(["auth", "login", "mine"]).stdin(model.key()).run().expect_code(0);
-    lathe.clone().args(["resume", "", "more"]).run().expect_code(0);
+    lathe.clone().args(["resume", "more of it"]).run().expect_code(0);
     assert_eq!((model.requests().len(), other.requests().len()), (2, 0));
     // At the provider's own address: the key of another provider is not taken for it.
     let refused = lathe.args(["run", "x", "-p", "openai", "-m", "m"]).run().expect_code(2);
@@ -90,7 +90,7 @@ fn a_key_of_the_configuration_goes_on_where_it_was_sent() {
     );
     std::fs::write(lathe.home().join("config.toml"), config).unwrap();
     lathe.clone().args(["run", "x", "-p", "work", "-m", "fake"]).run().expect_code(0);
-    lathe.clone().args(["resume", "", "more"]).run().expect_code(0);
+    lathe.clone().args(["resume", "more of it"]).run().expect_code(0);
     assert_eq!(model.requests().len(), 2);
     assert!(model.violations().is_empty(), "{:?}", model.violations());
 }
@@ -105,7 +105,7 @@ fn a_session_over_any_wire_resumes_by_its_id_alone() {
         let variable = format!("{}_API_KEY", wire.provider().to_uppercase());
         let keyed = lathe.env(variable, model.key());
         keyed.clone().args(["run", "x"]).with_wire(&model, wire).run().expect_code(0);
-        keyed.args(["resume", "", "more"]).run().expect_code(0);
+        keyed.args(["resume", "more of it"]).run().expect_code(0);
         assert_eq!((model.requests().len(), other.requests().len()), (2, 0), "{wire:?}");
         assert!(model.violations().is_empty(), "{wire:?}: {:?}", model.violations());
     }
