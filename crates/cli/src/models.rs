@@ -201,7 +201,10 @@ pub(crate) fn cache_lines(meter: &CacheMeter) -> String {
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {
-    let rows = host.providers();
+    let rows = match host.providers() {
+        Ok(rows) => rows,
+        Err(error) => return Exit::host(&error),
+    };
     if args.json {
         let rows: Vec<_> = rows
             .iter()

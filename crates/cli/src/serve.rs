@@ -19,7 +19,7 @@ use crate::args::ModelArgs;
 use crate::endpoints::{KnownEndpoint, endpoints, resumed_source};
 use crate::exit::Exit;
 use crate::output::print_json;
-use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
+use crate::settings::{Place, Settled, extras_of, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
 #[derive(Args)]
@@ -211,21 +211,22 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     }
 }
 
-/// Refuses to start with rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
+/// Refuses to start with a configuration or rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
 /// whoever can write there must not be able to stop the server.
 fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
-    let check = |folder: &Path| {
-        let place = Place { folder, file: None };
-        let extras = settle_quietly(host, place, Vec::new()).map(|settled| settled.extras());
-        host.check_rules(folder, &extras.unwrap_or_default())
-    };
-    check(home).map_err(|error| Exit::host(&error))?;
+    let own = extras_of(host, home)?;
+    host.check_rules(home, &own).map_err(|error| Exit::host(&error))?;
     for root in roots {
-        if let Err(error) = check(root) {
+        let extras = settle_quietly(host, Place { folder: root, file: None }, Vec::new());
+        let checked = match extras {
+            Ok(settled) => host.check_rules(root, &settled.extras()).map_err(|error| error.to_string()),
+            Err(errors) => Err(listed(errors.errors.iter().map(ToString::to_string)).join("; ")),
+        };
+        if let Err(error) = checked {
             let root = term::clean(&root.display().to_string());
             term::err(&format!(
                 "warning: no session can be started in {root}: {}\n",
-                term::clean(&error.to_string())
+                term::clean(&error)
             ));
         }
     }

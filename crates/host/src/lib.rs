@@ -75,6 +75,7 @@ pub use keys::{AddressFrom, same_address};
 pub use lakeview::{Keep, LakeviewPlan};
 pub use lathe_tools::{CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;
+pub use ownfile::own_text;
 pub use models::{ModelRequest, is_recorded_model};
 pub use pictures::{TaskImage, is_image, read_images};
 pub use policy::PolicyCheck;

@@ -214,7 +214,7 @@ impl Host {
         let variables = Arc::new(Variables::new(&surroundings));
         let mut known = plan.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys(), self.marks());
+        let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
@@ -276,7 +276,7 @@ impl Host {
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys(), self.marks());
+        let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
@@ -478,7 +478,7 @@ impl Host {
         let system_chars = chars(&system);
         let form = match &plan.source {
             ModelSource::Ask(request) => {
-                let stored = self.stored_keys();
+                let stored = self.stored_keys()?;
                 models::form(request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() })
             }
             ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_policy::{Entry, Item, ItemKind, ItemState, NamedFiles, Said, TrustBook, named_files};
 use lathe_protocol::{Digest, Digesting};
-use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program};
+use lathe_workspace::{leads_nowhere, nowhere, Files, LocalFiles, Pin, WorkspaceError, find_program};
 
 use crate::error::HostError;
 use crate::ownfile::own_text;
@@ -413,7 +413,13 @@ fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) -> Result<Vec
 pub(crate) fn text_of(files: &LocalFiles, path: &Path) -> Result<Option<String>, String> {
     let file = match files.open_local(path) {
         Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) if is_absent(&error) => {
+            let place = files.local_root().map(|root| root.join(path));
+            return match place.is_some_and(|place| leads_nowhere(&place)) {
+                true => Err(nowhere().to_string()),
+                false => Ok(None),
+            };
+        }
         Err(error) => return Err(error.to_string()),
     };
     let mut bytes = Vec::new();

@@ -269,7 +269,7 @@ impl App {
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
         let choice = self.host.options(id)?.model;
         let mut overrides = self.plans.overrides(folder, &choice).map_err(ApiError::bad)?;
-        crate::routes::models::known_again(self, &choice, &mut overrides);
+        crate::routes::models::known_again(self, &choice, &mut overrides)?;
         // The address of its model may have come over the wire.
         if let ModelSource::Ask(request) = &mut overrides.source
             && let Some(url) = request.base_url.as_ref().or(choice.base_url.as_ref())

@@ -6,6 +6,7 @@
 
 mod approvals;
 mod beside;
+mod broken_files;
 mod config_links;
 mod connect;
 mod denials;
