@@ -9,7 +9,7 @@ use lathe_config::{
 use lathe_host::{
     AddressFrom, CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan,
     ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
-    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory,
+    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory, unread_ignore_file,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;
@@ -105,6 +105,9 @@ pub(crate) fn settle(
     asking: Asking,
 ) -> Result<Settled, Exit> {
     tell_unread_rules(host);
+    if let Some(words) = unread_ignore_file(place.folder) {
+        term::err(&format!("warning: {}\n", term::clean(&words)));
+    }
     let first = load_from(host, place, given.flags(), &Trusted::default());
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
     let look = match trust::look_at(host, place.folder, &parts) {

@@ -78,7 +78,7 @@ pub use limits::fit_limits;
 pub use ownfile::own_text;
 pub use models::{ModelRequest, is_recorded_model};
 pub use pictures::{TaskImage, is_image, read_images};
-pub use policy::PolicyCheck;
+pub use policy::{PolicyCheck, unread_ignore_file};
 pub use policy_replay::{Changed, PolicyReplay};
 pub use providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, provider_names};
 pub use removed::Removed;

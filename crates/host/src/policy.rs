@@ -127,6 +127,11 @@ impl Host {
     }
 }
 
+/// What is told of a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
+pub fn unread_ignore_file(folder: &Path) -> Option<String> {
+    lathe_search::unread_own_file(folder).map(|reason| lathe_search::unread_sentence(folder, folder, &reason))
+}
+
 /// The rules of the machine's administrator; nobody else may have a hand in them.
 const ADMIN: &str = "/etc/lathe/policy.toml";
 

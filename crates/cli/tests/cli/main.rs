@@ -63,6 +63,7 @@ mod trae_user;
 mod trae_ways;
 mod travel;
 mod trust;
+mod unread_ignores;
 mod user_checks;
 mod waits;
 mod wires;

@@ -92,6 +92,7 @@ impl List {
             Some(root) => {
                 let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
+                context.services.unread.meet_above(&root, &real);
                 // A folder that is named is listed, unless no model is to see it.
                 if is_ignored(&root, &real, Ignored { git: false, ..self.respect }) {
                     return Err(Problem::Ignored(self.shown.clone()));
