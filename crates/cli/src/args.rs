@@ -184,6 +184,12 @@ const RUN_HELP: &str = "Examples:
 Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
+/// A number of steps.
+fn steps(text: &str) -> Result<u32, String> {
+    let steps = text.parse().ok().filter(|steps| *steps > 0);
+    steps.ok_or_else(|| format!("give a number of steps: a whole number from 1 to {}", u32::MAX))
+}
+
 #[derive(Args, Default)]
 pub(crate) struct ModelArgs {
     /// Who serves the model: one of `lathe models`, or any name with a base URL
@@ -192,7 +198,8 @@ pub(crate) struct ModelArgs {
     /// Name of the model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// Address of a server that speaks OpenAI's Chat Completions
+    /// Address of the model's server. It is spoken to as --provider is (see `lathe models`); without a provider that Lathe
+    /// knows, in OpenAI's Chat Completions
     #[arg(long, value_name = "URL")]
     pub(crate) model_base_url: Option<String>,
     /// Key for the model; better in the environment, as <PROVIDER>_API_KEY
@@ -229,7 +236,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -293,7 +300,7 @@ pub(crate) struct InteractiveArgs {
     #[arg(long, value_enum)]
     pub(crate) agent_type: Option<AgentArg>,
     /// Model answers at most, for each task
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
@@ -354,7 +361,7 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most, for this task
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -573,7 +580,7 @@ pub(crate) struct ShowConfigArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
 }
 

@@ -76,9 +76,7 @@ fn recorded_endpoint(settings: &Settings, before: &ModelChoice) -> Option<ModelS
         known.kind == before.provider
             && match (&known.model.base_url, &before.base_url) {
                 (None, None) => true,
-                (Some(known), Some(before)) => {
-                    plain_address(known) == *before || same_address(known, before)
-                }
+                (Some(known), Some(before)) => plain_address(known) == *before || same_address(known, before),
                 (Some(_), None) | (None, Some(_)) => false,
             }
     };

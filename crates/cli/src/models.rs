@@ -9,7 +9,7 @@ use lathe_config::{Flag, ModelSection, OnOutage, RunSection, Settings};
 use lathe_host::{
     CacheMeter, Check, Host, KeyFrom, ModelRequest, ModelSource, Outage, Params, Patience, ProviderRow,
 };
-use lathe_protocol::{Budget, Usage};
+use lathe_protocol::{Budget, Usage, counted};
 use serde_json::json;
 
 use crate::args::ModelArgs;
@@ -92,25 +92,21 @@ pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) ->
 
 /// An amount of money: a finite number that is not negative. Anything else would be no cap.
 fn dollars(text: &str) -> Result<f64, String> {
-    let amount: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    if amount.is_finite() && amount >= 0.0 {
-        Ok(amount)
-    } else {
-        Err("it is not an amount of dollars".to_owned())
-    }
+    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+    amount.ok_or_else(|| "give an amount of US dollars: a number that is 0 or more, such as 2.50".to_owned())
 }
 
 /// What a run may spend.
 #[derive(Args)]
 pub(crate) struct LimitArgs {
     /// US dollars at most; a run that is stopped can be resumed with more
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars, allow_hyphen_values = true)]
     pub(crate) max_cost: Option<f64>,
     /// Tokens at most, read and written
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_hyphen_values = true)]
     pub(crate) max_tokens: Option<u64>,
     /// Time at most: seconds, or 90s, 15m, 2h
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) max_time: Option<u64>,
     /// When the model cannot be reached: wait until it is back, or fail
     #[arg(long, value_enum)]
@@ -123,12 +119,19 @@ pub(crate) enum OutageArg {
     Fail,
 }
 
+/// A number of tokens.
+fn tokens(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "give a number of tokens: a whole number that is 0 or more".to_owned())
+}
+
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.chars().last()),
         None => (text, None),
     };
-    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no time: 90, 90s, 15m or 2h"))?;
+    let number: u64 = number.parse().map_err(|_| {
+        "give a time that is 0 or more: seconds as 90 or 90s, minutes as 15m, hours as 2h".to_owned()
+    })?;
     Ok(number.saturating_mul(match unit {
         Some('h') => 3600,
         Some('m') => 60,
@@ -169,10 +172,10 @@ pub(crate) fn outage(setting: Option<OnOutage>) -> Outage {
 pub(crate) fn budget_words(budget: &Budget) -> String {
     let mut words = String::new();
     if let Some(micro) = budget.cost {
-        words.push_str(&format!(", ${:.2}", micro as f64 / 1e6));
+        words.push_str(&format!(", {}", lathe_protocol::dollars(micro)));
     }
     if let Some(tokens) = budget.tokens {
-        words.push_str(&format!(", {tokens} tokens"));
+        words.push_str(&format!(", {}", counted(tokens, "token")));
     }
     if let Some(seconds) = budget.seconds {
         words.push_str(&format!(", {seconds} s"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use lathe_host::{Host, HostError, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, SessionId, Verdict, json_text, listed};
+use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, listed};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
@@ -126,7 +126,11 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
         ));
     }
     let same = replay.calls - replay.changed.len();
-    term::out(&format!("{} calls of {} sessions: {same} as before\n", replay.calls, replay.sessions));
+    term::out(&format!(
+        "{} of {}: {same} as before\n",
+        counted(replay.calls, "call"),
+        counted(replay.sessions, "session")
+    ));
     counts.iter().for_each(|(way, count)| term::out(&format!("  {way}: {count}\n")));
     Exit::Done
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::{Args, Subcommand, ValueEnum};
 use lathe_config::{Config, Flag, NamedFile, Source};
 use lathe_host::{
-    AddressFrom, Attended, CUSTOM_PROVIDER, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
-    SessionPlan, Strictness, same_address,
+    AddressFrom, Attended, CUSTOM_PROVIDER, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan,
+    Overrides, Pace, Reach, SessionPlan, Strictness, same_address,
 };
 use lathe_protocol::{EndingRule, Mode, ModelChoice, PatchRule, ReviewRule, json_text, listed};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
@@ -224,10 +224,7 @@ fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> 
         };
         if let Err(error) = checked {
             let root = term::clean(&root.display().to_string());
-            term::err(&format!(
-                "warning: no session can be started in {root}: {}\n",
-                term::clean(&error)
-            ));
+            term::err(&format!("warning: no session can be started in {root}: {}\n", term::clean(&error)));
         }
     }
     Ok(())

@@ -484,7 +484,8 @@ fn shown(looked: &Looked, lines: usize) -> String {
         out.push_str(&format!("    | {}\n", visible(line)));
     }
     if count > lines {
-        out.push_str(&format!("    … {} {}\n", count - lines, Say::MoreLines.text(Language::find())));
+        let more = count - lines;
+        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
     }
     out.push_str(&loose(looked));
     out

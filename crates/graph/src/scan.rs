@@ -101,8 +101,7 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .filter_entry(|entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
-            let is_closed =
-                || unread_own_file(entry.path()).is_some() || has_blocking_ignores(entry.path());
+            let is_closed = || unread_own_file(entry.path()).is_some() || has_blocking_ignores(entry.path());
             let is_left_out = is_never || (is_folder && is_closed());
             entry.depth() == 0 || !is_left_out
         });

@@ -48,7 +48,9 @@ impl Host {
         let path = self.auth_file();
         let wrong = |reason: String| HostError::Home {
             path: path.clone(),
-            reason: format!("{reason}. Correct the file, or remove it and store the keys again with `lathe auth login`"),
+            reason: format!(
+                "{reason}. Correct the file, or remove it and store the keys again with `lathe auth login`"
+            ),
         };
         let Some(text) = own_text(&path).map_err(|error| wrong(error.to_string()))? else {
             return Ok(Stored::new());

@@ -15,7 +15,9 @@ pub enum HostError {
     /// No model was named and none can be found.
     #[error("no model is set up")]
     NoModel,
-    #[error("no key for provider {provider}: set {variable}, store one with `lathe auth login {provider}`, or give --api-key")]
+    #[error(
+        "no key for provider {provider}: set {variable}, store one with `lathe auth login {provider}`, or give --api-key"
+    )]
     NoKey { provider: String, variable: String },
     #[error(
         "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"

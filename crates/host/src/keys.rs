@@ -312,7 +312,10 @@ mod tests {
         let joined = |address: &str, recorded: Option<&KeyMark>| {
             let offered = OfferedKeys { given: None, others: &others, recorded };
             let endpoint = Endpoint { address, from: &AddressFrom::Owner };
-            join(&endpoint, provider("groq").unwrap(), "groq", &offered, &ring).ok().flatten().map(|key| key.value)
+            join(&endpoint, provider("groq").unwrap(), "groq", &offered, &ring)
+                .ok()
+                .flatten()
+                .map(|key| key.value)
         };
         assert_eq!(joined("https://api.groq.com/openai/v1", recorded.as_ref()), Some("other".to_owned()));
         assert_eq!(joined("https://api.groq.com/openai/v1", None), None);

@@ -1,13 +1,13 @@
 //! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
 //! to which address is decided in `keys.rs`.
 
-use lathe_model::{
-    Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire, takes_text_only,
-};
+use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, takes_text_only};
 use lathe_protocol::{KeyMark, ModelChoice, plain_address};
 
 use crate::error::HostError;
-use crate::keys::{AddressFrom, Endpoint, Env, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey, OfferedKeys, join};
+use crate::keys::{
+    AddressFrom, Endpoint, Env, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey, OfferedKeys, join,
+};
 use crate::local;
 use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
 
@@ -232,11 +232,6 @@ fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How requests to this model would be written; the usual form where none is found.
-pub(crate) fn form(request: &ModelRequest, ring: &KeyRing<'_>) -> Form {
-    find(request, ring).map_or_else(|_| Wire::Chat.into(), |found| found.client.form)
-}
-
 impl ModelRequest {
     /// For models that cannot call tools: these are described in words.
     pub fn describe_tools(&mut self) {
@@ -246,6 +241,8 @@ impl ModelRequest {
 
 #[cfg(test)]
 mod tests {
+    use lathe_model::Wire;
+
     use super::*;
     use crate::auth::Stored;
     use crate::keys::Marks;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_policy::{Entry, Item, ItemKind, ItemState, NamedFiles, Said, TrustBook, named_files};
 use lathe_protocol::{Digest, Digesting};
-use lathe_workspace::{leads_nowhere, nowhere, Files, LocalFiles, Pin, WorkspaceError, find_program};
+use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere};
 
 use crate::error::HostError;
 use crate::ownfile::own_text;

@@ -15,8 +15,8 @@ mod text;
 mod unread;
 
 pub use error::SearchError;
-pub use unread::{UnreadRules, blocks as ignore_file_blocks, sentence as unread_sentence, unread_own_file};
 pub use ignored::{IgnoreRules, Ignored, OWN as LATHE_IGNORE, ignored_names, is_ignored, is_ignored_by_git};
 pub use names::{FoundFile, FoundFiles, NameQuery, find_files};
 pub use scope::Scope;
 pub use text::{Case, FileHits, Found, HitLine, LineKind, TextQuery, find_text};
+pub use unread::{UnreadRules, blocks as ignore_file_blocks, sentence as unread_sentence, unread_own_file};

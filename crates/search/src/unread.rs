@@ -69,9 +69,7 @@ pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Giti
     let built = rules.build().map_err(|error| wrong(&error.to_string()))?;
     match bad {
         None => Ok(Some(built)),
-        Some(line) => {
-            Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(built) })
-        }
+        Some(line) => Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(built) }),
     }
 }
 

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{
-    AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan,
-};
+use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan};
 use lathe_protocol::{CommandId, Mode, ModelChoice, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lathe_blobs::BlobError;
 use lathe_changes::TreeChange;
+use lathe_policy::Disk as _;
 use lathe_protocol::{
     Attachment, CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation,
 };
-use lathe_policy::Disk as _;
 use lathe_redact::Redactor;
 use serde_json::Value;
 

@@ -142,6 +142,12 @@ fn is_below(path: &Path, folder: &Path) -> bool {
     plain.starts_with(folder)
 }
 
+/// Says how many more there are than are shown: `1 more entry is not shown.`
+pub(crate) fn not_shown(count: usize, one: &str) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    format!("{} {verb} not shown.", lathe_protocol::counted(count, &format!("more {one}")))
+}
+
 /// What is said of files that were left out.
 pub(crate) fn note(count: usize) -> String {
     match count {

@@ -44,7 +44,11 @@ fn every_command_refuses_a_configuration_that_is_broken_or_leads_nowhere() {
             let lathe = lathe().in_dir(repo.path()).args(command);
             make(&at_home(&lathe, "config.toml"));
             let ran = lathe.run().expect_code(2);
-            assert!(ran.stderr.contains("config.toml") && ran.stderr.contains(said), "{command:?}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("config.toml") && ran.stderr.contains(said),
+                "{command:?}: {}",
+                ran.stderr
+            );
         }
     }
 }

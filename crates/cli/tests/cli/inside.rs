@@ -53,7 +53,8 @@ fn a_sessions_shell_does_not_change_the_users_home_through_the_binary() {
     let mut line = |start: &str, command: &str| {
         let start = start.replace("OUTER", &run.home().display().to_string());
         let started = start.replace("COMMAND", &format!("{binary} {command}"));
-        script.push_str(&format!("echo key | {started} >>said.txt 2>&1\necho \"$? {command}\" >>codes.txt\n"));
+        script
+            .push_str(&format!("echo key | {started} >>said.txt 2>&1\necho \"$? {command}\" >>codes.txt\n"));
     };
     for start in STARTS {
         CHANGES.iter().for_each(|command| line(start, command));
@@ -91,7 +92,9 @@ fn a_sessions_shell_does_not_change_the_users_home_through_the_binary() {
     for made in ["trust", "server/tokens.json", "tokens.json"] {
         assert!(!run.home().join(made).exists(), "{made}");
     }
-    assert!(own.path().join("free/auth.json").exists() && own.path().join("free/server/tokens.json").exists());
+    assert!(
+        own.path().join("free/auth.json").exists() && own.path().join("free/server/tokens.json").exists()
+    );
 }
 
 #[test]

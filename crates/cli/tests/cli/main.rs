@@ -53,6 +53,7 @@ mod scarce;
 mod secrets;
 mod server;
 mod shell;
+mod shown_requests;
 mod store;
 mod stranger;
 mod surface;
@@ -67,6 +68,7 @@ mod unread_ignores;
 mod user_checks;
 mod waits;
 mod wires;
+mod words;
 
 use std::path::Path;
 

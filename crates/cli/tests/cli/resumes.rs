@@ -130,8 +130,16 @@ fn an_operator_keeps_his_session_where_the_servers_flags_chose_the_model() {
     let (status, ran) = server.ask_as(&token, "POST", "/agent/run", &json!({ "task": "x" }));
     assert_eq!(status, 200, "{ran}");
     let id = ran["session_id"].as_str().unwrap().to_owned();
-    let others =
-        ["--model-base-url", &other.base_url(), "--api-key", other.key(), "--model", "fake", "-p", "deepseek"];
+    let others = [
+        "--model-base-url",
+        &other.base_url(),
+        "--api-key",
+        other.key(),
+        "--model",
+        "fake",
+        "-p",
+        "deepseek",
+    ];
     for again in [&flags[..], &others] {
         for (method, path, body) in [
             ("POST", format!("/api/sessions/{id}/rename"), json!({ "title": "mine" })),

@@ -124,7 +124,11 @@ fn the_model_is_told_once_of_an_ignore_file_that_cannot_be_read() {
     let results = results(&run.run().expect_code(0).events());
     for (id, text) in &results {
         assert!(!text.contains("b.py"), "{id}: {text}");
-        assert_eq!(text.contains("sub/.latheignore cannot be read: it is a folder"), id == "a", "{id}: {text}");
+        assert_eq!(
+            text.contains("sub/.latheignore cannot be read: it is a folder"),
+            id == "a",
+            "{id}: {text}"
+        );
     }
 }
 

@@ -139,7 +139,8 @@ pub(crate) fn words(data: &ListingData, cap: usize) -> String {
     let listed = rows.join("\n");
     let shown = crate::view::clip(&listed, cap);
     let rest = rows.len() - 1 - shown.matches('\n').count();
-    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
+    let more =
+        if rest > 0 { format!("\n{}", crate::hidden::not_shown(rest, "entry")) } else { String::new() };
     let left_out = if data.left_out > 0 { format!("\n({} ignored)", data.left_out) } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{left_out}", data.path)
 }
