@@ -211,7 +211,7 @@ impl IgnoreRules {
                 let _ = rules.add_line(None, "*");
                 rules.build().ok()
             }
-            Err(unread) => unread.rest,
+            Err(unread) => unread.rest.map(|rest| *rest),
         };
         self.read.entry(file).or_insert_with_key(read).as_ref()
     }

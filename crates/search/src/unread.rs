@@ -27,7 +27,7 @@ pub fn blocks(file: &std::fs::Metadata) -> bool {
 pub(crate) struct UnreadFile {
     reason: String,
     /// The lines of it that are patterns, if it has some.
-    pub(crate) rest: Option<Gitignore>,
+    pub(crate) rest: Option<Box<Gitignore>>,
 }
 
 /// Reads an ignore file of a folder. None: there is no file of this name.
@@ -69,7 +69,9 @@ pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Giti
     let built = rules.build().map_err(|error| wrong(&error.to_string()))?;
     match bad {
         None => Ok(Some(built)),
-        Some(line) => Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(built) }),
+        Some(line) => {
+            Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(Box::new(built)) })
+        }
     }
 }
 
@@ -99,7 +101,8 @@ impl UnreadRules {
     /// Looks at a folder and those above it, up to the root. Tells whether all of it is left out.
     pub fn meet_above(&self, root: &Path, path: &Path) -> bool {
         let folders = path.ancestors().take_while(|folder| folder.starts_with(root));
-        folders.fold(false, |is_closed, folder| self.meet(folder) || is_closed)
+        // Each is looked at: all of them are told.
+        folders.filter(|folder| self.meet(folder)).count() > 0
     }
 
     /// A sentence for each that was not told before; paths are named from the root.

@@ -107,7 +107,7 @@ fn lathe_runs_inside_a_session_with_a_session_of_its_own_and_remembers_nothing_f
     let home = run.home().display().to_string();
     repo.write(
         "go.sh",
-        &format!(
+        format!(
             "export LATHE_HOME={home}\n{binary} run x {flags} >out.txt 2>&1\necho $? >codes.txt\n\
              {binary} tool run remember --json '{{\"fact\": \"planted\"}}' >>out.txt 2>&1\necho $? >>codes.txt\n"
         ),

@@ -47,7 +47,7 @@ impl Odd {
             Odd::Huge => std::fs::File::create(at).unwrap().set_len(1 << 30).unwrap(),
             Odd::Forbidden => {
                 std::fs::write(at, "kept.py\n").unwrap();
-                std::fs::set_permissions(at, std::fs::Permissions::from_mode(0)).unwrap();
+                std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o000)).unwrap();
                 return std::fs::read(at).is_err();
             }
         }
