@@ -184,12 +184,6 @@ const RUN_HELP: &str = "Examples:
 Exit codes: 0 done, 1 task failed, 2 usage or config, 3 model unavailable, 4 budget or steps used up,
 5 denied by policy, 54 disk full, 130 cancelled";
 
-/// A number of steps.
-fn steps(text: &str) -> Result<u32, String> {
-    let steps = text.parse().ok().filter(|steps| *steps > 0);
-    steps.ok_or_else(|| format!("give a number of steps: a whole number from 1 to {}", u32::MAX))
-}
-
 #[derive(Args, Default)]
 pub(crate) struct ModelArgs {
     /// Who serves the model: one of `lathe models`, or any name with a base URL
@@ -216,13 +210,6 @@ pub(crate) struct ModelArgs {
     pub(crate) record: Option<PathBuf>,
 }
 
-impl ModelArgs {
-    /// Tells whether these flags give a session an address or a key that the configuration does not give it.
-    pub(crate) fn names_own_model(&self) -> bool {
-        self.model_base_url.is_some() || self.api_key.is_some()
-    }
-}
-
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// What to do
@@ -236,7 +223,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -300,7 +287,7 @@ pub(crate) struct InteractiveArgs {
     #[arg(long, value_enum)]
     pub(crate) agent_type: Option<AgentArg>,
     /// Model answers at most, for each task
-    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
@@ -361,7 +348,7 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most, for this task
-    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -580,7 +567,7 @@ pub(crate) struct ShowConfigArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = steps, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
 }
 

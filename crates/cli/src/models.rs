@@ -119,6 +119,19 @@ pub(crate) enum OutageArg {
     Fail,
 }
 
+impl ModelArgs {
+    /// Tells whether these flags give a session an address or a key that the configuration does not give it.
+    pub(crate) fn names_own_model(&self) -> bool {
+        self.model_base_url.is_some() || self.api_key.is_some()
+    }
+}
+
+/// A number of steps.
+pub(crate) fn steps(text: &str) -> Result<u32, String> {
+    let steps = text.parse().ok().filter(|steps| *steps > 0);
+    steps.ok_or_else(|| format!("give a number of steps: a whole number from 1 to {}", u32::MAX))
+}
+
 /// A number of tokens.
 fn tokens(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| "give a number of tokens: a whole number that is 0 or more".to_owned())
