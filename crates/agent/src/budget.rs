@@ -3,7 +3,7 @@
 //! Before the model is asked, as much as its last answer came to is set aside; if that does not fit under a cap, the run
 //! ends. So it ends within one answer of the cap, and a resumed run goes on counting where it was.
 
-use lathe_protocol::{Budget, Event, Fact, ModelFailure, Timestamp, ToolErrorKind, Usage};
+use lathe_protocol::{Budget, Event, Fact, ModelFailure, Timestamp, ToolErrorKind, Usage, dollars};
 use serde::{Deserialize, Serialize};
 
 /// A cap is warned of from this share on.
@@ -169,10 +169,6 @@ fn stood_still(fact: &Fact) -> bool {
         }
         _ => false,
     }
-}
-
-fn dollars(micro: u64) -> String {
-    format!("${}.{:04}", micro / 1_000_000, micro % 1_000_000 / 100)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use lathe_blobs::Blobs;
 use lathe_model::{Form, Head, ImageStore, Request, Rope, Variables};
 use lathe_protocol::{
     AgentId, AssistantMessage, CallFinished, CallId, Digest, Event, Fact, Image, Message, Persona, Seq,
-    StepNo, ToolMessage, Toolset, UserMessage, calls_of,
+    SessionOptions, StepNo, ToolMessage, ToolSpec, Toolset, UserMessage, calls_of,
 };
 
 /// Images of the blob store.
@@ -75,6 +75,27 @@ impl History {
         if self.known.is_some() { self.rope.push_known(message) } else { self.rope.push(message) }
     }
 
+    /// Begins a session. This and the next two are what a first request is made of, for the actor and for what only shows
+    /// that request.
+    pub fn begin(&mut self, toolset: Toolset, model: &str, workspace: &str, persona: Option<Persona>) {
+        self.toolset = toolset;
+        self.model = model.to_owned();
+        self.workspace = workspace.to_owned();
+        self.persona = persona;
+    }
+
+    /// Gives every request from now on this system text and these tools.
+    pub fn start_epoch(&mut self, system: String, tools: Vec<ToolSpec>) {
+        self.rope.set_head(&Head { model: self.model.clone(), system, tools });
+    }
+
+    /// Adds a task as the model is told it.
+    pub fn give_task(&mut self, text: &str, images: Vec<Image>) {
+        let is_first = !std::mem::replace(&mut self.has_task, true);
+        let task = Persona::task_text(self.persona.as_ref(), text, is_first);
+        self.push(Message::User(UserMessage { text: self.task_text(&task), images }));
+    }
+
     pub fn take(&mut self, event: &Event) {
         self.take_fact(event);
         if let Some((_, chain)) = self.known.take_if(|(upto, _)| *upto <= event.seq) {
@@ -85,25 +106,16 @@ impl History {
     fn take_fact(&mut self, event: &Event) {
         match &event.fact {
             Fact::SessionOpened(opened) => {
-                self.toolset = opened.options.toolset;
-                self.model.clone_from(&opened.options.model.model);
-                self.workspace.clone_from(&opened.workspace);
-                self.persona.clone_from(&opened.options.persona);
+                let SessionOptions { toolset, model, persona, .. } = &opened.options;
+                self.begin(*toolset, &model.model, &opened.workspace, persona.clone());
             }
             Fact::OptionsChanged(changed) => {
                 self.toolset = changed.options.toolset;
                 self.model.clone_from(&changed.options.model.model);
             }
-            Fact::EpochStarted(epoch) => self.rope.set_head(&Head {
-                model: self.model.clone(),
-                system: epoch.system.clone(),
-                tools: epoch.tools.clone(),
-            }),
+            Fact::EpochStarted(epoch) => self.start_epoch(epoch.system.clone(), epoch.tools.clone()),
             Fact::TaskGiven(given) => {
-                let is_first = !std::mem::replace(&mut self.has_task, true);
-                let task = Persona::task_text(self.persona.as_ref(), &given.text, is_first);
-                let images = given.images.iter().map(Image::from).collect();
-                self.push(Message::User(UserMessage { text: self.task_text(&task), images }));
+                self.give_task(&given.text, given.images.iter().map(Image::from).collect());
             }
             Fact::ModelAnswered(answered) => {
                 self.open = calls_of(&answered.blocks).map(|call| (call.id.clone(), None)).collect();

@@ -32,7 +32,8 @@ pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &
         let mut more =
             if arguments.is_some() { format!(", {}", Say::AskEdit.text(language)) } else { String::new() };
         if hidden > 0 {
-            let all = Say::AskShowAll.text(language).replace("{}", &hidden.to_string());
+            let all = if hidden == 1 { Say::AskShowOne } else { Say::AskShowAll };
+            let all = all.text(language).replace("{}", &hidden.to_string());
             more.push_str(&format!(", {all}"));
         }
         term::out(&format!("{}{more}: ", hint.text(language)));
@@ -170,7 +171,7 @@ fn block(text: &str, most: usize) -> (String, usize) {
     let more = text.lines().count().saturating_sub(most);
     let mut out: String = text.lines().take(most).map(|line| format!("    {line}\n")).collect();
     if more > 0 {
-        out.push_str(&format!("    … {more} {}\n", Say::MoreLines.text(Language::find())));
+        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
     }
     (out, more)
 }

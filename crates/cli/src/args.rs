@@ -192,7 +192,8 @@ pub(crate) struct ModelArgs {
     /// Name of the model
     #[arg(long, short)]
     pub(crate) model: Option<String>,
-    /// Address of a server that speaks OpenAI's Chat Completions
+    /// Address of the model's server. It is spoken to as --provider is (see `lathe models`); without a provider that Lathe
+    /// knows, in OpenAI's Chat Completions
     #[arg(long, value_name = "URL")]
     pub(crate) model_base_url: Option<String>,
     /// Key for the model; better in the environment, as <PROVIDER>_API_KEY
@@ -222,7 +223,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -286,7 +287,7 @@ pub(crate) struct InteractiveArgs {
     #[arg(long, value_enum)]
     pub(crate) agent_type: Option<AgentArg>,
     /// Model answers at most, for each task
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
@@ -347,7 +348,7 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     /// Model answers at most, for this task
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: crate::models::LimitArgs,
@@ -566,7 +567,7 @@ pub(crate) struct ShowConfigArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
     /// Model answers at most
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
 }
 

@@ -13,13 +13,18 @@ use crate::exit::Exit;
 use crate::output::print_json;
 use crate::settings::{Given, Place};
 use crate::term::{self, Paint};
-use crate::{interactive, models, rewind, run, settings, show, travel, upkeep};
+use crate::{inside, interactive, models, rewind, run, settings, show, travel, upkeep};
 
 pub(crate) async fn dispatch(cli: Cli) -> Exit {
     let host = match Home::find() {
         Ok(home) => Host::new(home),
         Err(error) => return Exit::host(&error),
     };
+    if let Some(change) = inside::change(&cli.command)
+        && let Err(error) = host.home().refuse_inside_session(change)
+    {
+        return Exit::host(&error);
+    }
     match cli.command {
         Command::Run(args) => run::run(&host, args).await,
         Command::Demo(args) => run::demo(&host, args).await,

@@ -27,6 +27,7 @@ use self::asked::{Changed, Meant, Questions, is_bare_answer};
 use self::link::{Link, LinkError};
 use self::signals::{Signals, Stop};
 use crate::exit::Exit;
+use crate::interactive::is_leaving;
 use crate::question::Lines;
 use crate::term;
 use crate::words::{Language, Say};
@@ -128,7 +129,7 @@ async fn list(address: &Address) -> Exit {
             text("id"),
             text("state"),
             row["steps"].as_u64().unwrap_or(0),
-            Say::Steps.text(Language::find()),
+            Say::steps(row["steps"].as_u64().unwrap_or(0)).text(Language::find()),
             text("workspace"),
             text("title")
         );
@@ -269,6 +270,9 @@ impl Client {
                     Err(reason) => return Left::Dropped(reason),
                 },
                 line = lines.next(), if !ended.is_cancelled() => match line {
+                    Some(line) if self.may_stay && !self.is_running && is_leaving(line.trim()) => {
+                        return Left::With(self.exit.unwrap_or(Exit::Done));
+                    }
                     Some(line) => self.typed(line.trim()),
                     None if self.may_stay && !self.is_running => return Left::With(self.exit.unwrap_or(Exit::Done)),
                     // Nobody types any more; the run goes on.

@@ -106,7 +106,7 @@ impl Console {
             self.say(Say::Sandbox),
             self.say(Say::AtMost),
             options.limits.max_steps,
-            self.say(Say::Steps),
+            self.say(Say::steps(options.limits.max_steps.into())),
             crate::models::budget_words(&options.limits.budget),
             folder
                 .map(|folder| format!(" · {} {}", self.say(Say::Folder), clean(folder)))
@@ -329,7 +329,7 @@ impl Console {
         if self.hidden > 0 {
             out.push_str(&format!(
                 "    {}\n",
-                self.paint.dim(&format!("… {} {}", self.hidden, self.say(Say::MoreLines)))
+                self.paint.dim(&format!("… {} {}", self.hidden, self.say(Say::more_lines(self.hidden))))
             ));
         }
         (self.shown, self.hidden) = (0, 0);
@@ -352,7 +352,8 @@ impl Console {
             out.push_str(&format!("    {}", self.paint.diff(line)));
         }
         if body.len() > DIFF_LINES {
-            let more = format!("… {} {}", body.len() - DIFF_LINES, self.say(Say::MoreLines));
+            let more = body.len() - DIFF_LINES;
+            let more = format!("… {more} {}", self.say(Say::more_lines(more)));
             out.push_str(&format!("    {}\n", self.paint.dim(&more)));
         }
         out

@@ -83,6 +83,7 @@ impl Exit {
         term::err(&format!("error[{}]: {}\n", error.code(), term::clean(&error.to_string())));
         match error {
             error if error.is_disk_full() => Exit::DiskFull,
+            HostError::InsideSession { .. } => Exit::Denied,
             HostError::NoModel
             | HostError::NoKey { .. }
             | HostError::UnknownProvider(_)

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use lathe_host::{Export, Host};
+use lathe_protocol::counted;
 
 use crate::exit::Exit;
 use crate::output::print_json;
@@ -84,7 +85,7 @@ fn here(folder: Option<&PathBuf>) -> PathBuf {
 
 pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
     match &args.command {
-        GraphCommand::Build(args) | GraphCommand::Stats(args) => counted(host, args),
+        GraphCommand::Build(args) | GraphCommand::Stats(args) => statistics(host, args),
         GraphCommand::Query(args) => {
             let target = args.target.join(" ");
             match host.graph_query(&here(args.folder.as_ref()), &args.question, &target, args.budget) {
@@ -110,7 +111,7 @@ pub(crate) fn graph(host: &Host, args: &GraphArgs) -> Exit {
     }
 }
 
-fn counted(host: &Host, args: &FolderArgs) -> Exit {
+fn statistics(host: &Host, args: &FolderArgs) -> Exit {
     let started = Instant::now();
     let progress = |done: usize, all: usize| {
         // Only for what takes long enough to wonder.
@@ -120,34 +121,34 @@ fn counted(host: &Host, args: &FolderArgs) -> Exit {
             term::err(&format!("\r[{:<30}] {done} of {all} files{end}", "#".repeat(filled)));
         }
     };
-    let counted = match host.graph_build(&here(args.folder.as_ref()), &progress) {
+    let statistics = match host.graph_build(&here(args.folder.as_ref()), &progress) {
         Ok(counted) => counted,
         Err(error) => return Exit::host(&error),
     };
     if args.json {
-        print_json(&counted);
+        print_json(&statistics);
         return Exit::Done;
     }
-    let number = |key: &str| counted[key].as_u64().unwrap_or(0);
+    let number = |key: &str| statistics[key].as_u64().unwrap_or(0);
     term::out(&format!(
-        "{} files, {} lines, {} definitions, {} uses\n{} files parsed, {} known, {} gone; {:.0} ms, {:.0} ms of them looking at the files\n{}, {} KiB\n",
-        number("files"),
-        number("lines"),
-        number("definitions"),
-        number("uses"),
-        number("parsed"),
+        "{}, {}, {}, {}\n{} parsed, {} known, {} gone; {:.0} ms, {:.0} ms of them looking at the files\n{}, {} KiB\n",
+        counted(number("files"), "file"),
+        counted(number("lines"), "line"),
+        counted(number("definitions"), "definition"),
+        counted(number("uses"), "use"),
+        counted(number("parsed"), "file"),
         number("reused"),
         number("removed"),
-        counted["total_ms"].as_f64().unwrap_or(0.0),
-        counted["walk_ms"].as_f64().unwrap_or(0.0),
-        term::clean(counted["database"].as_str().unwrap_or("")),
+        statistics["total_ms"].as_f64().unwrap_or(0.0),
+        statistics["walk_ms"].as_f64().unwrap_or(0.0),
+        term::clean(statistics["database"].as_str().unwrap_or("")),
         number("bytes") / 1024,
     ));
-    for out in counted["left_out"].as_array().into_iter().flatten() {
+    for out in statistics["left_out"].as_array().into_iter().flatten() {
         let (path, why) = (out["path"].as_str().unwrap_or(""), out["why"].as_str().unwrap_or(""));
         term::out(&format!("left out: {} ({why})\n", term::clean(path)));
     }
-    for note in counted["notes"].as_array().into_iter().flatten() {
+    for note in statistics["notes"].as_array().into_iter().flatten() {
         term::out(&format!("note: {}\n", term::clean(note.as_str().unwrap_or(""))));
     }
     Exit::Done

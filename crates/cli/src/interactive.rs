@@ -45,7 +45,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         (Attended::Answers, ModeFrom::Settings)
     };
     let plan = SessionPlan {
-        own_model: false,
+        own_model: args.model.names_own_model() || args.config_file.is_some(),
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode: config.settings.run.mode.unwrap_or(Mode::Default),
@@ -123,9 +123,9 @@ async fn talk(
             term::out(&format!("{}\n", Say::Goodbye.text(language)));
             return Exit::Done;
         };
-        match line.trim().to_lowercase().as_str() {
+        match word(line.trim()).as_str() {
             "" => {}
-            "exit" | "quit" => {
+            _ if is_leaving(line.trim()) => {
                 term::out(&format!("{}\n", Say::Goodbye.text(language)));
                 return Exit::Done;
             }
@@ -153,6 +153,17 @@ async fn talk(
             }
         }
     }
+}
+
+/// A word of the prompt as it is compared. Who is used to other agents writes it with a slash.
+fn word(line: &str) -> String {
+    let line = line.to_lowercase();
+    line.strip_prefix('/').unwrap_or(&line).to_owned()
+}
+
+/// Tells whether a line asks to leave.
+pub(crate) fn is_leaving(line: &str) -> bool {
+    matches!(word(line).as_str(), "exit" | "quit")
 }
 
 /// Listens from this moment on for one Ctrl-C; where that cannot be heard, it never comes.

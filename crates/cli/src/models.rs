@@ -5,11 +5,11 @@ use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Flag, ModelSection, OnOutage, Settings};
+use lathe_config::{Flag, ModelSection, OnOutage, RunSection, Settings};
 use lathe_host::{
     CacheMeter, Check, Host, KeyFrom, ModelRequest, ModelSource, Outage, Params, Patience, ProviderRow,
 };
-use lathe_protocol::{Budget, Usage};
+use lathe_protocol::{Budget, Usage, counted};
 use serde_json::json;
 
 use crate::args::ModelArgs;
@@ -92,25 +92,21 @@ pub(crate) async fn probe(host: &Host, args: &ModelArgs, settings: &Settings) ->
 
 /// An amount of money: a finite number that is not negative. Anything else would be no cap.
 fn dollars(text: &str) -> Result<f64, String> {
-    let amount: f64 = text.parse().map_err(|_| "it is not a number".to_owned())?;
-    if amount.is_finite() && amount >= 0.0 {
-        Ok(amount)
-    } else {
-        Err("it is not an amount of dollars".to_owned())
-    }
+    let amount = text.parse().ok().filter(|amount: &f64| amount.is_finite() && *amount >= 0.0);
+    amount.ok_or_else(|| "give an amount of US dollars: a number that is 0 or more, such as 2.50".to_owned())
 }
 
 /// What a run may spend.
 #[derive(Args)]
 pub(crate) struct LimitArgs {
     /// US dollars at most; a run that is stopped can be resumed with more
-    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars, allow_hyphen_values = true)]
     pub(crate) max_cost: Option<f64>,
     /// Tokens at most, read and written
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = tokens, allow_hyphen_values = true)]
     pub(crate) max_tokens: Option<u64>,
     /// Time at most: seconds, or 90s, 15m, 2h
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     pub(crate) max_time: Option<u64>,
     /// When the model cannot be reached: wait until it is back, or fail
     #[arg(long, value_enum)]
@@ -123,12 +119,32 @@ pub(crate) enum OutageArg {
     Fail,
 }
 
+impl ModelArgs {
+    /// Tells whether these flags give a session an address or a key that the configuration does not give it.
+    pub(crate) fn names_own_model(&self) -> bool {
+        self.model_base_url.is_some() || self.api_key.is_some()
+    }
+}
+
+/// A number of steps.
+pub(crate) fn steps(text: &str) -> Result<u32, String> {
+    let steps = text.parse().ok().filter(|steps| *steps > 0);
+    steps.ok_or_else(|| format!("give a number of steps: a whole number from 1 to {}", u32::MAX))
+}
+
+/// A number of tokens.
+fn tokens(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "give a number of tokens: a whole number that is 0 or more".to_owned())
+}
+
 fn seconds(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, text.chars().last()),
         None => (text, None),
     };
-    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no time: 90, 90s, 15m or 2h"))?;
+    let number: u64 = number.parse().map_err(|_| {
+        "give a time that is 0 or more: seconds as 90 or 90s, minutes as 15m, hours as 2h".to_owned()
+    })?;
     Ok(number.saturating_mul(match unit {
         Some('h') => 3600,
         Some('m') => 60,
@@ -137,6 +153,12 @@ fn seconds(text: &str) -> Result<u64, String> {
 }
 
 impl LimitArgs {
+    /// The caps that these flags name.
+    pub(crate) fn budget(&self) -> Budget {
+        let (max_cost, max_tokens, max_seconds) = (self.max_cost, self.max_tokens, self.max_time);
+        RunSection { max_cost, max_tokens, max_seconds, ..RunSection::default() }.limits().budget
+    }
+
     pub(crate) fn flags(&self) -> Vec<Flag> {
         let outage = self.on_outage.map(|outage| match outage {
             OutageArg::Park => "park",
@@ -163,10 +185,10 @@ pub(crate) fn outage(setting: Option<OnOutage>) -> Outage {
 pub(crate) fn budget_words(budget: &Budget) -> String {
     let mut words = String::new();
     if let Some(micro) = budget.cost {
-        words.push_str(&format!(", ${:.2}", micro as f64 / 1e6));
+        words.push_str(&format!(", {}", lathe_protocol::dollars(micro)));
     }
     if let Some(tokens) = budget.tokens {
-        words.push_str(&format!(", {tokens} tokens"));
+        words.push_str(&format!(", {}", counted(tokens, "token")));
     }
     if let Some(seconds) = budget.seconds {
         words.push_str(&format!(", {seconds} s"));
@@ -195,7 +217,10 @@ pub(crate) fn cache_lines(meter: &CacheMeter) -> String {
 }
 
 pub(crate) fn models(host: &Host, args: &ModelsArgs) -> Exit {
-    let rows = host.providers();
+    let rows = match host.providers() {
+        Ok(rows) => rows,
+        Err(error) => return Exit::host(&error),
+    };
     if args.json {
         let rows: Vec<_> = rows
             .iter()

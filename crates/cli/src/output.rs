@@ -133,10 +133,11 @@ impl Output {
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
         if report.refused > 0 && !running {
-            let line = format!("{} {}", report.refused, self.say(Say::RefusedByYou));
+            let word = if report.refused == 1 { Say::RefusedOnceByYou } else { Say::RefusedByYou };
+            let line = format!("{} {}", report.refused, self.say(word));
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
-        let steps = if report.steps == 1 { Say::OneStep } else { Say::Steps };
+        let steps = Say::steps(report.steps.into());
         let line = format!(
             "{} {} · {} {}{}, {} {} · {:.1} s",
             report.steps,

@@ -5,14 +5,14 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use lathe_host::{Extras, Host, HostError, LineDecision, PolicyCheck, visible};
-use lathe_protocol::{Mode, SessionId, Verdict, json_text, listed};
+use lathe_host::{Host, HostError, LineDecision, PolicyCheck, visible};
+use lathe_protocol::{Mode, SessionId, Verdict, counted, json_text, listed};
 use serde_json::{Value, json};
 
 use crate::args::ModeArg;
 use crate::exit::Exit;
 use crate::output::print_json;
-use crate::settings::{self, Place};
+use crate::settings::extras_of;
 use crate::term;
 
 #[derive(Args)]
@@ -54,6 +54,16 @@ enum PolicyCommand {
     },
 }
 
+impl PolicyArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            PolicyCommand::Check(_) | PolicyCommand::Replay { .. } | PolicyCommand::List { .. } => None,
+            PolicyCommand::Revoke { .. } => Some("lathe policy revoke"),
+        }
+    }
+}
+
 #[derive(Args)]
 struct CheckArgs {
     /// The line; left out, lines come from the standard input
@@ -87,7 +97,11 @@ pub(crate) fn policy(host: &Host, args: &PolicyArgs) -> Exit {
 fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit {
     let ids: Result<Vec<SessionId>, HostError> =
         sessions.iter().map(|id| host.find(Some(id.as_str()))).collect();
-    let replay = match ids.and_then(|ids| host.policy_replay(file, &ids, &extras_here(host))) {
+    let extras = match extras_of(host, Path::new(".")) {
+        Ok(extras) => extras,
+        Err(exit) => return exit,
+    };
+    let replay = match ids.and_then(|ids| host.policy_replay(file, &ids, &extras)) {
         Ok(replay) => replay,
         Err(error) => return Exit::host(&error),
     };
@@ -112,7 +126,11 @@ fn replay(host: &Host, file: &Path, sessions: &[String], as_json: bool) -> Exit 
         ));
     }
     let same = replay.calls - replay.changed.len();
-    term::out(&format!("{} calls of {} sessions: {same} as before\n", replay.calls, replay.sessions));
+    term::out(&format!(
+        "{} of {}: {same} as before\n",
+        counted(replay.calls, "call"),
+        counted(replay.sessions, "session")
+    ));
     counts.iter().for_each(|(way, count)| term::out(&format!("  {way}: {count}\n")));
     Exit::Done
 }
@@ -131,14 +149,12 @@ fn list(host: &Host, as_json: bool) -> Exit {
     Exit::Done
 }
 
-/// What the configuration that holds here adds. Where it cannot be read, the rules are tried without it.
-fn extras_here(host: &Host) -> Extras {
-    let here = Place { folder: Path::new("."), file: None };
-    settings::settle_quietly(host, here, Vec::new()).map(|settled| settled.extras()).unwrap_or_default()
-}
-
 fn check(host: &Host, args: &CheckArgs) -> Exit {
-    let check = match host.policy_check(args.rules.as_deref(), &extras_here(host)) {
+    let extras = match extras_of(host, Path::new(".")) {
+        Ok(extras) => extras,
+        Err(exit) => return exit,
+    };
+    let check = match host.policy_check(args.rules.as_deref(), &extras) {
         Ok(check) => check,
         Err(error) => return Exit::host(&error),
     };

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use lathe_host::{Host, Kept};
+use lathe_protocol::counted;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -35,6 +36,16 @@ enum QuarantineCommand {
     },
 }
 
+impl QuarantineArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            QuarantineCommand::List { .. } => None,
+            QuarantineCommand::Restore { .. } => Some("lathe quarantine restore"),
+        }
+    }
+}
+
 pub(crate) fn quarantine(host: &Host, args: &QuarantineArgs) -> Exit {
     match &args.command {
         QuarantineCommand::List { json } => list(&host.kept(), *json),
@@ -51,8 +62,12 @@ fn list(entries: &[Kept], as_json: bool) -> Exit {
         term::out("nothing is kept\n");
     }
     for kept in entries {
-        let mut what =
-            format!("{} files, {} changes, {} names of git", kept.files, kept.changes.len(), kept.refs.len());
+        let mut what = format!(
+            "{}, {}, {} of git",
+            counted(kept.files, "file"),
+            counted(kept.changes.len(), "change"),
+            counted(kept.refs.len(), "name")
+        );
         for one in &kept.repositories {
             what.push_str(&format!(", the repository {}", term::clean(&one.path.display().to_string())));
         }

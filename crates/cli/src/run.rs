@@ -11,6 +11,7 @@ use lathe_protocol::{CommandBody, EndingRule, Mode, PatchRule};
 use crate::args::{DemoArgs, OutputArg, ResumeArgs, RunArgs};
 use crate::console::ModeFrom;
 use crate::drive::{Files, close, work};
+use crate::endpoints::resumed_source;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::settings::{
@@ -58,7 +59,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         None => (Mode::Default, ModeFrom::Settings),
     };
     let plan = SessionPlan {
-        own_model: false,
+        own_model: args.model.names_own_model() || args.config_file.is_some(),
         folder: args.working_dir.clone(),
         source: source(&args.model, &config.settings),
         mode,
@@ -134,23 +135,26 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
         Ok(found) => found,
         Err(error) => return Exit::host(&error),
     };
-    // Who is asked may come from the environment; what a session is set to is in the session.
+    // What a session is set to is in the session; the configuration has its key, and what the session does not say.
     let place = Place { folder: &folder, file: None };
     let settled = match settle(host, place, &given, args.trust.asking()) {
         Ok(settled) => settled,
         Err(exit) => return exit,
     };
     let config = &settled.config;
-    let mode = match host.options(&id) {
-        Ok(before) => resumed_mode(before.mode, config.settings.run.mode, args.mode.map(Mode::from)),
+    let before = match host.options(&id) {
+        Ok(before) => before,
         Err(error) => return Exit::host(&error),
     };
+    let mode = resumed_mode(before.mode, config.settings.run.mode, args.mode.map(Mode::from));
     let trajectory = args.trajectory_file.or_else(|| settled.usual_trajectory());
     let overrides = Overrides {
-        source: source(&args.model, &config.settings),
+        own_model: args.model.names_own_model(),
+        source: resumed_source(&args.model, &config.settings, &before.model),
         mode: Some(mode),
         max_steps: args.max_steps,
-        budget: limits(&config.settings).budget,
+        // Flags come first, then the caps of the session, then those of the configuration.
+        budget: args.limits.budget().or(before.limits.budget).or(limits(&config.settings).budget),
         extras: settled.extras_beside(
             [args.model.record.as_deref(), args.patch_path.as_deref(), trajectory.as_deref()]
                 .into_iter()

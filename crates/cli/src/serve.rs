@@ -5,20 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueEnum};
-use lathe_config::{Config, Flag, NamedFile, Secret, Source};
+use lathe_config::{Config, Flag, NamedFile, Source};
 use lathe_host::{
-    AddressFrom, Attended, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan, Overrides, Pace, Reach,
-    SessionPlan, Strictness, same_address,
+    AddressFrom, Attended, CUSTOM_PROVIDER, Extras, Home, Host, ModelRequest, ModelSource, OnlinePlan,
+    Overrides, Pace, Reach, SessionPlan, Strictness, same_address,
 };
-use lathe_protocol::{EndingRule, Mode, PatchRule, ReviewRule, json_text, listed};
+use lathe_protocol::{EndingRule, Mode, ModelChoice, PatchRule, ReviewRule, json_text, listed};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
+use crate::endpoints::{KnownEndpoint, endpoints, resumed_source};
 use crate::exit::Exit;
 use crate::output::print_json;
-use crate::settings::{Place, Settled, limits, settle_quietly, source, tool_choice, toolset};
+use crate::settings::{Place, Settled, extras_of, limits, settle_quietly, source, tool_choice, toolset};
 use crate::term;
 
 #[derive(Args)]
@@ -98,6 +99,20 @@ enum RoleArg {
     Viewer,
     Operator,
     Admin,
+}
+
+impl ServeArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match &self.command {
+            None => Some("lathe serve"),
+            Some(ServeCommand::Token(token)) => match token.command {
+                TokenCommand::Add { .. } => Some("lathe serve token add"),
+                TokenCommand::Remove { .. } => Some("lathe serve token remove"),
+                TokenCommand::List { .. } => None,
+            },
+        }
+    }
 }
 
 impl From<RoleArg> for Role {
@@ -196,22 +211,20 @@ fn announce(bound: &Bound, home: &Path, as_json: bool, open: bool) {
     }
 }
 
-/// Refuses to start with rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
+/// Refuses to start with a configuration or rules of the user's that cannot be used. Those of a folder that is served only stop sessions in it:
 /// whoever can write there must not be able to stop the server.
 fn check_rules(host: &Host, home: &Path, roots: &[PathBuf]) -> Result<(), Exit> {
-    let check = |folder: &Path| {
-        let place = Place { folder, file: None };
-        let extras = settle_quietly(host, place, Vec::new()).map(|settled| settled.extras());
-        host.check_rules(folder, &extras.unwrap_or_default())
-    };
-    check(home).map_err(|error| Exit::host(&error))?;
+    let own = extras_of(host, home)?;
+    host.check_rules(home, &own).map_err(|error| Exit::host(&error))?;
     for root in roots {
-        if let Err(error) = check(root) {
+        let extras = settle_quietly(host, Place { folder: root, file: None }, Vec::new());
+        let checked = match extras {
+            Ok(settled) => host.check_rules(root, &settled.extras()).map_err(|error| error.to_string()),
+            Err(errors) => Err(listed(errors.errors.iter().map(ToString::to_string)).join("; ")),
+        };
+        if let Err(error) = checked {
             let root = term::clean(&root.display().to_string());
-            term::err(&format!(
-                "warning: no session can be started in {root}: {}\n",
-                term::clean(&error.to_string())
-            ));
+            term::err(&format!("warning: no session can be started in {root}: {}\n", term::clean(&error)));
         }
     }
     Ok(())
@@ -436,11 +449,14 @@ impl Plans for Configured {
         })
     }
 
-    fn overrides(&self, folder: &Path) -> Result<Overrides, String> {
+    fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String> {
         let settled = self.settled(folder, None, self.flags(&Wish::default()))?;
         let config = &settled.config;
         Ok(Overrides {
-            source: self.cassette().unwrap_or_else(|| source(&ModelArgs::default(), &config.settings)),
+            own_model: false,
+            source: self
+                .cassette()
+                .unwrap_or_else(|| resumed_source(&ModelArgs::default(), &config.settings, before)),
             mode: None,
             max_steps: None,
             budget: limits(&config.settings).budget,
@@ -478,30 +494,13 @@ impl Plans for Configured {
         let Ok(settings) = settled.map(|settled| settled.config.settings) else {
             return (AddressFrom::Wire, None);
         };
-        let kind = |name: &Option<String>| {
-            let entry = name.as_ref().and_then(|name| settings.providers.get(name));
-            entry.and_then(|entry| entry.provider.clone()).or_else(|| name.clone())
+        let provider = if provider.is_empty() { CUSTOM_PROVIDER } else { provider };
+        let is_it = |known: &KnownEndpoint| {
+            let is_there = |url: &String| same_address(url, base_url) && !settings.foreign.has_address(url);
+            known.kind.eq_ignore_ascii_case(provider) && known.model.base_url.as_ref().is_some_and(is_there)
         };
-        let key = |key: &Option<Secret>| key.as_ref().map(|key| key.expose().to_owned());
-        let model = &settings.model;
-        let own = (kind(&model.provider), model.base_url.clone(), key(&model.api_key));
-        let providers = settings
-            .providers
-            .iter()
-            .map(|(name, entry)| (kind(&Some(name.clone())), entry.base_url.clone(), key(&entry.api_key)));
-        let models = settings
-            .models
-            .keys()
-            .filter_map(|name| settings.model_named(name))
-            .map(|model| (kind(&model.provider), model.base_url.clone(), key(&model.api_key)));
-        let is_it = |(kind, url, _): &(Option<String>, Option<String>, Option<String>)| {
-            kind.as_ref().is_some_and(|kind| kind.eq_ignore_ascii_case(provider))
-                && url
-                    .as_ref()
-                    .is_some_and(|url| same_address(url, base_url) && !settings.foreign.has_address(url))
-        };
-        match std::iter::once(own).chain(providers).chain(models).find(is_it) {
-            Some((_, _, key)) => (AddressFrom::Owner, key),
+        match endpoints(&settings).into_iter().find(is_it) {
+            Some(known) => (AddressFrom::Owner, known.model.api_key.map(|key| key.expose().to_owned())),
             None => (AddressFrom::Wire, None),
         }
     }

@@ -9,7 +9,7 @@ use lathe_config::{
 use lathe_host::{
     AddressFrom, CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan,
     ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
-    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory,
+    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory, unread_ignore_file,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;
@@ -104,6 +104,10 @@ pub(crate) fn settle(
     given: &Given<'_>,
     asking: Asking,
 ) -> Result<Settled, Exit> {
+    tell_unread_rules(host);
+    if let Some(words) = unread_ignore_file(place.folder) {
+        term::err(&format!("warning: {}\n", term::clean(&words)));
+    }
     let first = load_from(host, place, given.flags(), &Trusted::default());
     let parts = first.as_ref().map(|config| config.parts.clone()).unwrap_or_default();
     let look = match trust::look_at(host, place.folder, &parts) {
@@ -130,6 +134,31 @@ pub(crate) fn settle_quietly(
     let trusted = Trusted::of(first.parts.clone(), look.as_ref());
     let config = if trusted.is_empty() { first } else { load_from(host, place, flags, &trusted)? };
     Ok(Settled::new(config, look, place))
+}
+
+/// What the configuration of a folder adds, for commands that say nothing else about it. A configuration that cannot be used
+/// ends the program.
+pub(crate) fn extras_of(host: &Host, folder: &Path) -> Result<Extras, Exit> {
+    tell_unread_rules(host);
+    let settled = settle_quietly(host, Place { folder, file: None }, Vec::new());
+    settled.map(|settled| settled.extras()).map_err(|errors| {
+        tell("Error", &errors.errors);
+        Exit::Usage
+    })
+}
+
+/// Tells of files in the folder of rules that are not read, in one line.
+pub(crate) fn tell_unread_rules(host: &Host) {
+    let unread = host.unread_rules();
+    if unread.is_empty() {
+        return;
+    }
+    let names: Vec<String> = unread.iter().map(|path| path.display().to_string()).collect();
+    let (are, names) = (if names.len() == 1 { "is" } else { "are" }, listed(names).join(", "));
+    term::err(&format!(
+        "warning: {} {are} not read: the name of a file of rules ends in .toml\n",
+        term::clean(&names)
+    ));
 }
 
 /// The parts of a project's configuration that the user trusts, as they were looked at.

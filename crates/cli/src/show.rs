@@ -124,7 +124,7 @@ fn line(summary: &Summary) -> String {
         summary.id,
         state_word(summary.state).text(Language::find()),
         summary.steps,
-        if summary.steps == 1 { Say::OneStep } else { Say::Steps }.text(Language::find()),
+        Say::steps(summary.steps.into()).text(Language::find()),
         term::clean(&summary.workspace),
         term::clean(&summary.title)
     )

@@ -1,7 +1,7 @@
 //! `fork`, `watch` and `replay`.
 
 use lathe_host::{Host, HostError};
-use lathe_protocol::{SessionId, StepNo, Update};
+use lathe_protocol::{SessionId, StepNo, Update, counted};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -80,10 +80,10 @@ fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
         ));
     }
     term::out(&format!(
-        "{id}: {} requests and {} events replayed, {} divergences\n",
-        verified.requests,
-        verified.events,
-        verified.divergences.len()
+        "{id}: {} and {} replayed, {}\n",
+        counted(verified.requests, "request"),
+        counted(verified.events, "event"),
+        counted(verified.divergences.len(), "divergence")
     ));
     Ok(if verified.divergences.is_empty() { Exit::Done } else { Exit::Failed })
 }
@@ -113,9 +113,9 @@ async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
         term::out(&format!("{}\n", term::clean(stopped)));
     }
     term::out(&format!(
-        "{id}: {} steps run again in a copy of the workspace, {} differences\n",
-        replay.steps,
-        replay.differences.len()
+        "{id}: {} run again in a copy of the workspace, {}\n",
+        counted(replay.steps, "step"),
+        counted(replay.differences.len(), "difference")
     ));
     match &replay.kept {
         Some(folder) => {

@@ -63,6 +63,17 @@ enum TrustCommand {
     },
 }
 
+impl TrustArgs {
+    /// See [`crate::inside::change`].
+    pub(crate) fn change(&self) -> Option<&'static str> {
+        match self.command {
+            TrustCommand::List { .. } => None,
+            TrustCommand::Add { .. } => Some("lathe trust add"),
+            TrustCommand::Remove { .. } => Some("lathe trust remove"),
+        }
+    }
+}
+
 /// The flag of every command that opens a session.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct TrustFlag {
@@ -473,7 +484,8 @@ fn shown(looked: &Looked, lines: usize) -> String {
         out.push_str(&format!("    | {}\n", visible(line)));
     }
     if count > lines {
-        out.push_str(&format!("    … {} {}\n", count - lines, Say::MoreLines.text(Language::find())));
+        let more = count - lines;
+        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
     }
     out.push_str(&loose(looked));
     out

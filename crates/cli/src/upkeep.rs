@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use lathe_host::{Beside, By, CostRow, Host};
-use lathe_protocol::Usage;
+use lathe_protocol::{Usage, counted};
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -68,8 +68,8 @@ fn row_text(row: &CostRow, width: usize) -> String {
     let unknown = if tokens(&row.unpriced) > 0 {
         let models: Vec<&str> = row.unpriced_models.iter().map(String::as_str).collect();
         format!(
-            "  and {} tokens of unknown price ({})",
-            tokens(&row.unpriced),
+            "  and {} of unknown price ({})",
+            counted(tokens(&row.unpriced), "token"),
             term::clean(&models.join(", "))
         )
     } else {
@@ -136,12 +136,12 @@ pub(crate) fn gc(host: &Host, args: &GcArgs) -> Exit {
     }
     let verb = if args.dry_run { "would remove" } else { "removed" };
     term::out(&format!(
-        "{verb} {} sessions, {} blobs and {} leftovers: {}\nkept {} sessions: {}\n",
-        garbage.sessions.len(),
-        garbage.blobs,
-        garbage.other,
+        "{verb} {}, {} and {}: {}\nkept {}: {}\n",
+        counted(garbage.sessions.len(), "session"),
+        counted(garbage.blobs, "blob"),
+        counted(garbage.other, "leftover"),
         megabytes(garbage.bytes),
-        garbage.kept_sessions,
+        counted(garbage.kept_sessions, "session"),
         megabytes(garbage.kept_bytes)
     ));
     Exit::Done

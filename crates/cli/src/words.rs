@@ -19,6 +19,18 @@ impl Language {
     }
 }
 
+impl Say {
+    /// The word after a number of lines that are not shown.
+    pub(crate) fn more_lines(count: usize) -> Self {
+        if count == 1 { Say::OneMoreLine } else { Say::MoreLines }
+    }
+
+    /// The word after a number of steps.
+    pub(crate) fn steps(count: u64) -> Self {
+        if count == 1 { Say::OneStep } else { Say::Steps }
+    }
+}
+
 macro_rules! messages {
     ($($id:ident: $english:literal, $chinese:literal;)*) => {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +69,7 @@ messages! {
     NewestFrom: "newest from", "最新来自";
     Thinking: "thinking", "思考";
     MoreLines: "more lines", "行未显示";
+    OneMoreLine: "more line", "行未显示";
     Denied: "denied", "已拒绝";
     Failed: "failed", "失败";
     Drift: "the replay drifted", "回放出现偏差";
@@ -94,6 +107,7 @@ messages! {
     DeniedCalls: "calls were denied by policy; see above for the rule", "次调用被策略拒绝；规则见上文";
     DeniedByMode: ", and --mode full-auto to allow changes", "，使用 --mode full-auto 允许改动";
     RefusedByYou: "questions were answered with no by you", "个询问被你拒绝";
+    RefusedOnceByYou: "question was answered with no by you", "个询问被你拒绝";
     NoneMatches: "No session matches.", "没有匹配的会话。";
     StateNew: "new", "新建";
     StateRunning: "running", "运行中";
@@ -117,6 +131,7 @@ messages! {
     MayThis: "May this be done?", "是否允许？";
     AskApproval: "[y]es once, [s]ession, [a]lways, [n]o (a reason may follow)", "[y] 仅此一次，[s] 本次会话，[a] 始终，[n] 拒绝（可附理由）";
     AskShowAll: "v = show the {} lines that are not shown", "v = 显示未显示的 {} 行";
+    AskShowOne: "v = show the one line that is not shown", "v = 显示未显示的 1 行";
     AskEdit: "[e]dit it first", "[e] 先修改";
     NewText: "New text", "新的内容";
     AskOnce: "[y]es once, [n]o (a reason may follow)", "[y] 仅此一次，[n] 拒绝（可附理由）";

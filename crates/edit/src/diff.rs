@@ -110,7 +110,8 @@ fn show(out: &mut String, mark: char, lines: &[&[u8]]) {
 fn side<'a>(prefix: &str, content: Option<&[u8]>, path: &'a str) -> Cow<'a, str> {
     match content {
         None => Cow::Borrowed("/dev/null"),
-        Some(_) => Cow::Owned(quoted(format!("{prefix}/{path}"))),
+        // A path from the root of the system has its slash already.
+        Some(_) => Cow::Owned(quoted(format!("{prefix}/{}", path.trim_start_matches('/')))),
     }
 }
 
@@ -135,4 +136,15 @@ fn quoted(name: String) -> String {
     }
     out.push('"');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_from_the_root_of_the_system_has_one_slash() {
+        let diff = unified_diff(Some(b"a\n"), Some(b"b\n"), "/work/x.txt");
+        assert!(diff.starts_with("--- a/work/x.txt\n+++ b/work/x.txt\n"), "{diff}");
+    }
 }

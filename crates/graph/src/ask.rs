@@ -1,5 +1,6 @@
 //! One question by its name, as the tool, the command and the shell ask it.
 
+use lathe_search::{unread_own_file, unread_sentence};
 use serde_json::{Value, json};
 
 use crate::error::GraphError;
@@ -59,9 +60,15 @@ fn ask_once(graph: &mut Graph, question: &str, target: &str, budget: usize) -> R
     let mut notes: Vec<String> = refreshed.partial().into_iter().chain(graph.take_words()).collect();
     if !snapshot.left_out.is_empty() {
         notes.push(format!(
-            "{} files are not in the graph (too large, minified, binary or too many)",
-            snapshot.left_out.len()
+            "{} not in the graph (too large, minified, binary or too many)",
+            match snapshot.left_out.len() {
+                1 => "1 file is".to_owned(),
+                count => format!("{count} files are"),
+            }
         ));
+    }
+    if let Some(reason) = unread_own_file(&snapshot.root) {
+        notes.push(unread_sentence(&snapshot.root, &snapshot.root, &reason));
     }
     let is_diff = of.starts_with("diff ") || of.starts_with("--- ") || of.contains("\n+++ ");
     let found = match question {

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use ignore::{WalkBuilder, WalkState};
 use lathe_grammars::Language;
+use lathe_search::{LATHE_IGNORE, ignore_file_blocks, unread_own_file};
 
 use crate::layout::{Layout, excludes, is_settled, outside, rule_stamp, stamp};
 use crate::watch::{Watch, is_shared};
@@ -76,16 +77,20 @@ pub struct Walked {
     pub layout: Option<Layout>,
 }
 
-/// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
+/// Whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".git/info/exclude"];
     // Those that a `.git` file leads to are read by the walk too.
     let mut files = names.iter().map(|name| folder.join(name)).chain(excludes(folder));
-    files.any(|file| std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()))
+    files.any(|file| std::fs::metadata(file).is_ok_and(|found| ignore_file_blocks(&found)))
 }
 
 /// Nothing if it was told to stop, or gave up: then nothing is known about what is not there.
 pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBool) -> Option<Walked> {
+    // What an unusable `.latheignore` keeps from the model is not known, so all of its folder is left out.
+    if unread_own_file(root).is_some() {
+        return Some(Walked { files: Vec::new(), beyond: 0, layout: None });
+    }
     let mut builder = WalkBuilder::new(root);
     builder
         .hidden(true)
@@ -96,7 +101,8 @@ pub fn scan(root: &Path, limits: &Limits, watch: Option<&Watch>, stop: &AtomicBo
         .filter_entry(|entry| {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let is_never = NEVER.iter().any(|name| entry.file_name() == *name);
-            let is_left_out = is_never || (is_folder && has_blocking_ignores(entry.path()));
+            let is_closed = || unread_own_file(entry.path()).is_some() || has_blocking_ignores(entry.path());
+            let is_left_out = is_never || (is_folder && is_closed());
             entry.depth() == 0 || !is_left_out
         });
     if root.ancestors().any(has_blocking_ignores) {
@@ -173,8 +179,8 @@ impl Sight {
         };
         self.odd |= !is_settled(&stamp);
         self.folders.push((rel.to_owned(), stamp));
-        for rule in [".gitignore", ".ignore"].map(|name| path.join(name)) {
-            if rule.exists() {
+        for rule in [".gitignore", ".ignore", LATHE_IGNORE].map(|name| path.join(name)) {
+            if rule.symlink_metadata().is_ok() {
                 self.rule(&rule);
             }
         }

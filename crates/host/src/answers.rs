@@ -10,6 +10,7 @@ use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
 use crate::extras::Extras;
+use crate::home::Home;
 use crate::ownfile::own_text;
 use crate::session::Host;
 
@@ -17,11 +18,11 @@ const HEAD: &str =
     "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n\n";
 
 /// The file of answers in Lathe's folder.
-pub(crate) struct AnswerFile(PathBuf);
+pub(crate) struct AnswerFile(PathBuf, Home);
 
 impl Host {
     pub(crate) fn answers(&self) -> AnswerFile {
-        AnswerFile(self.home().path().join("policy").join(ANSWERS))
+        AnswerFile(self.home().path().join("policy").join(ANSWERS), self.home().clone())
     }
 
     /// The rules of a session without the answers, which it looks at by itself. Answers that cannot be read now are an error.
@@ -66,6 +67,7 @@ impl AnswerFile {
 
     /// The whole file at once, so that nobody ever reads half of it.
     fn write(&self, grants: &[Grant]) -> Result<(), String> {
+        self.1.refuse_inside_session("an answer for ever").map_err(|error| error.to_string())?;
         let wrong = |error: std::io::Error| format!("{}: {error}", self.0.display());
         let folder = self.0.parent().ok_or_else(|| "there is no folder for it".to_owned())?;
         std::fs::create_dir_all(folder).map_err(wrong)?;

@@ -34,7 +34,7 @@ impl Host {
         let Some(source) = source else {
             return Ok(Aside::new(Arc::clone(&own.client), own.choice.model.clone(), Arc::clone(variables)));
         };
-        let stored = self.stored_keys();
+        let stored = self.stored_keys()?;
         let marks = self.marks();
         let asking = Asking { variables, stored: &stored, marks: &marks, workspace: root, known: &own.known };
         let named = ready(source, Some(own.toolset), None, &asking, Some(&own.choice))?;

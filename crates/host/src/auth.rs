@@ -42,9 +42,22 @@ impl Host {
         Marks::load(self.home().path())
     }
 
-    pub(crate) fn stored_keys(&self) -> Stored {
-        let text = own_text(&self.auth_file()).ok().flatten().unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// The keys that are stored. A file that cannot be read is an error: without it another key might be used, and writing it
+    /// again would lose the keys in it.
+    pub(crate) fn stored_keys(&self) -> Result<Stored, HostError> {
+        let path = self.auth_file();
+        let wrong = |reason: String| HostError::Home {
+            path: path.clone(),
+            reason: format!(
+                "{reason}. Correct the file, or remove it and store the keys again with `lathe auth login`"
+            ),
+        };
+        let Some(text) = own_text(&path).map_err(|error| wrong(error.to_string()))? else {
+            return Ok(Stored::new());
+        };
+        // The reason in words of our own: those of the parser would show a key.
+        serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("line {} is not part of a JSON object of texts", error.line())))
     }
 
     /// Keeps a key for a provider; the file can be read by this user only.
@@ -59,14 +72,14 @@ impl Host {
         if key.chars().any(|c| c.is_control() || !c.is_ascii()) {
             return Err(wrong("a key is one line of plain ASCII characters, and this is not"));
         }
-        let mut stored = self.stored_keys();
+        let mut stored = self.stored_keys()?;
         stored.insert(variable(known_name(name), "API_KEY"), key.to_owned());
         self.store(&stored)
     }
 
     /// Forgets a key. Whether there was one.
     pub fn logout(&self, name: &str) -> Result<bool, HostError> {
-        let mut stored = self.stored_keys();
+        let mut stored = self.stored_keys()?;
         let had = stored.remove(&variable(known_name(name), "API_KEY")).is_some();
         if had {
             self.store(&stored)?;
@@ -75,23 +88,24 @@ impl Host {
     }
 
     /// The key that was kept for a provider. It is for clients of models, and for nobody's eyes.
-    pub fn stored_key(&self, name: &str) -> Option<String> {
-        self.stored_keys().remove(&variable(known_name(name), "API_KEY"))
+    pub fn stored_key(&self, name: &str) -> Result<Option<String>, HostError> {
+        Ok(self.stored_keys()?.remove(&variable(known_name(name), "API_KEY")))
     }
 
     /// Where the key of each provider is, in a word. Nobody is asked for it.
-    pub fn key_states(&self) -> Vec<(&'static str, &'static str)> {
-        let stored = self.stored_keys();
+    pub fn key_states(&self) -> Result<Vec<(&'static str, &'static str)>, HostError> {
+        let stored = self.stored_keys()?;
         let state = |provider: &'static Provider| match key_of(provider, &stored) {
             KeyFrom::Environment(_) => "environment",
             KeyFrom::Stored => "stored",
             KeyFrom::NotNeeded => "not_needed",
             KeyFrom::Missing => "missing",
         };
-        PROVIDERS.iter().map(|provider| (provider.name, state(provider))).collect()
+        Ok(PROVIDERS.iter().map(|provider| (provider.name, state(provider))).collect())
     }
 
     fn store(&self, stored: &Stored) -> Result<PathBuf, HostError> {
+        self.home().refuse_inside_session("lathe auth")?;
         let path = self.auth_file();
         let wrong = |error: std::io::Error| HostError::Home { path: path.clone(), reason: error.to_string() };
         self.home().make()?;
@@ -104,9 +118,9 @@ impl Host {
     }
 
     /// Every provider, with where its key is. Servers on this machine are asked what they offer.
-    pub fn providers(&self) -> Vec<ProviderRow> {
-        let stored = self.stored_keys();
-        PROVIDERS
+    pub fn providers(&self) -> Result<Vec<ProviderRow>, HostError> {
+        let stored = self.stored_keys()?;
+        let rows = PROVIDERS
             .iter()
             .map(|provider| {
                 let key = key_of(provider, &stored);
@@ -114,7 +128,8 @@ impl Host {
                     if provider.is_local() { crate::local::offered(provider.base_url) } else { Vec::new() };
                 ProviderRow { provider, key, offers }
             })
-            .collect()
+            .collect();
+        Ok(rows)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_journal::{Index, Reader, session_ids};
-use lathe_protocol::SessionId;
+use lathe_protocol::{SessionId, counted};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::HostError;
@@ -129,10 +129,14 @@ impl Host {
             let mut index = Index::open(home)?;
             let listed = index.list(None)?.len();
             if listed == journals {
-                return Ok(format!("{listed} sessions listed"));
+                return Ok(format!("{} listed", counted(listed, "session")));
             }
             let rebuilt = index.rebuild(&self.home().sessions(), &self.home().blobs()?)?;
-            Ok(format!("made again: it listed {listed} of {journals} sessions, now {}", rebuilt.sessions))
+            Ok(format!(
+                "made again: it listed {listed} of {}, now {}",
+                counted(journals, "session"),
+                rebuilt.sessions
+            ))
         };
         match mended() {
             Ok(detail) => good("index", detail),

@@ -15,16 +15,18 @@ pub enum HostError {
     /// No model was named and none can be found.
     #[error("no model is set up")]
     NoModel,
-    #[error("no key for provider {provider}: set {variable}, or give --api-key")]
+    #[error(
+        "no key for provider {provider}: set {variable}, store one with `lathe auth login {provider}`, or give --api-key"
+    )]
     NoKey { provider: String, variable: String },
     #[error(
         "provider {0} is not known; give --model-base-url for any server that speaks OpenAI's Chat Completions"
     )]
     UnknownProvider(String),
     #[error(
-        "the session asked the model at {address}, which neither your configuration nor a flag names now, and none of your keys is the one it was asked with (its source: {key}). If the address is yours, give it again: --model-base-url {address}, and --api-key if it needs one"
+        "the session asked the model at {address}, and none of the keys found now is the one that it was asked with. {again} To use another key there, name the address too: --model-base-url {address} --api-key KEY"
     )]
-    OtherAddress { address: String, key: String },
+    OtherAddress { address: String, again: String },
     #[error("the model cannot be asked: {0}")]
     BadModel(String),
     #[error("no key was stored for {provider}: {reason}")]
@@ -105,6 +107,11 @@ pub enum HostError {
     Git(String),
     #[error("{0}")]
     Review(String),
+    #[error(
+        "`{change}` was started by the shell of a Lathe session, and a session does not change what is the user's in {}. Run it in a terminal of your own; a test may set LATHE_HOME to a folder of its own",
+        .home.display()
+    )]
+    InsideSession { change: String, home: std::path::PathBuf },
     #[error("the replay is not possible: {0}")]
     Replay(String),
     #[error("{0}")]
@@ -178,6 +185,7 @@ impl HostError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoModel => "no-model",
+            Self::InsideSession { .. } => "inside-session",
             Self::NoKey { .. } => "no-key",
             Self::UnknownProvider(_) => "unknown-provider",
             Self::OtherAddress { .. } => "other-address",

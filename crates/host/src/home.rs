@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
 use lathe_blobs::Blobs;
+use lathe_workspace::{leads_nowhere, nowhere};
 
 use crate::error::HostError;
 
@@ -31,8 +32,20 @@ impl Home {
                     "LATHE_HOME is not a folder; give it the absolute path of one, or unset it",
                 ));
             }
+            if leads_nowhere(&path) {
+                return Err(wrong("LATHE_HOME is a link that leads nowhere; make the folder, or unset it"));
+            }
             return Ok(Self::at(path));
         }
+        let usual = Self::usual()?;
+        match leads_nowhere(usual.path()) {
+            true => Err(usual.broken(nowhere().to_string())),
+            false => Ok(usual),
+        }
+    }
+
+    /// The home where no variable names one.
+    pub(crate) fn usual() -> Result<Self, HostError> {
         let base = etcetera::choose_base_strategy()
             .map_err(|error| HostError::Home { path: PathBuf::from("~"), reason: error.to_string() })?;
         Ok(Self::at(base.data_dir().join("lathe")))

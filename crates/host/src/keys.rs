@@ -61,22 +61,43 @@ pub(crate) struct NotTheSameKey;
 
 /// What the key of a request is called that came with its address.
 pub(crate) const GIVEN: &str = "configuration or flag";
+/// The beginning of the name of a key's place.
+pub(crate) const FROM_VARIABLE: &str = "environment ";
+pub(crate) const FROM_STORE: &str = "stored ";
 
-/// The key for an address, if there is one for it. `given` is the key that came with the address.
+/// The variable of a key for whatever provider is chosen.
+const OWN_VARIABLE: &str = "LATHE_API_KEY";
+
+/// The keys that a request brings along.
+pub(crate) struct OfferedKeys<'a> {
+    /// The key that came with the address.
+    pub(crate) given: Option<&'a str>,
+    /// Keys that are sent only where `recorded` says that they were sent before.
+    pub(crate) others: &'a [String],
+    pub(crate) recorded: Option<&'a KeyMark>,
+}
+
+/// The key for an address, if there is one for it.
 pub(crate) fn join(
     endpoint: &Endpoint<'_>,
     provider: &Provider,
     name: &str,
-    given: Option<&str>,
+    offered: &OfferedKeys<'_>,
     ring: &KeyRing<'_>,
 ) -> Result<Option<Key>, NotTheSameKey> {
-    let given = given.map(|value| Key { value: value.to_owned(), source: GIVEN.to_owned() });
+    let given = offered.given.map(|value| ring.placed(value, provider, name));
+    let others = || offered.others.iter().map(|value| ring.placed(value, provider, name));
+    let usual = |given: Option<Key>| {
+        let was_sent = |key: &Key| {
+            let mark = ring.marks.of(endpoint.address, Some(&key.value));
+            mark.is_some() && mark.as_ref() == offered.recorded.map(|recorded| &recorded.mark)
+        };
+        given.or_else(|| ring.find(provider, name).into_iter().next()).or_else(|| others().find(was_sent))
+    };
     let is_default = same_address(endpoint.address, provider.base_url);
     match endpoint.from {
-        AddressFrom::Owner => Ok(given.or_else(|| ring.find(provider, name).into_iter().next())),
-        AddressFrom::Wire | AddressFrom::Project | AddressFrom::Session(_) if is_default => {
-            Ok(given.or_else(|| ring.find(provider, name).into_iter().next()))
-        }
+        AddressFrom::Owner => Ok(usual(given)),
+        AddressFrom::Wire | AddressFrom::Project | AddressFrom::Session(_) if is_default => Ok(usual(given)),
         AddressFrom::Wire | AddressFrom::Project => Ok(given),
         AddressFrom::Session(mark) => {
             let mark = mark.as_ref().ok_or(NotTheSameKey)?;
@@ -85,13 +106,23 @@ pub(crate) fn join(
             if is_same(None) {
                 return Ok(None);
             }
-            let known = given.into_iter().chain(ring.find(provider, name));
+            let known = given.into_iter().chain(others()).chain(ring.find(provider, name));
             known.into_iter().find(|key| is_same(Some(&key.value))).map(Some).ok_or(NotTheSameKey)
         }
     }
 }
 
 impl KeyRing<'_> {
+    /// A key with the name of its place: the configuration takes keys from variables too.
+    fn placed(&self, value: &str, provider: &Provider, name: &str) -> Key {
+        let known = || self.find(provider, name).into_iter().find(|key| key.value == value);
+        let source = match (self.env)(OWN_VARIABLE).is_some_and(|own| own == value) {
+            true => format!("{FROM_VARIABLE}{OWN_VARIABLE}"),
+            false => known().map_or_else(|| GIVEN.to_owned(), |key| key.source),
+        };
+        Key { value: value.to_owned(), source }
+    }
+
     /// The keys of a provider, the first to be tried first. A provider that Lathe does not know has no variable:
     /// `STRIPE_API_KEY` belongs to another program. It may have a key that the user stored under its name.
     pub(crate) fn find(&self, provider: &Provider, name: &str) -> Vec<Key> {
@@ -106,10 +137,10 @@ impl KeyRing<'_> {
         }
         names.dedup();
         let variable =
-            |name: &String| Some(Key { value: (self.env)(name)?, source: format!("environment {name}") });
+            |name: &String| Some(Key { value: (self.env)(name)?, source: format!("{FROM_VARIABLE}{name}") });
         let kept = |name: &String| {
             let value = self.stored.get(name)?.clone();
-            Some(Key { value, source: format!("stored {name}") })
+            Some(Key { value, source: format!("{FROM_STORE}{name}") })
         };
         let mut keys: Vec<Key> =
             names.iter().filter_map(|name| variable(name).or_else(|| kept(name))).collect();
@@ -227,7 +258,8 @@ mod tests {
         ]);
         let ring = KeyRing { env: &env, stored: &stored, marks };
         let known = provider(name).unwrap_or(&CUSTOM);
-        match join(&Endpoint { address, from }, known, name, given, &ring) {
+        let offered = OfferedKeys { given, others: &[], recorded: None };
+        match join(&Endpoint { address, from }, known, name, &offered, &ring) {
             Ok(key) => Ok(key.map(|key| key.value)),
             Err(NotTheSameKey) => Err("not the same key"),
         }
@@ -266,6 +298,28 @@ mod tests {
         ] {
             assert_eq!(joined((address, &from), name, given, &marks), wanted, "{address} {from:?} {name}");
         }
+    }
+
+    #[test]
+    fn another_key_of_the_user_goes_only_where_it_went_before() {
+        let home = tempfile::tempdir().unwrap();
+        let marks = Marks::load(home.path());
+        let key = Key { value: "other".to_owned(), source: String::new() };
+        let recorded = marks.mark("https://api.groq.com/openai/v1", Some(&key));
+        let (stored, env) = (Stored::new(), |_: &str| None);
+        let ring = KeyRing { env: &env, stored: &stored, marks: &marks };
+        let others = ["first".to_owned(), "other".to_owned()];
+        let joined = |address: &str, recorded: Option<&KeyMark>| {
+            let offered = OfferedKeys { given: None, others: &others, recorded };
+            let endpoint = Endpoint { address, from: &AddressFrom::Owner };
+            join(&endpoint, provider("groq").unwrap(), "groq", &offered, &ring)
+                .ok()
+                .flatten()
+                .map(|key| key.value)
+        };
+        assert_eq!(joined("https://api.groq.com/openai/v1", recorded.as_ref()), Some("other".to_owned()));
+        assert_eq!(joined("https://api.groq.com/openai/v1", None), None);
+        assert_eq!(joined("https://elsewhere/v1", recorded.as_ref()), None);
     }
 
     #[test]

@@ -1,22 +1,26 @@
 //! Which model to ask: flags and configuration, then keys in the environment, then servers on this machine. Which key goes
 //! to which address is decided in `keys.rs`.
 
-use lathe_model::{
-    Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, Wire, takes_text_only,
-};
-use lathe_protocol::{ModelChoice, plain_address};
+use lathe_model::{Address, ClientOptions, Form, Outage, Params, Patience, Reach, ToolForm, takes_text_only};
+use lathe_protocol::{KeyMark, ModelChoice, plain_address};
 
 use crate::error::HostError;
-use crate::keys::{AddressFrom, Endpoint, Env, KeyRing, NotTheSameKey, join};
+use crate::keys::{
+    AddressFrom, Endpoint, Env, FROM_STORE, FROM_VARIABLE, GIVEN, KeyRing, NotTheSameKey, OfferedKeys, join,
+};
 use crate::local;
 use crate::providers::{CUSTOM, PROVIDERS, Provider, provider, variable};
-use crate::session::Host;
 
 /// The version of Azure's interface, where nobody names one.
 const AZURE_VERSION: &str = "2024-10-21";
 
 /// The provider of a session that was answered from a cassette.
 pub(crate) const RECORDED: &str = "cassette";
+
+/// Tells whether a session was answered from a cassette, so that its model cannot be asked again.
+pub fn is_recorded_model(choice: &ModelChoice) -> bool {
+    choice.provider == RECORDED
+}
 
 /// What the user said about the model.
 #[derive(Clone, Default)]
@@ -28,6 +32,10 @@ pub struct ModelRequest {
     pub address_from: AddressFrom,
     /// The key that came with the address.
     pub api_key: Option<String>,
+    /// Other keys of the user. A resumed session gets one of them if it was sent to its address before.
+    pub other_keys: Vec<String>,
+    /// What a resumed session remembers of its key.
+    pub recorded_key: Option<KeyMark>,
     pub patience: Patience,
     /// The version of the interface (Azure).
     pub api_version: Option<String>,
@@ -53,7 +61,7 @@ impl ModelRequest {
     /// The same request as an earlier session's, where nothing else is said now.
     pub(crate) fn or(self, choice: &ModelChoice) -> Self {
         // A recorded model is nobody who could be asked again.
-        if choice.provider == RECORDED {
+        if is_recorded_model(choice) {
             return self;
         }
         let recorded = choice.base_url.clone().filter(|_| self.provider.is_none() && self.base_url.is_none());
@@ -61,7 +69,10 @@ impl ModelRequest {
             Some(_) => AddressFrom::Session(choice.key.clone()),
             None => self.address_from,
         };
+        // The mark belongs to the recorded provider; at another address it fits no key.
+        let is_same = self.provider.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&choice.provider));
         Self {
+            recorded_key: choice.key.clone().filter(|_| is_same),
             provider: self.provider.or_else(|| Some(choice.provider.clone())),
             model: self.model.or_else(|| Some(choice.model.clone())),
             base_url: recorded.or(self.base_url),
@@ -101,10 +112,15 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         None => provider.base_url.to_owned(),
     };
     let endpoint = Endpoint { address: &url, from };
-    let key =
-        join(&endpoint, provider, &name, request.api_key.as_deref(), ring).map_err(|NotTheSameKey| {
-            HostError::OtherAddress { address: plain_address(&url), key: recorded_source(from) }
-        })?;
+    let offered = OfferedKeys {
+        given: request.api_key.as_deref(),
+        others: &request.other_keys,
+        recorded: request.recorded_key.as_ref(),
+    };
+    let key = join(&endpoint, provider, &name, &offered, ring).map_err(|NotTheSameKey| {
+        let again = key_again(from, &name);
+        HostError::OtherAddress { address: plain_address(&url), again }
+    })?;
     // A server of one's own often wants no key.
     if key.is_none() && base_url.is_none() && provider.needs_key {
         return Err(HostError::NoKey { variable: variable(&name, "API_KEY"), provider: name });
@@ -119,7 +135,7 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     };
     let images = request.params.images.or_else(|| takes_text_only(&model).then_some(false));
     let params = Params { quirks: provider.quirks, images, ..request.params.clone() };
-    let mark = base_url.as_ref().and_then(|_| ring.marks.mark(&url, key.as_ref()));
+    let mark = ring.marks.mark(&url, key.as_ref());
     let client = ClientOptions {
         form: Form::new(provider.wire, params),
         base_url: url,
@@ -138,23 +154,40 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
     Ok(FoundModel { choice: ModelChoice { provider: name, model, base_url, key: mark }, client })
 }
 
-/// What a session remembers of where its key came from.
-fn recorded_source(from: &AddressFrom) -> String {
-    match from {
-        AddressFrom::Session(Some(mark)) => {
-            mark.source.chars().filter(|c| !c.is_control()).take(80).collect()
+/// Says how a session gets the key again that it had, by what it remembers of the key's place.
+fn key_again(from: &AddressFrom, provider: &str) -> String {
+    let mark = match from {
+        AddressFrom::Session(mark) => mark.as_ref(),
+        AddressFrom::Owner | AddressFrom::Wire | AddressFrom::Project => None,
+    };
+    let Some(mark) = mark else {
+        return "The session does not say where its key came from.".to_owned();
+    };
+    let source: String = mark.source.chars().filter(|c| !c.is_control()).take(80).collect();
+    match (source.strip_prefix(FROM_VARIABLE), source.strip_prefix(FROM_STORE)) {
+        (Some(variable), _) => {
+            format!("That key was in the variable {variable}: set it again, or give it with --api-key.")
         }
-        AddressFrom::Session(None) | AddressFrom::Owner | AddressFrom::Wire | AddressFrom::Project => {
-            "not recorded".to_owned()
+        (None, Some(_)) => format!(
+            "That key was stored: store it again with `lathe auth login {provider}`, or give it with --api-key."
+        ),
+        (None, None) if source == GIVEN => {
+            "That key came from a flag or a configuration file, and it is not kept: give it again with --api-key.".to_owned()
         }
+        (None, None) => format!("Where its key came from: {source}."),
     }
 }
 
 /// What to do about a key.
 fn key_hint(name: &str, known: &Provider) -> String {
     match provider(name).is_some() || name == known.name {
-        true => format!("set {}, or give --api-key", variable(name, "API_KEY")),
-        false => format!("give --api-key, or name its variable in `[providers.{name}] key_variable`"),
+        true => format!(
+            "set {}, store one with `lathe auth login {name}`, or give --api-key",
+            variable(name, "API_KEY")
+        ),
+        false => format!(
+            "give --api-key, store one with `lathe auth login {name}`, or name its variable in `[providers.{name}] key_variable`"
+        ),
     }
 }
 
@@ -179,16 +212,6 @@ fn choose(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<Chosen, HostErro
     Ok(Chosen { name: provider.name.to_owned(), provider, offers: Some(model) })
 }
 
-impl Host {
-    /// The address of a provider where neither configuration nor request names one: that of the environment, or the
-    /// provider's own. None for a provider that Lathe does not know.
-    pub fn usual_address(&self, name: &str) -> Option<String> {
-        let provider = provider(name)?;
-        url_of(provider, name, &|variable| std::env::var(variable).ok())
-            .or_else(|| Some(provider.base_url.to_owned()).filter(|url| !url.is_empty()))
-    }
-}
-
 fn url_of(provider: &Provider, name: &str, env: Env<'_>) -> Option<String> {
     let mut names = vec![variable(name, "BASE_URL")];
     names.extend(provider.url_variables());
@@ -209,11 +232,6 @@ fn headers(provider: &str, env: Env<'_>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// How requests to this model would be written; the usual form where none is found.
-pub(crate) fn form(request: &ModelRequest, ring: &KeyRing<'_>) -> Form {
-    find(request, ring).map_or_else(|_| Wire::Chat.into(), |found| found.client.form)
-}
-
 impl ModelRequest {
     /// For models that cannot call tools: these are described in words.
     pub fn describe_tools(&mut self) {
@@ -223,6 +241,8 @@ impl ModelRequest {
 
 #[cfg(test)]
 mod tests {
+    use lathe_model::Wire;
+
     use super::*;
     use crate::auth::Stored;
     use crate::keys::Marks;

@@ -12,7 +12,7 @@ use lathe_workspace::read_regular;
 const LARGEST: u64 = 16 << 20;
 
 /// The text of a file. None: there is no file of this name.
-pub(crate) fn own_text(path: &Path) -> io::Result<Option<String>> {
+pub fn own_text(path: &Path) -> io::Result<Option<String>> {
     let Some(bytes) = read_regular(path, LARGEST)? else { return Ok(None) };
     String::from_utf8(bytes)
         .map(Some)

@@ -1,13 +1,13 @@
 //! What the gate would say about a line.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::Answers as _;
 use lathe_policy::{Gate, LineDecision, OnDisk, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode};
 use lathe_tools::{ANSWERS, Judge, OutsideTool, Toolbox};
-use lathe_workspace::{LocalFiles, content_of, open_regular};
+use lathe_workspace::{LocalFiles, content_of, leads_nowhere, nowhere, open_regular};
 
 use crate::error::HostError;
 use crate::extras::Extras;
@@ -51,6 +51,31 @@ impl Host {
         self.rulebook(root, extras).map(drop)
     }
 
+    /// The files in the folder of the user's rules that are not read, so that whoever put a rule there hears of it.
+    pub fn unread_rules(&self) -> Vec<PathBuf> {
+        self.rule_files().map(|(_, unread)| unread).unwrap_or_default()
+    }
+
+    /// The files of the user's rules: those that are read, and those that are not because of their names.
+    fn rule_files(&self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), HostError> {
+        let folder = self.home().path().join("policy");
+        let wrong = |error: std::io::Error| HostError::Policy(format!("{}: {error}", folder.display()));
+        let listed = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => match leads_nowhere(&folder) {
+                true => Err(nowhere()),
+                false => Ok(Vec::new()),
+            },
+            Err(error) => Err(error),
+        };
+        let mut files = listed.map_err(wrong)?;
+        files.sort();
+        files.retain(|path| path.file_name().is_none_or(|name| name != ANSWERS));
+        let is_rules =
+            |path: &PathBuf| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
+        Ok(files.into_iter().partition(is_rules))
+    }
+
     /// Decides about what a person does without a model: limited by the guard only, unless a mode is named.
     pub(crate) fn judge(
         &self,
@@ -82,14 +107,7 @@ impl Host {
 
     /// The same without what was allowed for ever, which may change while a session runs.
     pub(crate) fn rules_without_answers(&self, root: &Path, extras: &Extras) -> Result<Rulebook, HostError> {
-        let mut files: Vec<_> = std::fs::read_dir(self.home().path().join("policy"))
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
-            .filter(|path| path.file_name().is_none_or(|name| name != ANSWERS))
-            .collect();
-        files.sort();
+        let (files, _) = self.rule_files()?;
         let rules = Rulebook::builtin().with_fields(extras.field_names());
         let rules = with_admin(rules, Path::new(ADMIN))?;
         let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file))?;
@@ -107,6 +125,11 @@ impl Host {
             None => Ok(rules),
         }
     }
+}
+
+/// What is told of a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
+pub fn unread_ignore_file(folder: &Path) -> Option<String> {
+    lathe_search::unread_own_file(folder).map(|reason| lathe_search::unread_sentence(folder, folder, &reason))
 }
 
 /// The rules of the machine's administrator; nobody else may have a hand in them.

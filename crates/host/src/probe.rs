@@ -26,7 +26,10 @@ impl Host {
         let params = Params { max_tokens: Some(TOKENS), thinking_tokens: None, ..request.params.clone() };
         let mut request = ModelRequest { params, ..request.clone() };
         request.patience.attempts = 1;
-        let stored = self.stored_keys();
+        let stored = match self.stored_keys() {
+            Ok(stored) => stored,
+            Err(error) => return Some(check(CheckState::Broken, error.to_string())),
+        };
         let found =
             models::find(&request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() });
         let found = match found {

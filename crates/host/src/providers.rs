@@ -68,9 +68,12 @@ impl Provider {
     }
 }
 
+/// The name of the provider where an address was given and no provider.
+pub const CUSTOM_PROVIDER: &str = "custom";
+
 /// Any server that speaks Chat Completions, at an address that was given.
 pub(crate) const CUSTOM: Provider =
-    Provider { keys: &["OPENAI_API_KEY"], ..Provider::local("custom", Wire::Chat, "") };
+    Provider { keys: &["OPENAI_API_KEY"], ..Provider::local(CUSTOM_PROVIDER, Wire::Chat, "") };
 
 const THINKS_ALOUD: Quirks = Quirks { reasoning_back: true, ..Quirks::USUAL };
 

@@ -5,20 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use lathe_agent::{
-    Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, SessionLimits, Setup, system_prompt,
-};
+use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup};
 use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
-    Cassette, CassetteError, Form, Head, HttpClient, ModelClient, Pace, Params, RecordingClient,
-    ReplayClient, Rope, Strictness, Variables, Wire,
+    Cassette, CassetteError, Form, HttpClient, ModelClient, Pace, Params, RecordingClient, ReplayClient,
+    Strictness, Variables,
 };
 use lathe_policy::{Gate, OnDisk};
 use lathe_protocol::{
-    AgentId, Budget, Digest, Draft, EndingRule, Fact, Limits, Message, Mode, ModelChoice, PatchRule, Place,
-    ReviewRule, RunNo, Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, StepNo, ToolChoice,
-    ToolSpec, Toolset, UserMessage,
+    Budget, Digest, Draft, EndingRule, Fact, Limits, Mode, ModelChoice, PatchRule, Place, ReviewRule, RunNo,
+    Sandbox, SessionHandle, SessionId, SessionOpened, SessionOptions, ToolChoice, Toolset,
 };
 use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;
@@ -34,9 +31,8 @@ use crate::guarded::GuardedClient;
 use crate::home::Home;
 use crate::keys::{KeyRing, Marks};
 use crate::lakeview::{Summing, each_step};
-use crate::models::{self, ModelRequest};
+use crate::models::{self, FoundModel, ModelRequest};
 use crate::outfile::output_path;
-use crate::pictures::{ReadImages, TaskImage};
 use crate::place::{
     exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
 };
@@ -105,6 +101,8 @@ pub struct Overrides {
     pub record: Option<PathBuf>,
     pub attended: Attended,
     pub extras: Extras,
+    /// True if the session gets a model's address or key of its own now. What it had before stays recorded.
+    pub own_model: bool,
 }
 
 pub struct Host {
@@ -192,7 +190,7 @@ pub(crate) struct Ready {
     pub(crate) client: Arc<dyn ModelClient>,
     pub(crate) choice: ModelChoice,
     pub(crate) toolset: Toolset,
-    key: Option<String>,
+    pub(crate) key: Option<String>,
     /// Secrets by the user's word.
     pub(crate) known: Vec<(String, String)>,
 }
@@ -212,7 +210,7 @@ impl Host {
         let variables = Arc::new(Variables::new(&surroundings));
         let mut known = plan.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys(), self.marks());
+        let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready = ready(&plan.source, plan.toolset, plan.record.as_deref(), &asking, None)?;
@@ -274,7 +272,7 @@ impl Host {
         let (variables, toolset) = (Arc::new(variables_of(&opened, &root)), Some(before.toolset));
         let mut known = overrides.extras.secrets(self.home.path())?;
         known.extend(found_secrets(&root));
-        let (stored, marks) = (self.stored_keys(), self.marks());
+        let (stored, marks) = (self.stored_keys()?, self.marks());
         let asking =
             Asking { variables: &variables, stored: &stored, marks: &marks, workspace: &root, known: &known };
         let ready =
@@ -289,6 +287,7 @@ impl Host {
             model: ready.choice.clone(),
             mode: overrides.mode.unwrap_or(before.mode),
             limits,
+            own_model: before.own_model || overrides.own_model,
             ..before
         };
         let opening = Opening {
@@ -388,12 +387,14 @@ impl Host {
     }
 
     pub(crate) fn services(&self, root: &Path, redactor: Arc<Redactor>) -> Result<Services, HostError> {
+        // A session does not write the facts of the user that an outer session works for.
+        let has_facts = self.home.refuse_inside_session("remember").is_ok();
         let plan = ShellPlan {
             home: self.home.path().to_owned(),
             shell: PathBuf::from("/bin/bash"),
             start: StartFolder::Is(exact_identity(root)?),
             env: shell_env(),
-            memory: Some(self.home.memory()),
+            memory: has_facts.then(|| self.home.memory()),
         };
         let files = LocalFiles::confined(root.to_owned(), self.home.path())
             .recovering(self.home.path().join("recovery"));
@@ -437,60 +438,6 @@ impl Host {
         let specs = Toolbox::specs(toolset).into_iter().chain(Toolbox::special_specs(toolset));
         specs.map(|spec| (spec.name, spec.description)).collect()
     }
-
-    /// The request a task would begin with. Nothing is sent or stored.
-    pub async fn first_request(
-        &self,
-        plan: &SessionPlan,
-        task: &str,
-        images: &[TaskImage],
-    ) -> Result<ShownRequest, HostError> {
-        let root = working_folder(&plan.folder)?;
-        let toolset = plan.toolset.unwrap_or(Toolset::Lathe);
-        let model = match &plan.source {
-            ModelSource::Ask(request) => request.model.clone().unwrap_or_else(|| "MODEL".to_owned()),
-            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {
-                "recorded".to_owned()
-            }
-        };
-        let known = secrets(None, &plan.extras.secrets(self.home.path())?);
-        let facts = facts(&root, Path::new("/bin/bash"), &self.home.memory(), &known);
-        let project = project_texts(&plan.extras.instructions, &known);
-        let outside = plan.extras.outside(&root, self.home.path()).await?;
-        let listed = Toolbox::listed(toolset, plan.tools.clone(), outside);
-        let tools: Vec<ToolSpec> = listed.into_iter().map(|tool| tool.spec).collect();
-        let limits = SessionLimits {
-            mode: plan.mode,
-            is_attended: plan.attended == Attended::Person,
-            tools: tools.iter().map(|tool| tool.name.clone()).collect(),
-        };
-        let system = system_prompt(toolset, &Facts { project, ..facts }, Some(&limits));
-        let chars = |text: &str| text.chars().count();
-        let tools_chars = tools
-            .iter()
-            .map(|tool| chars(&tool.name) + chars(&tool.description) + chars(tool.schema.get()))
-            .sum();
-        let system_chars = chars(&system);
-        let form = match &plan.source {
-            ModelSource::Ask(request) => {
-                let stored = self.stored_keys();
-                models::form(request, &KeyRing { env: &environment, stored: &stored, marks: &Marks::none() })
-            }
-            ModelSource::Replay { .. } | ModelSource::BuiltIn { .. } | ModelSource::Given { .. } => {
-                Wire::Chat.into()
-            }
-        };
-        let mut rope = Rope::new(form, AgentId::main(), Arc::new(Variables::none()))
-            .with_images(Arc::new(ReadImages::new(images)));
-        rope.set_head(&Head { model, system, tools });
-        let images = images.iter().map(|image| (&image.attachment).into()).collect();
-        rope.push(Message::User(UserMessage { text: task.to_owned(), images }));
-        Ok(ShownRequest {
-            body: rope.request(StepNo(1)).body().unwrap_or_default(),
-            system_chars,
-            tools_chars,
-        })
-    }
 }
 
 /// The time, for whoever writes into a journal without an actor.
@@ -526,6 +473,16 @@ pub(crate) struct Asking<'a> {
 }
 
 impl Asking<'_> {
+    /// The model of a request, as a session in this folder asks it.
+    pub(crate) fn find(&self, request: &ModelRequest) -> Result<FoundModel, HostError> {
+        let ring = KeyRing { env: &environment, stored: self.stored, marks: self.marks };
+        let mut found = models::find(request, &ring)?;
+        let Form { wire, params } = found.client.form;
+        let params = Params { cache_key: Some(self.cache_key()), ..(*params).clone() };
+        found.client.form = Form::new(wire, params);
+        Ok(found)
+    }
+
     /// The same for every session in a folder: they begin alike, so they share what a provider has cached.
     fn cache_key(&self) -> String {
         let digest = Digest::of(self.workspace.display().to_string().as_bytes());
@@ -575,16 +532,12 @@ pub(crate) fn ready(
         }
         ModelSource::Ask(request) => {
             let request = before.map_or_else(|| request.clone(), |choice| request.clone().or(choice));
-            let ring = KeyRing { env: &environment, stored: asking.stored, marks: asking.marks };
-            let mut found = models::find(&request, &ring)?;
+            let found = asking.find(&request)?;
             let key = found.client.auth.key().map(str::to_owned);
             // A password inside the address is a secret like the key.
             let mut known = asking.known.to_vec();
             let inside = secrets_in_address(&found.client.base_url);
             known.extend(inside.into_iter().map(|secret| ("BASE_URL".to_owned(), secret)));
-            let Form { wire, params } = found.client.form;
-            let params = Params { cache_key: Some(asking.cache_key()), ..(*params).clone() };
-            found.client.form = Form::new(wire, params);
             let client = Arc::new(HttpClient::new(found.client));
             let client = Arc::new(GuardedClient::new(client, secrets(key.clone(), &known)));
             Ready { client, choice: found.choice, toolset: toolset.unwrap_or(Toolset::Lathe), key, known }

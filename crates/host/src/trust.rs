@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_policy::{Entry, Item, ItemKind, ItemState, NamedFiles, Said, TrustBook, named_files};
 use lathe_protocol::{Digest, Digesting};
-use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program};
+use lathe_workspace::{Files, LocalFiles, Pin, WorkspaceError, find_program, leads_nowhere, nowhere};
 
 use crate::error::HostError;
 use crate::ownfile::own_text;
@@ -216,6 +216,7 @@ impl Host {
 
     /// Forgets everything that was said about a folder; how many items that were. The folder need not be there any more.
     pub fn distrust(&self, folder: &Path) -> Result<usize, HostError> {
+        self.home().refuse_inside_session("lathe trust remove")?;
         let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let root = folder.canonicalize().unwrap_or(absolute);
         let path = self.book_path(&root);
@@ -264,6 +265,7 @@ impl Host {
     }
 
     fn change_book(&self, root: &Path, change: impl FnOnce(&mut TrustBook)) -> Result<(), HostError> {
+        self.home().refuse_inside_session("lathe trust")?;
         let path = self.book_path(root);
         let _lock = self.lock_books()?;
         let mut book = self.trust_book(root)?;
@@ -411,7 +413,13 @@ fn pins(files: &LocalFiles, root: &Path, words: &BTreeSet<String>) -> Result<Vec
 pub(crate) fn text_of(files: &LocalFiles, path: &Path) -> Result<Option<String>, String> {
     let file = match files.open_local(path) {
         Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) if is_absent(&error) => {
+            let place = files.local_root().map(|root| root.join(path));
+            return match place.is_some_and(|place| leads_nowhere(&place)) {
+                true => Err(nowhere().to_string()),
+                false => Ok(None),
+            };
+        }
         Err(error) => return Err(error.to_string()),
     };
     let mut bytes = Vec::new();

@@ -39,6 +39,14 @@ impl Budget {
     }
 }
 
+/// An amount of millionths of a US dollar, exactly: a cap that is shown must be the cap that holds.
+pub fn dollars(micro: u64) -> String {
+    let text = format!("${}.{:06}", micro / 1_000_000, micro % 1_000_000);
+    let cents = text.len() - 4;
+    let shown = text.trim_end_matches('0').len().max(cents);
+    text.get(..shown).unwrap_or(&text).to_owned()
+}
+
 /// Millionths of a US dollar per million tokens, in whole numbers, so that a sum does not depend on its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenPrice {
@@ -63,5 +71,16 @@ impl TokenPrice {
         let total: u128 =
             parts.into_iter().map(|(tokens, price)| u128::from(tokens) * u128::from(price)).sum();
         u64::try_from((total + 500_000) / 1_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_is_shown_exactly_and_with_cents() {
+        let shown = [0, 1, 50, 1_200, 10_000, 1_500_000, 2_000_001].map(dollars);
+        assert_eq!(shown, ["$0.00", "$0.000001", "$0.00005", "$0.0012", "$0.01", "$1.50", "$2.000001"]);
     }
 }

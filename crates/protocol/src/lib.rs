@@ -23,7 +23,7 @@ mod state;
 
 pub use address::plain_address;
 pub use approval::{ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Proposal};
-pub use budget::{Budget, TokenPrice};
+pub use budget::{Budget, TokenPrice, dollars};
 pub use change::{Change, SeenFile, Truncation};
 pub use command::{
     Boxed, Command, CommandBody, EventStream, Frame, FrameBody, OutputStream, Receipt, ReceiptAnswer,
@@ -44,7 +44,7 @@ pub use ids::SessionId;
 pub use ids::{AgentId, CallId, CommandId, RunNo, Seq, StepNo};
 pub use jiff::Timestamp;
 pub use json::{escape_unseen, json_text};
-pub use listed::listed;
+pub use listed::{counted, listed};
 pub use message::{
     Arguments, AssistantMessage, Block, Image, Message, StopReason, TextBlock, ToolCall, ToolMessage,
     ToolSpec, Usage, UserMessage, calls_of, text_of,

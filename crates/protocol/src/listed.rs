@@ -14,9 +14,28 @@ pub fn listed(warnings: impl IntoIterator<Item = String>) -> Vec<String> {
     told
 }
 
+/// A number with the word for what is counted: `1 file`, `2 files`, `1 entry`, `0 entries`.
+pub fn counted(count: impl TryInto<u64>, one: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    if count == 1 {
+        return format!("1 {one}");
+    }
+    match one.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{count} {stem}ies"),
+        Some(_) | None => format!("{count} {one}s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_told_as_one() {
+        let told = [(0, "file"), (1, "file"), (2, "file"), (1, "entry"), (3, "entry"), (2, "day")];
+        let told = told.map(|(count, one)| counted(count, one));
+        assert_eq!(told, ["0 files", "1 file", "2 files", "1 entry", "3 entries", "2 days"]);
+    }
 
     #[test]
     fn the_first_are_told_and_the_others_counted() {

@@ -28,7 +28,8 @@ pub struct SessionOptions {
     /// Whether there are documents beside the workspace.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub online: bool,
-    /// Whether an admin of a server gave the session a model's address, key or configuration file of its own.
+    /// True if a request of an admin, or flags at the terminal, gave this session a model's address, key or configuration
+    /// file of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub own_model: bool,
 }

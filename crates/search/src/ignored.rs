@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::scope::Scope;
+use crate::unread::read_ignore_file;
 
 /// The ignore file of Lathe, which always counts.
 pub const OWN: &str = ".latheignore";
@@ -113,17 +114,6 @@ fn linked(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-/// The longest ignore file that is read.
-const LONGEST: u64 = 4 << 20;
-
-/// Whether a file is an ordinary one of plain text.
-fn is_text(file: &Path) -> bool {
-    let is_ordinary = file.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= LONGEST);
-    is_ordinary
-        && std::fs::read(file)
-            .is_ok_and(|bytes| std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0')))
-}
-
 /// The ignore files of a tree, each read once.
 #[derive(Clone)]
 pub struct IgnoreRules {
@@ -212,21 +202,16 @@ impl IgnoreRules {
 
     fn rules(&mut self, folder: &Path, name: &str) -> Option<&Gitignore> {
         let file = folder.join(name);
-        let read = |file: &PathBuf| {
-            let found = file.symlink_metadata().ok()?;
-            let mut rules = GitignoreBuilder::new(folder);
-            // What our own file would leave out is not known if it cannot be read, so all of its folder is.
-            if name == OWN && !is_text(file) {
+        let read = |file: &PathBuf| match read_ignore_file(folder, file) {
+            Ok(rules) => rules,
+            // What our own file would leave out is not known if it cannot be read, so all of its folder is. The other
+            // ignore files say what is not worth a look; without them more is seen, and nothing that was to be kept.
+            Err(_) if name == OWN => {
+                let mut rules = GitignoreBuilder::new(folder);
                 let _ = rules.add_line(None, "*");
-                return rules.build().ok();
+                rules.build().ok()
             }
-            // A link may lead anywhere, and a pipe would be waited for.
-            if !found.is_file() {
-                return None;
-            }
-            // A line that is no pattern is passed over, as git does.
-            let _ = rules.add(file);
-            rules.build().ok()
+            Err(unread) => unread.rest.map(|rest| *rest),
         };
         self.read.entry(file).or_insert_with_key(read).as_ref()
     }

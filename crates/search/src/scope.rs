@@ -9,6 +9,7 @@ use ignore::{WalkBuilder, WalkParallel};
 
 use crate::SearchError;
 use crate::ignored::{GEMINI, Ignored, OWN, is_ignored};
+use crate::unread::{UnreadRules, blocks};
 
 /// A part of a tree. Paths are absolute; `start` lies beneath `root`, links resolved.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,8 @@ pub struct Scope {
     pub case_insensitive_globs: bool,
     /// A folder that is left out with all in it, by whatever name it is met: Lathe's own.
     pub closed: Option<PathBuf>,
+    /// Where unusable ignore files that the walk meets are noted.
+    pub unread: UnreadRules,
 }
 
 /// The folder that is left out.
@@ -55,11 +58,11 @@ fn id(folder: &Path) -> Option<(u64, u64)> {
     folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
 }
 
-/// Whether a file that says what to leave out is a pipe or a device here, which the walk would wait for.
+/// Whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
     let mut files = names.iter().map(|name| folder.join(name)).chain(led_to(folder));
-    files.any(|file| std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()))
+    files.any(|file| std::fs::metadata(file).is_ok_and(|found| blocks(&found)))
 }
 
 /// Files that the walk reads because a `.git` file leads to them.
@@ -96,6 +99,7 @@ impl Scope {
                 return Err(SearchError::Walk { path: self.start.clone(), reason: error.to_string() });
             }
         }
+        let is_closed = self.unread.meet_above(&self.root, &self.start);
         // A start that is named is looked at, unless no model is to see it.
         let named = Ignored { git: false, ..self.ignored };
         if is_ignored(&self.root, &self.start, named) {
@@ -116,7 +120,7 @@ impl Scope {
             .require_git(false)
             .follow_links(false)
             .threads(std::thread::available_parallelism().map_or(2, usize::from).min(8));
-        let blocking = self.start.ancestors().any(has_blocking_ignores);
+        let blocking = is_closed || self.start.ancestors().any(has_blocking_ignores);
         if !blocking {
             // The later one weighs more.
             for name in self.ignored.gemini.then_some(GEMINI).into_iter().chain([OWN]) {
@@ -127,9 +131,13 @@ impl Scope {
         if !self.types.is_empty() {
             builder.types(self.file_types()?);
         }
+        if is_closed {
+            builder.max_depth(Some(0));
+        }
         if blocking {
             builder.standard_filters(false).hidden(!hidden).parents(false);
         }
+        let unread = self.unread.clone();
         // Not as overrides of the walk: those would take ignored files back in.
         let included = self.includes()?;
         builder.filter_entry(move |entry| {
@@ -140,7 +148,9 @@ impl Scope {
             entry.file_name() != ".git"
                 && !(is_folder && closed.as_ref().is_some_and(|closed| closed.is(entry.path())))
                 && is_wanted
-                && !(entry.depth() > 0 && is_folder && has_blocking_ignores(entry.path()))
+                && !(entry.depth() > 0
+                    && is_folder
+                    && (unread.meet(entry.path()) || has_blocking_ignores(entry.path())))
         });
         Ok(builder)
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use lathe_host::{Attended, Extras, Home, Host, ModelSource, Overrides, Pace, SessionPlan, Strictness};
-use lathe_protocol::{Budget, EndingRule, Limits, Mode, ToolChoice};
+use lathe_protocol::{Budget, EndingRule, Limits, Mode, ModelChoice, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -53,8 +53,9 @@ impl Plans for Paced {
         })
     }
 
-    fn overrides(&self, _: &Path) -> Result<Overrides, String> {
+    fn overrides(&self, _: &Path, _: &ModelChoice) -> Result<Overrides, String> {
         Ok(Overrides {
+            own_model: false,
             source: self.source(&Wish::default()),
             mode: None,
             max_steps: None,

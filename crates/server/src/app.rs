@@ -6,10 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use lathe_host::{
-    AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan, same_address,
-};
-use lathe_protocol::{CommandId, Mode, Persona, SessionId, SessionOptions, Toolset};
+use lathe_host::{AddressFrom, Host, ModelSource, OnlinePlan, Overrides, Reach, Removed, SessionPlan};
+use lathe_protocol::{CommandId, Mode, ModelChoice, Persona, SessionId, Toolset};
 use tokio::sync::watch;
 
 use crate::access::{Access, Audit, Identity, Names, Rates, Shares};
@@ -79,8 +77,8 @@ pub struct ReviewWish {
 /// Makes plans from wishes: whoever knows the configuration gives this to the server.
 pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
-    /// How a session that was left is opened again.
-    fn overrides(&self, folder: &Path) -> Result<Overrides, String>;
+    /// How a session that was left is opened again. It goes on with the model that it had.
+    fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String>;
     /// Where documents are kept.
     fn online(&self) -> Result<OnlinePlan, String> {
         Ok(OnlinePlan::default())
@@ -210,7 +208,7 @@ impl App {
             self.overrides(id, &folder)
         })?;
         self.sessions.make_room(identity).await?;
-        let opener = Opener { key: identity.key, own_model: needs.own_model };
+        let opener = Opener { key: identity.key };
         let opened = self.sessions.open(id, overrides, &opener).await;
         // What keeps a session from being opened is no fault of the request; a fault of the server stays one.
         let live = opened.map_err(|error| match ApiError::from(error) {
@@ -249,10 +247,9 @@ impl App {
         needs.check(identity, work)
     }
 
-    /// What a session needs that is not open here. Its model counts as an admin's where its address is not one that the
-    /// owner's settings or a model kept here name.
+    /// What a session needs that is not open here.
     fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
-        Ok(self.needs_of(&self.host.options(id)?))
+        Ok(Needs::of(&self.host.options(id)?))
     }
 
     /// Refuses an identity that may not do such work in a session that was removed.
@@ -263,26 +260,14 @@ impl App {
         work: SessionWork,
     ) -> Result<(), ApiError> {
         self.access.check(identity)?;
-        self.needs_of(&self.host.removed_options(removed)?).check(identity, work)
-    }
-
-    fn needs_of(&self, options: &SessionOptions) -> Needs {
-        let choice = &options.model;
-        let named = |url: &str| {
-            let (from, _) = self.plans.named_address(&choice.provider, url);
-            from == AddressFrom::Owner
-                || self.host.usual_address(&choice.provider).is_some_and(|usual| same_address(&usual, url))
-                || crate::routes::models::is_kept(self, choice)
-        };
-        let own_model = options.own_model || choice.base_url.as_deref().is_some_and(|url| !named(url));
-        Needs { mode: options.mode, own_model }
+        Needs::of(&self.host.removed_options(removed)?).check(identity, work)
     }
 
     /// How a session is opened again, or asked about.
     pub fn overrides(&self, id: &SessionId, folder: &Path) -> Result<Overrides, ApiError> {
-        let mut overrides = self.plans.overrides(folder).map_err(ApiError::bad)?;
         let choice = self.host.options(id)?.model;
-        crate::routes::models::known_again(self, &choice, &mut overrides);
+        let mut overrides = self.plans.overrides(folder, &choice).map_err(ApiError::bad)?;
+        crate::routes::models::known_again(self, &choice, &mut overrides)?;
         // The address of its model may have come over the wire.
         if let ModelSource::Ask(request) = &mut overrides.source
             && let Some(url) = request.base_url.as_ref().or(choice.base_url.as_ref())

@@ -160,6 +160,7 @@ impl From<HostError> for ApiError {
                 FileProblem::Bad => Self::bad(detail),
             },
             // Nothing is wrong with the request.
+            HostError::InsideSession { .. } => Self::forbidden(detail),
             HostError::Home { .. }
             | HostError::Journal(_)
             | HostError::Agent(_)

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::access::{Access, Audit, Names, Rates, Shares, check, follow_tokens, literal, random};
+use crate::access::{Access, Audit, Names, Rates, Shares, Tokens, check, follow_tokens, literal, random};
 use crate::api::BODY_MAX;
 use crate::app::{App, Counts, OnRestart, Plans, Shared};
 use crate::connections;
@@ -94,6 +94,8 @@ pub async fn bind(
         }
         roots.push(found);
     }
+    // A server that knows none of its tokens would refuse everybody without a word.
+    Tokens::load(host.home().path())?;
     let failed = |error: std::io::Error| ServerError::Listen {
         address: options.address.to_string(),
         reason: match error.kind() {

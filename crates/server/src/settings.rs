@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use lathe_host::own_text;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -26,10 +27,10 @@ impl Settings {
     /// What is kept under this name; nothing if there is no such file.
     pub fn read<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, ApiError> {
         let path = self.folder.join(name);
-        match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes)
+        match own_text(&path) {
+            Ok(Some(text)) => serde_json::from_str(&text)
                 .map_err(|error| ApiError::internal(format!("{} cannot be read: {error}", path.display()))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
+            Ok(None) => Ok(T::default()),
             Err(error) => Err(ApiError::own_file(&format!("{} cannot be read", path.display()), &error)),
         }
     }

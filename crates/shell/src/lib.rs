@@ -23,6 +23,7 @@ mod jobs;
 mod line;
 mod link;
 mod listener;
+mod outer;
 mod peer;
 mod place;
 mod session;
@@ -36,6 +37,7 @@ pub use command::{CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, I
 pub use error::ShellError;
 pub use jobs::{Job, Jobs};
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};
+pub use outer::OuterShells;
 pub use place::place_ax;
 pub use shell::{Shell, ShellOptions, StartFolder};
 pub use spool::{HeadTail, Spool};

@@ -4,13 +4,14 @@
 //! refused as well: the session's rights are for its own commands. One that sees other files than the host does is told so:
 //! the host acts on files by their names.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use nix::unistd::geteuid;
 use tokio::net::UnixStream;
+
+use crate::outer::parent;
 
 /// Deeper trees are not looked through.
 const DEPTH_MAX: usize = 256;
@@ -49,7 +50,7 @@ pub(crate) fn look_at(stream: &UnixStream, supervisor: Option<i32>, ours: Option
 
 /// The processes from one up to, and without, another that it descends from.
 fn chain(pid: i32, from: i32) -> Option<Vec<i32>> {
-    let parents = std::iter::successors(Some(pid), |pid| parent(*pid));
+    let parents = std::iter::successors(Some(pid), |pid| parent(*pid).filter(|above| *above > 0));
     let mut chain: Vec<i32> = Vec::new();
     for pid in parents.take(DEPTH_MAX) {
         if pid == from {
@@ -58,17 +59,6 @@ fn chain(pid: i32, from: i32) -> Option<Vec<i32>> {
         chain.push(pid);
     }
     None
-}
-
-fn parent(pid: i32) -> Option<i32> {
-    // In one read of a fixed size: every command waits for this.
-    let mut stat = [0; 512];
-    let count = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
-    let stat = stat.get(..count)?;
-    // The name before it may hold any byte.
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let fields = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
-    fields.split_ascii_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
 }
 
 impl View {

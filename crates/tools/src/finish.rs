@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lathe_blobs::BlobError;
 use lathe_changes::TreeChange;
+use lathe_policy::Disk as _;
 use lathe_protocol::{
     Attachment, CallFinished, CallId, Change, Digest, Raw, ToolError, ToolErrorKind, Truncation,
 };
@@ -12,6 +13,7 @@ use lathe_redact::Redactor;
 use serde_json::Value;
 
 use crate::bash::shares;
+use crate::disk::LocalDisk;
 use crate::face::Voice;
 use crate::outcome::{Attached, Data, Outcome, ShellData};
 use crate::services::Services;
@@ -77,6 +79,10 @@ pub(crate) async fn finish(
     finished.text += &syntax::told(services, &files).await;
     if left_out > 0 {
         finished.text += &format!("\n({})", crate::hidden::note(left_out));
+    }
+    let root = services.files.local_root().map(|root| LocalDisk.real(root));
+    for words in services.unread.untold(&root.unwrap_or_else(|| services.root.clone())) {
+        finished.text += &format!("\n({})", redactor.text(&words));
     }
     for words in &broken {
         finished.text += &format!("\n[{}]", redactor.text(words));

@@ -17,7 +17,11 @@ use crate::tool::RunContext;
 
 /// Paths beneath a folder that are not to be read.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Hidden(HashSet<PathBuf>);
+pub(crate) struct Hidden {
+    paths: HashSet<PathBuf>,
+    /// How many of them are files beneath the folder: folders, and what links lead to, are not told as files.
+    files: usize,
+}
 
 impl Hidden {
     /// Looks at everything beneath a folder, whose links are resolved. `tool` is the canonical name of what reads.
@@ -44,7 +48,9 @@ impl Hidden {
                 }
                 true
             });
-            whole.map(|()| Self(hidden))
+            let is_file = |path: &&PathBuf| path.starts_with(&folder) && !path.is_dir();
+            let files = hidden.iter().filter(is_file).count();
+            whole.map(|()| Self { paths: hidden, files })
         };
         let looked =
             tokio::task::spawn_blocking(look).await.map_err(|error| Problem::Search(error.to_string()))?;
@@ -57,20 +63,20 @@ impl Hidden {
     }
 
     pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.0.iter()
+        self.paths.iter()
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.0.len()
+        self.files
     }
 
     pub(crate) fn has(&self, path: &Path) -> bool {
-        path.ancestors().any(|above| self.0.contains(above))
+        path.ancestors().any(|above| self.paths.contains(above))
     }
 
     /// Globs that leave them out of a walk from this folder.
     pub(crate) fn globs(&self, start: &Path) -> Vec<String> {
-        let inside = self.0.iter().filter_map(|path| path.strip_prefix(start).ok());
+        let inside = self.paths.iter().filter_map(|path| path.strip_prefix(start).ok());
         inside.map(|path| format!("/{}", globset::escape(&path.display().to_string()))).collect()
     }
 }
@@ -134,6 +140,12 @@ fn is_below(path: &Path, folder: &Path) -> bool {
         }
     }
     plain.starts_with(folder)
+}
+
+/// Says how many more there are than are shown: `1 more entry is not shown.`
+pub(crate) fn not_shown(count: usize, one: &str) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    format!("{} {verb} not shown.", lathe_protocol::counted(count, &format!("more {one}")))
 }
 
 /// What is said of files that were left out.

@@ -321,7 +321,10 @@ impl Problem {
             Self::IsFolder(path) => format!("{} is a folder; only `view` works on folders.", path.display()),
             Self::RangeOnFolder => "A folder has no lines: leave `offset` and `limit` out.".to_owned(),
             Self::Range { first, lines, .. } => {
-                format!("Line {first} is not in the file, which has {lines} lines.")
+                format!(
+                    "Line {first} is not in the file, which has {}.",
+                    lathe_protocol::counted(*lines, "line")
+                )
             }
             Self::Reversed { first, last } => format!("Line {last} is before line {first}."),
             Self::Binary(path) | Self::NotText { path, what: None, .. } => {

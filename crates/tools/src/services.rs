@@ -11,6 +11,7 @@ use lathe_changes::Pledges;
 use lathe_edit::syntax::SyntaxCache;
 use lathe_protocol::{CallId, OutputStream, Toolset};
 use lathe_redact::Redactor;
+use lathe_search::UnreadRules;
 use lathe_shell::{CommandHost, Jobs, Shell, ShellError, ShellOptions, StartFolder, place_ax};
 use lathe_workspace::{Files, Processes};
 
@@ -69,6 +70,8 @@ pub struct Services {
     pub reviewer: Option<Arc<dyn Reviewer>>,
     /// Where documents are kept, in a session that has them.
     pub documents: Option<Arc<dyn Documents>>,
+    /// Unusable ignore files that calls met; the model is told of each once.
+    pub(crate) unread: UnreadRules,
     /// What was written last.
     pub(crate) known: Known,
     /// Trees of files that were changed lately.
@@ -96,9 +99,11 @@ impl Services {
         redactor: Arc<Redactor>,
         plan: ShellPlan,
     ) -> Self {
+        let unread = UnreadRules::default();
         Self {
             root,
-            files: Arc::new(Unseen(files)),
+            files: Arc::new(Unseen { files, unread: unread.clone() }),
+            unread,
             processes,
             blobs,
             redactor,

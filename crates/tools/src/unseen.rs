@@ -11,20 +11,27 @@ use std::sync::Arc;
 
 use lathe_policy::Disk as _;
 use lathe_protocol::Boxed;
-use lathe_search::{Ignored, LATHE_IGNORE, is_ignored};
+use lathe_search::{Ignored, LATHE_IGNORE, UnreadRules, is_ignored};
 use lathe_workspace::{Applied, Entry, FileKind, FileOp, Files, Named, Stat, WorkspaceError};
 
 use crate::disk::LocalDisk;
 
 /// Files of which some are not there for tools.
-pub(crate) struct Unseen(pub(crate) Arc<dyn Files>);
+pub(crate) struct Unseen {
+    pub(crate) files: Arc<dyn Files>,
+    /// Where unusable ignore files are noted.
+    pub(crate) unread: UnreadRules,
+}
 
 impl Unseen {
     fn check(&self, path: &Path) -> Result<(), WorkspaceError> {
-        let Some(root) = self.0.local_root() else { return Ok(()) };
+        let Some(root) = self.files.local_root() else { return Ok(()) };
         let (root, real) = (LocalDisk.real(root), LocalDisk.real(&root.join(path)));
         match is_ignored(&root, &real, Ignored::INCLUDED) {
-            true => Err(WorkspaceError::Ignored(path.to_owned())),
+            true => {
+                self.unread.meet_above(&root, real.parent().unwrap_or(&real));
+                Err(WorkspaceError::Ignored(path.to_owned()))
+            }
             false => Ok(()),
         }
     }
@@ -33,7 +40,7 @@ impl Unseen {
         let is_own = |path: &Path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().eq_ignore_ascii_case(LATHE_IGNORE))
         };
-        let real = self.0.local_root().map(|root| LocalDisk.real(&root.join(path)));
+        let real = self.files.local_root().map(|root| LocalDisk.real(&root.join(path)));
         if is_own(path) || real.as_deref().is_some_and(is_own) {
             return Err(WorkspaceError::Protected(path.to_owned()));
         }
@@ -44,7 +51,7 @@ impl Unseen {
 impl Files for Unseen {
     fn stat<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Stat, WorkspaceError>> {
         Box::pin(async move {
-            let stat = self.0.stat(path).await?;
+            let stat = self.files.stat(path).await?;
             match stat.kind {
                 FileKind::File => self.check(path).map(|()| stat),
                 FileKind::Directory | FileKind::Special => Ok(stat),
@@ -59,16 +66,16 @@ impl Files for Unseen {
     ) -> Boxed<'a, Result<Vec<u8>, WorkspaceError>> {
         Box::pin(async move {
             self.check(path)?;
-            self.0.read(path, range).await
+            self.files.read(path, range).await
         })
     }
 
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
-        self.0.walk(path, depth)
+        self.files.walk(path, depth)
     }
 
     fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>> {
-        self.0.list(path)
+        self.files.list(path)
     }
 
     fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
@@ -77,24 +84,24 @@ impl Files for Unseen {
                 let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
                 self.check_write(path)?;
             }
-            self.0.apply(ops).await
+            self.files.apply(ops).await
         })
     }
 
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>> {
-        self.0.real(path)
+        self.files.real(path)
     }
 
     fn open_local(&self, path: &Path) -> Result<File, WorkspaceError> {
         self.check(path)?;
-        self.0.open_local(path)
+        self.files.open_local(path)
     }
 
     fn local_root(&self) -> Option<&Path> {
-        self.0.local_root()
+        self.files.local_root()
     }
 
     fn closed(&self) -> Option<&Path> {
-        self.0.closed()
+        self.files.closed()
     }
 }

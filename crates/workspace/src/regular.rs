@@ -10,11 +10,25 @@ use nix::libc;
 /// Opens a regular file for reading. The kind is asked of the open file, so that a file swapped for a pipe is not waited for.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    let file = File::options().read(true).custom_flags(flags).open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound && leads_nowhere(path) { nowhere() } else { error }
+    })?;
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(not_regular()),
     }
+}
+
+/// Tells whether a path, or a folder on its way, is a link to something that is not there. Such a path is not the same as one
+/// that nobody made: somebody meant a file to be there.
+pub fn leads_nowhere(path: &Path) -> bool {
+    let missing = path.ancestors().take_while(|place| place.metadata().is_err());
+    missing.into_iter().any(|place| place.symlink_metadata().is_ok_and(|found| found.is_symlink()))
+}
+
+/// The error about such a link, which has no kind of its own.
+pub fn nowhere() -> io::Error {
+    io::Error::other("it is a link that leads nowhere: put the file there, or remove the link")
 }
 
 /// The content of a regular file of at most `most` bytes. None: there is no file of this name.
@@ -56,6 +70,11 @@ mod tests {
         let read = |name: &str, most| read_regular(&folder.path().join(name), most);
         assert_eq!(read("file", 4).unwrap().unwrap(), b"1234");
         assert!(read("nothing", 4).unwrap().is_none());
+        std::os::unix::fs::symlink("nothing", folder.path().join("link")).unwrap();
+        std::os::unix::fs::symlink("nothing", folder.path().join("folder")).unwrap();
+        for name in ["link", "folder/file"] {
+            assert!(read(name, 4).unwrap_err().to_string().contains("leads nowhere"), "{name}");
+        }
         for (name, most) in [("pipe", 9), ("/dev/zero", 9), ("", 9), ("file", 3)] {
             assert!(read(name, most).is_err(), "{name}");
         }

@@ -340,6 +340,7 @@ fn changed(before: &Arguments, after: &Arguments) -> String {
 
 /// A diff that names its file from the workspace on. Its lines are as they were: only the two names at its top are.
 fn named_below(workspace: &str, diff: &str) -> String {
+    let workspace = workspace.trim_matches('/');
     let (old, new) = (format!("--- a/{workspace}/"), format!("+++ b/{workspace}/"));
     let name = |line: &str| match (line.strip_prefix(&old), line.strip_prefix(&new)) {
         (Some(rest), _) => format!("--- a/{rest}"),

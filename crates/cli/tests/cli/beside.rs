@@ -76,13 +76,16 @@ impl Server {
     }
 
     pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.ask_as(&self.token, method, path, body)
+    }
+
+    pub(crate) fn ask_as(&self, token: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let body = body.to_string();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.address,
-            self.token,
             body.len()
         )
         .unwrap();

@@ -27,7 +27,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
     ("extend", &["protocol", "workspace"]),
     ("documents", &[]),
     ("edit", &["protocol", "grammars"]),
-    ("graph", &["grammars"]),
+    ("graph", &["grammars", "search"]),
     (
         "tools",
         &[

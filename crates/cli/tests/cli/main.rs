@@ -6,6 +6,7 @@
 
 mod approvals;
 mod beside;
+mod broken_files;
 mod config_links;
 mod connect;
 mod denials;
@@ -26,6 +27,7 @@ mod hostile_serve;
 mod hostile_table;
 mod house;
 mod images;
+mod inside;
 mod interrupted;
 mod keys;
 mod kills;
@@ -44,12 +46,14 @@ mod proposals;
 mod questions;
 mod readers;
 mod replay;
+mod resumes;
 mod rewinds;
 mod runs;
 mod scarce;
 mod secrets;
 mod server;
 mod shell;
+mod shown_requests;
 mod store;
 mod stranger;
 mod surface;
@@ -60,9 +64,11 @@ mod trae_user;
 mod trae_ways;
 mod travel;
 mod trust;
+mod unread_ignores;
 mod user_checks;
 mod waits;
 mod wires;
+mod words;
 
 use std::path::Path;
 

@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use lathe_workspace::{Files as _, LocalFiles, WorkspaceError, content_of, open_regular};
+use lathe_workspace::{
+    Files as _, LocalFiles, WorkspaceError, content_of, leads_nowhere, nowhere, open_regular,
+};
 
 pub(crate) use self::json::parse as parse_json;
 pub(crate) use self::toml::parse as parse_toml;
@@ -65,6 +67,9 @@ impl ProjectFiles {
         let below = path.strip_prefix(&self.folder).map_err(|_| leads_out())?;
         match files.open_local(below) {
             Ok(file) => text_of(file).map(Some),
+            Err(WorkspaceError::NotFound(_)) if leads_nowhere(path) => {
+                Err(Fault::Unreadable(nowhere().to_string()))
+            }
             Err(WorkspaceError::NotFound(_)) => Ok(None),
             Err(WorkspaceError::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => Ok(None),
             Err(WorkspaceError::IsDirectory(_) | WorkspaceError::Special(_)) => Err(not_a_file()),

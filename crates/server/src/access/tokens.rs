@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use lathe_host::own_text;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -51,10 +52,15 @@ impl Tokens {
 
     pub fn load(home: &Path) -> Result<Self, ServerError> {
         let path = Self::file(home);
-        let wrong = |reason: String| ServerError::File { path: path.clone(), reason };
-        match std::fs::read(&path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+        let wrong = |reason: String| ServerError::File {
+            path: path.clone(),
+            reason: format!(
+                "the tokens cannot be read: {reason}. Correct the file, or remove it and make the tokens again with `lathe serve token add`"
+            ),
+        };
+        match own_text(&path) {
+            Ok(Some(text)) => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
+            Ok(None) => Ok(Self::default()),
             Err(error) => Err(wrong(error.to_string())),
         }
     }

@@ -4,7 +4,7 @@
 //! role that beginning it so would need, whoever began it and by whatever way the command comes. Every command of a client
 //! passes [`Needs::check`]: see `Live::submit`.
 
-use lathe_protocol::{CommandBody, Mode};
+use lathe_protocol::{CommandBody, Mode, SessionOptions};
 
 use crate::access::{Identity, Role};
 use crate::error::ApiError;
@@ -41,11 +41,18 @@ impl SessionWork {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub mode: Mode,
-    /// Its model's address, key or configuration file was chosen by an admin for this session.
+    /// True if an admin, or the user at the terminal, chose the model's address, key or configuration file for this session
+    /// alone.
     pub own_model: bool,
 }
 
 impl Needs {
+    /// The needs of a session by what its own request chose. The settings and flags of the server that looks at it do not
+    /// count: they may name another model by now, and they are the owner's.
+    pub fn of(options: &SessionOptions) -> Self {
+        Self { mode: options.mode, own_model: options.own_model }
+    }
+
     /// Refuses whoever has not the role for this work.
     pub fn check(self, identity: &Identity, work: SessionWork) -> Result<(), ApiError> {
         let mode_needs = match self.mode {

@@ -23,11 +23,9 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Descriptors that are counted for each open session. It has about thirteen, and connections need some too.
 const DESCRIPTORS_EACH: usize = 24;
 
-/// Who has a session opened, and what is special about its model.
+/// The client that has a session opened.
 pub(crate) struct Opener {
     pub key: TokenKey,
-    /// See [`Needs::own_model`].
-    pub own_model: bool,
 }
 
 /// A session that is open here.
@@ -266,7 +264,7 @@ impl Sessions {
             folder,
             tools: session.tool_names.clone(),
             hub,
-            needs: Needs { mode: session.options.mode, own_model: opener.own_model },
+            needs: Needs::of(&session.options),
             opener: opener.key,
             number: self.count.fetch_add(1, Ordering::Relaxed),
             access: Arc::clone(&self.access),

@@ -120,14 +120,14 @@ fn key_name(name: &str, kept: &Kept) -> String {
     format!("server_model_{word}_at_{}", Digest::of(place.as_bytes()).short())
 }
 
-fn row(app: &App, name: &str, kept: &Kept) -> ModelRow {
-    ModelRow {
+fn row(app: &App, name: &str, kept: &Kept) -> Result<ModelRow, ApiError> {
+    Ok(ModelRow {
         name: name.to_owned(),
         provider: kept.provider.clone(),
         model: kept.model.clone(),
         base_url: kept.base_url.as_deref().map(plain_address),
-        api_key_set: app.host.stored_key(&key_name(name, kept)).is_some(),
-    }
+        api_key_set: app.host.stored_key(&key_name(name, kept))?.is_some(),
+    })
 }
 
 fn named(app: &App, name: &str) -> Result<Kept, ApiError> {
@@ -140,7 +140,7 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
     let all: AllKept = app.settings.read(FILE)?;
     let kept =
         all.get(name).cloned().ok_or_else(|| unknown_setting("model_config_name", name, all.keys()))?;
-    wish.api_key = app.host.stored_key(&key_name(name, &kept));
+    wish.api_key = app.host.stored_key(&key_name(name, &kept))?;
     wish.provider = Some(kept.provider);
     wish.model = Some(kept.model);
     wish.base_url = kept.base_url;
@@ -148,18 +148,17 @@ pub(crate) fn choose(app: &App, name: &str, wish: &mut Wish) -> Result<(), ApiEr
 }
 
 /// The model of a session that is opened again, where it is one of these: its key is not in the journal.
-pub(crate) fn known_again(app: &App, choice: &ModelChoice, overrides: &mut Overrides) {
-    let ModelSource::Ask(request) = &mut overrides.source else { return };
-    let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
-    if let Some((name, kept)) = kept.iter().find(|(_, kept)| is_it(kept, choice)) {
-        ask_kept(app, name, kept, request);
+pub(crate) fn known_again(
+    app: &App,
+    choice: &ModelChoice,
+    overrides: &mut Overrides,
+) -> Result<(), ApiError> {
+    let ModelSource::Ask(request) = &mut overrides.source else { return Ok(()) };
+    let kept: AllKept = app.settings.read(FILE)?;
+    match kept.iter().find(|(_, kept)| is_it(kept, choice)) {
+        Some((name, kept)) => ask_kept(app, name, kept, request),
+        None => Ok(()),
     }
-}
-
-/// Whether the model of a session is one that is kept here.
-pub(crate) fn is_kept(app: &App, choice: &ModelChoice) -> bool {
-    let kept: AllKept = app.settings.read(FILE).unwrap_or_default();
-    kept.values().any(|kept| is_it(kept, choice))
 }
 
 fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
@@ -169,14 +168,15 @@ fn is_it(kept: &Kept, choice: &ModelChoice) -> bool {
 }
 
 /// Makes a request one for a kept model: its address, and the key that was given for it.
-fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) {
+fn ask_kept(app: &App, name: &str, kept: &Kept, request: &mut ModelRequest) -> Result<(), ApiError> {
     request.provider = Some(kept.provider.clone());
     request.model = Some(kept.model.clone());
     request.base_url.clone_from(&kept.base_url);
     let owners = kept.base_url.as_ref().map(|url| app.plans.named_address(&kept.provider, url));
     let (from, key) = owners.unwrap_or_default();
     request.address_from = from;
-    request.api_key = app.host.stored_key(&key_name(name, kept)).or(key);
+    request.api_key = app.host.stored_key(&key_name(name, kept))?.or(key);
+    Ok(())
 }
 
 /// Refuses an address that whoever asks over the wire may not make this server speak to.
@@ -193,16 +193,16 @@ pub(crate) fn allowed(app: &App, base_url: &str) -> Result<Reach, ApiError> {
 async fn list(State(app): State<App>) -> Answer<Models> {
     tokio::task::block_in_place(|| {
         let kept: AllKept = app.settings.read(FILE)?;
-        let providers = app.host.key_states().into_iter().map(|(name, key)| ProviderRow { name, key });
+        let providers = app.host.key_states()?.into_iter().map(|(name, key)| ProviderRow { name, key });
         Ok(Json(Models {
-            models: kept.iter().map(|(name, kept)| row(&app, name, kept)).collect(),
+            models: kept.iter().map(|(name, kept)| row(&app, name, kept)).collect::<Result<_, _>>()?,
             providers: providers.collect(),
         }))
     })
 }
 
 async fn get(State(app): State<App>, Named(name): Named<String>) -> Answer<ModelRow> {
-    tokio::task::block_in_place(|| Ok(Json(row(&app, &name, &named(&app, &name)?))))
+    tokio::task::block_in_place(|| Ok(Json(row(&app, &name, &named(&app, &name)?)?)))
 }
 
 async fn put(
@@ -246,7 +246,7 @@ async fn put(
             if let Some(key) = api_key.filter(|key| !key.trim().is_empty()) {
                 app.host.login(&now, &key)?;
             }
-            let shown = row(&app, &name, &kept);
+            let shown = row(&app, &name, &kept)?;
             all.insert(name, kept);
             Ok(Json(shown))
         })
@@ -271,7 +271,7 @@ async fn test(State(app): State<App>, Named(name): Named<String>) -> Answer<Test
         Err(error) => return Ok(Json(Tested { ok: false, detail: error.detail })),
     };
     let mut request = ModelRequest { reach, ..ModelRequest::default() };
-    tokio::task::block_in_place(|| ask_kept(&app, &name, &kept, &mut request));
+    tokio::task::block_in_place(|| ask_kept(&app, &name, &kept, &mut request))?;
     let (ok, detail) = app.host.test_model(&request).await;
     Ok(Json(Tested { ok, detail }))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use lathe_host::{HostError, Projector};
+use lathe_host::{HostError, PROVIDERS, Projector};
 use lathe_protocol::{
     CommandBody, CommandId, EventStream, Fact, Mode, ReceiptAnswer, Seq, TaskFinished, Toolset, Update,
 };
@@ -408,22 +408,22 @@ async fn open_session(
         wish.config_file = Some(ConfigText { path, text });
     }
     let mut plan = tokio::task::block_in_place(|| app.plans.plan(&wish)).map_err(ApiError::bad)?;
-    app.host.check_tools(&plan, &wish.tools).await.map_err(|error| unknown_name(app, error))?;
+    app.host.check_tools(&plan, &wish.tools).await.map_err(unknown_name)?;
     plan.tools.exclude.extend(tokio::task::block_in_place(|| tools::left_out(app))?);
     // Also where the configuration says so: a session is begun only by whoever may work in it.
     plan.own_model = own_model;
     Needs { mode: plan.mode, own_model }.check(identity, SessionWork::Drive)?;
     app.sessions.make_room(identity).await?;
-    let opener = Opener { key: identity.key, own_model };
-    app.sessions.start(plan, &opener).await.map_err(|error| unknown_name(app, error))
+    let opener = Opener { key: identity.key };
+    app.sessions.start(plan, &opener).await.map_err(unknown_name)
 }
 
 /// Names that nobody knows are refused with those that are known.
-fn unknown_name(app: &App, error: HostError) -> ApiError {
+fn unknown_name(error: HostError) -> ApiError {
     match error {
         HostError::NoSuchTool { .. } => ApiError::unprocessable(format!("`tools`: {error}")),
         HostError::UnknownProvider(name) => {
-            let known: Vec<&str> = app.host.key_states().into_iter().map(|(name, _)| name).collect();
+            let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
             ApiError::unprocessable(format!(
                 "`provider`: `{name}` is not known and has no `model_base_url`. There are: {}",
                 known.join(", ")

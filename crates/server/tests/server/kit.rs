@@ -10,7 +10,7 @@ use lathe_host::{
     Attended, Extras, Home, Host, LakeviewPlan, ModelSource, OnlinePlan, Overrides, Reach, ReviewPlan,
     SessionPlan, Strictness,
 };
-use lathe_protocol::{EndingRule, Limits, Mode, PatchRule, ReviewRule, ToolChoice};
+use lathe_protocol::{EndingRule, Limits, Mode, ModelChoice, PatchRule, ReviewRule, ToolChoice};
 use lathe_server::{OnRestart, Plans, ServerOptions, Wish, bind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -75,8 +75,9 @@ impl Plans for Recorded {
         })
     }
 
-    fn overrides(&self, _: &Path) -> Result<Overrides, String> {
+    fn overrides(&self, _: &Path, _: &ModelChoice) -> Result<Overrides, String> {
         Ok(Overrides {
+            own_model: false,
             source: self.source(),
             mode: None,
             max_steps: None,

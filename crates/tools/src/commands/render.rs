@@ -68,7 +68,10 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
             }
             let left = found.found.left_out;
             let err = if left > 0 && !plain {
-                format!("{left} more matching lines; narrow the search, or give --limit\n")
+                format!(
+                    "{}; narrow the search, or give --limit\n",
+                    lathe_protocol::counted(left, "more matching line")
+                )
             } else {
                 String::new()
             };
@@ -81,7 +84,11 @@ pub(crate) fn print(data: &Data, output: Output, cwd: &Path) -> Printout {
             }
             let out: String = found.files.iter().map(|file| format!("{}\n", near(&file.path, cwd))).collect();
             let hidden = found.total - found.files.len();
-            let err = if hidden > 0 { format!("{hidden} more files; give --limit\n") } else { String::new() };
+            let err = if hidden > 0 {
+                format!("{}; give --limit\n", lathe_protocol::counted(hidden, "more file"))
+            } else {
+                String::new()
+            };
             Printout { out, err, code: 0 }
         }
         Data::Listing(listing) if plain => {

@@ -215,7 +215,11 @@ fn files_words(data: &FilesData, cap: usize) -> String {
     let shown = clip(&listed, cap);
     // A name may have a line break in it.
     let hidden = found.total.saturating_sub(1 + shown.matches('\n').count());
-    let more = if hidden > 0 { format!("\n... {hidden} more files are not shown") } else { String::new() };
+    let more = if hidden > 0 {
+        format!("\n... {}", crate::hidden::not_shown(hidden, "file").trim_end_matches('.'))
+    } else {
+        String::new()
+    };
     format!(
         "Found {} file(s) matching \"{pattern}\" within {start}{}, sorted by modification time (newest first):\n{shown}{more}",
         found.total,
@@ -234,7 +238,11 @@ fn listing_words(data: &ListingData, cap: usize) -> String {
     let listed = data.entries.iter().map(row).collect::<Vec<_>>().join("\n");
     let shown = clip(&listed, cap);
     let hidden = data.entries.len() - 1 - shown.matches('\n').count();
-    let more = if hidden > 0 { format!("\n... {hidden} more entries are not shown") } else { String::new() };
+    let more = if hidden > 0 {
+        format!("\n... {}", crate::hidden::not_shown(hidden, "entry").trim_end_matches('.'))
+    } else {
+        String::new()
+    };
     format!("Directory listing for {}:\n{shown}{more}{ignored}", data.path)
 }
 

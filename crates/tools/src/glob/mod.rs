@@ -119,6 +119,7 @@ impl Glob {
         };
         (scope.root, scope.start) = real(context, &start, ID).await.map_err(as_glob)?;
         scope.closed = context.services.files.closed().map(Path::to_owned);
+        scope.unread = context.services.unread.clone();
         if !scope.start.is_dir() {
             return Err(Problem::SearchNotFolder(start));
         }

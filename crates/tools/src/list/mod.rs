@@ -92,6 +92,7 @@ impl List {
             Some(root) => {
                 let (root, real) = (files.real(root).await.map_err(wrong)?, files.real(&place.path).await);
                 let real = real.map_err(wrong)?;
+                context.services.unread.meet_above(&root, &real);
                 // A folder that is named is listed, unless no model is to see it.
                 if is_ignored(&root, &real, Ignored { git: false, ..self.respect }) {
                     return Err(Problem::Ignored(self.shown.clone()));
@@ -138,7 +139,8 @@ pub(crate) fn words(data: &ListingData, cap: usize) -> String {
     let listed = rows.join("\n");
     let shown = crate::view::clip(&listed, cap);
     let rest = rows.len() - 1 - shown.matches('\n').count();
-    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
+    let more =
+        if rest > 0 { format!("\n{}", crate::hidden::not_shown(rest, "entry")) } else { String::new() };
     let left_out = if data.left_out > 0 { format!("\n({} ignored)", data.left_out) } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{left_out}", data.path)
 }

@@ -101,6 +101,7 @@ impl Many {
         let exclude = [exclude, hidden.globs(&start)].concat();
         let patterns = include.clone();
         let closed = context.services.files.closed().map(Path::to_owned);
+        let unread = context.services.unread.clone();
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
             for pattern in &include {
@@ -112,6 +113,7 @@ impl Many {
                     exclude: exclude.clone(),
                     case_insensitive_globs: true,
                     closed: closed.clone(),
+                    unread: unread.clone(),
                     ..Scope::new(&root, &start)
                 };
                 // What exists by that very name is meant as a name.

@@ -182,6 +182,7 @@ impl Search {
         let Self { start, mut scope, query, folder_only, .. } = self;
         (scope.root, scope.start) = real(context, &start, ID).await?;
         scope.closed = context.services.files.closed().map(Path::to_owned);
+        scope.unread = context.services.unread.clone();
         let special = |path: &Path| {
             path.symlink_metadata()
                 .is_ok_and(|found| !found.is_file() && !found.is_dir() && !found.is_symlink())

@@ -108,7 +108,7 @@ fn folder_words(folder: &FolderData, cap: usize) -> String {
     let shown = clip(&listed, cap);
     let rest = lines.len() - 1 - shown.matches('\n').count();
     let note = if rest > 0 {
-        format!("<response clipped><NOTE>{rest} more entries are not shown.</NOTE>\n")
+        format!("<response clipped><NOTE>{}</NOTE>\n", crate::hidden::not_shown(rest, "entry"))
     } else {
         String::new()
     };

@@ -356,11 +356,17 @@ impl View {
     }
 
     /// For each entry of this folder, whether no model is to see it.
-    async fn left_out(&self, place: &ReadPlace, entries: &[Entry]) -> Result<Vec<bool>, Problem> {
+    async fn left_out(
+        &self,
+        context: &RunContext,
+        place: &ReadPlace,
+        entries: &[Entry],
+    ) -> Result<Vec<bool>, Problem> {
         let files = &place.files;
         let Some(root) = files.local_root() else { return Ok(vec![false; entries.len()]) };
         let root = files.real(root).await.map_err(|error| self.wrong(error))?;
         let folder = files.real(&place.path).await.map_err(|error| self.wrong(error))?;
+        context.services.unread.meet_above(&root, &folder);
         let mut rules = IgnoreRules::new(&root, Ignored::INCLUDED);
         if rules.leave_out(&folder) {
             return Err(Problem::Ignored(self.shown.clone()));
@@ -377,7 +383,7 @@ impl View {
         }
         let walked = place.files.walk(&place.path, DEPTH).await;
         let entries = walked.map_err(|error| self.wrong(error))?;
-        let ignored = self.left_out(place, &entries).await?;
+        let ignored = self.left_out(context, place, &entries).await?;
         let judge = context.judge.clone();
         let hides = |entry: &Entry| judge.hides(ID, Kind::Read, &self.path.join(&entry.path));
         let (mut shown, mut left_out) = (Vec::new(), 0);

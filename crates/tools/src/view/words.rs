@@ -61,7 +61,8 @@ pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
     let listed = folder.entries.join("\n");
     let shown = clip(&listed, cap);
     let rest = folder.entries.len().saturating_sub(1 + shown.matches('\n').count());
-    let more = if rest > 0 { format!("\n{rest} more entries are not shown.") } else { String::new() };
+    let more =
+        if rest > 0 { format!("\n{}", crate::hidden::not_shown(rest, "entry")) } else { String::new() };
     format!("<folder path=\"{}\">\n{shown}\n</folder>{more}", folder.path)
 }
 

@@ -1,0 +1,132 @@
+//! Ignore files that are there and cannot be read.
+//!
+//! A `.latheignore` keeps files from every model. If it cannot be read, what it names is not known: then all of its folder is
+//! left out, and that is told, because a folder without files looks like an empty one. `.geminiignore` and git's files are
+//! lifted by a parameter anyway; one that cannot be read is passed over, as git and Gemini CLI do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use nix::libc;
+
+use crate::ignored::OWN;
+
+/// The longest ignore file that is read.
+const LONGEST: u64 = 4 << 20;
+
+/// Tells whether a walk that reads an ignore file like this would wait for it.
+pub fn blocks(file: &std::fs::Metadata) -> bool {
+    !file.is_dir() && (!file.is_file() || file.len() > LONGEST)
+}
+
+/// An ignore file that cannot be used, or not all of it.
+pub(crate) struct UnreadFile {
+    reason: String,
+    /// The lines of it that are patterns, if it has some.
+    pub(crate) rest: Option<Box<Gitignore>>,
+}
+
+/// Reads an ignore file of a folder. None: there is no file of this name.
+pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Gitignore>, UnreadFile> {
+    let wrong = |reason: &str| UnreadFile { reason: reason.to_owned(), rest: None };
+    match file.symlink_metadata() {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        // Where a file stands in the place of a folder, there are no ignore files.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(wrong(&error.to_string())),
+        Ok(found) if found.is_symlink() => return Err(wrong("it is a link, which is not followed")),
+        Ok(found) if found.is_dir() => return Err(wrong("it is a folder")),
+        Ok(_) => {}
+    }
+    // A pipe is not waited for, and the open file is what is asked about.
+    let mut options = std::fs::File::options();
+    options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY);
+    let opened = options.open(file).map_err(|error| wrong(&error.to_string()))?;
+    if !opened.metadata().is_ok_and(|found| found.is_file()) {
+        return Err(wrong("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    opened.take(LONGEST + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error.to_string()))?;
+    if bytes.len() as u64 > LONGEST {
+        return Err(wrong("it is larger than such a file can be"));
+    }
+    let text = match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => text,
+        Ok(_) | Err(_) => return Err(wrong("it is not UTF-8 text")),
+    };
+    let mut rules = GitignoreBuilder::new(folder);
+    let mut bad = None;
+    for (at, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        // The other lines count, as they do for git.
+        if rules.add_line(None, line).is_err() {
+            bad = bad.or(Some(at + 1));
+        }
+    }
+    let built = rules.build().map_err(|error| wrong(&error.to_string()))?;
+    match bad {
+        None => Ok(Some(built)),
+        Some(line) => {
+            Err(UnreadFile { reason: format!("line {line} is not a pattern"), rest: Some(Box::new(built)) })
+        }
+    }
+}
+
+/// Why the `.latheignore` of a folder cannot be used. None: it can, or there is none.
+pub fn unread_own_file(folder: &Path) -> Option<String> {
+    read_ignore_file(folder, &folder.join(OWN)).err().map(|unread| unread.reason)
+}
+
+/// The `.latheignore` files that were met and cannot be used, to be told once. Clones share one list.
+#[derive(Debug, Clone, Default)]
+pub struct UnreadRules(Arc<Mutex<Met>>);
+
+#[derive(Debug, Default)]
+struct Met {
+    files: BTreeMap<PathBuf, String>,
+    told: BTreeSet<PathBuf>,
+}
+
+impl UnreadRules {
+    /// Looks at one folder. Tells whether all of it is left out.
+    pub fn meet(&self, folder: &Path) -> bool {
+        let Some(reason) = unread_own_file(folder) else { return false };
+        self.lock().files.insert(folder.to_owned(), reason);
+        true
+    }
+
+    /// Looks at a folder and those above it, up to the root. Tells whether all of it is left out.
+    pub fn meet_above(&self, root: &Path, path: &Path) -> bool {
+        let folders = path.ancestors().take_while(|folder| folder.starts_with(root));
+        // Each is looked at: all of them are told.
+        folders.filter(|folder| self.meet(folder)).count() > 0
+    }
+
+    /// A sentence for each that was not told before; paths are named from the root.
+    pub fn untold(&self, root: &Path) -> Vec<String> {
+        let mut met = self.lock();
+        let Met { files, told } = &mut *met;
+        let fresh = files.iter().filter(|(folder, _)| told.insert((*folder).clone()));
+        fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Met> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is told of a `.latheignore` that cannot be used.
+pub fn sentence(root: &Path, folder: &Path, reason: &str) -> String {
+    let inside = folder.strip_prefix(root).unwrap_or(folder);
+    let place = match inside.as_os_str().is_empty() {
+        true => "this folder and below".to_owned(),
+        false => format!("{} and below", inside.display()),
+    };
+    format!(
+        "{} cannot be read: {reason}. What it keeps from the model is not known, so every file in {place} is left out.",
+        inside.join(OWN).display()
+    )
+}
