@@ -141,7 +141,11 @@ async fn the_prompt_of_a_mode_comes_before_that_of_the_request_and_names_stand_f
         (json!({ "task": "t", "prompt": "TRAE_AGENT_SYSTEM_PROMPT" }), own.as_str()),
     ] {
         let (system, _) = first_words(&server, request.clone()).await;
-        assert_eq!(system, expected, "{request}");
+        // A session is told its mode too.
+        let (before, rest) = system.split_once("# What you may do\n").unwrap_or((&system, ""));
+        let after = rest.find("\n\n").and_then(|end| rest.get(end + 2..)).unwrap_or_default();
+        assert_eq!(format!("{before}{after}"), expected, "{request}");
+        assert_eq!(rest.contains("mode `full-auto`"), expected == own, "{request}");
     }
     let (status, trae) = server.get("/agent/prompt?name=TRAE_AGENT_SYSTEM_PROMPT").await;
     assert!(status == 200 && trae["prompt"].as_str().unwrap().len() > 100);
