@@ -12,6 +12,7 @@ use std::path::Path;
 use lathe_protocol::Digest;
 
 use crate::Why;
+use crate::attributes::Attributes;
 use crate::beneath::Rel;
 use crate::frame::{self, Cursor};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
@@ -19,7 +20,10 @@ use crate::pack::Place;
 use crate::stat::Stat;
 
 const NAME: &str = "book";
-const HEAD: &[u8] = b"lathe baseline 1\n";
+const HEAD: &[u8] = b"lathe baseline 2\n";
+
+/// The format that knew no attributes.
+const WITHOUT_ATTRIBUTES: &[u8] = b"lathe baseline 1\n";
 
 /// Entries in one frame: what a torn end costs, and what is held in memory to write one.
 const PER_FRAME: usize = 4096;
@@ -101,14 +105,18 @@ impl Book {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(mut rest) = bytes.strip_prefix(HEAD) else { return Ok(None) };
+        let (mut rest, format) = match (bytes.strip_prefix(HEAD), bytes.strip_prefix(WITHOUT_ATTRIBUTES)) {
+            (Some(rest), _) => (rest, Format::Newest),
+            (None, Some(rest)) => (rest, Format::WithoutAttributes),
+            (None, None) => return Ok(None),
+        };
         let mut read = Read::default();
         while let Some((payload, after)) = frame::next(rest) {
             let mut cursor = Cursor(payload);
             while !cursor.0.is_empty() {
                 // A frame whose checksum holds and that cannot be read is of another program than this.
                 let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a frame of another format");
-                decode(&mut cursor, &mut read).ok_or_else(wrong)?;
+                decode(&mut cursor, format, &mut read).ok_or_else(wrong)?;
             }
             rest = after;
         }
@@ -134,6 +142,13 @@ impl Book {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// How entries are written.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    WithoutAttributes,
+    Newest,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -179,14 +194,18 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
     frame::bytes(out, rel);
     let stat = &entry.stat;
     out.extend_from_slice(&stat.mode.to_le_bytes());
-    out.push(u8::from(stat.linked) | u8::from(entry.racy) << 1);
+    out.push(u8::from(entry.attributes.is_some()) | u8::from(entry.racy) << 1);
+    out.extend_from_slice(&stat.names.to_le_bytes());
     for number in [stat.inode, stat.size, stat.modified.cast_unsigned(), stat.changed.cast_unsigned()] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     frame::bytes(out, &content);
+    if let Some(attributes) = &entry.attributes {
+        attributes.encode(out);
+    }
 }
 
-fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
+fn decode(cursor: &mut Cursor<'_>, format: Format, read: &mut Read) -> Option<()> {
     let [tag] = cursor.take()?;
     let tag = Tag::of(tag)?;
     let rel = cursor.bytes()?;
@@ -203,10 +222,19 @@ fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
     }
     let mode = u32::from_le_bytes(cursor.take()?);
     let [flags] = cursor.take()?;
+    let names = match format {
+        Format::Newest => u32::from_le_bytes(cursor.take()?),
+        Format::WithoutAttributes => 1 + u32::from(flags & 1),
+    };
     let (inode, size) = (cursor.number()?, cursor.number()?);
     let (modified, changed) = (cursor.number()?.cast_signed(), cursor.number()?.cast_signed());
-    let stat = Stat { mode, linked: flags & 1 != 0, inode, size, modified, changed };
     let content = cursor.bytes()?;
+    let attributes = match format {
+        Format::Newest if flags & 1 != 0 => Some(Attributes::decode(cursor)?.shared()),
+        Format::Newest | Format::WithoutAttributes => None,
+    };
+    let (uid, gid) = attributes.as_ref().map_or((0, 0), |attributes| (attributes.uid, attributes.gid));
+    let stat = Stat { mode, uid, gid, names, inode, size, modified, changed };
     let why = || content.first().and_then(|byte| Why::of(*byte));
     let pre = match tag {
         Tag::Gone | Tag::Line => return None,
@@ -217,6 +245,6 @@ fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
         Tag::Lost => Preimage::Lost(why()?),
         Tag::Skipped => Preimage::Skipped(why()?),
     };
-    read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre }));
+    read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre, attributes }));
     Some(())
 }

@@ -134,5 +134,5 @@ fn now(root: &Root, path: &Path, blobs: &Blobs) -> Result<Result<Option<State>, 
             }
         }
     }
-    Ok(Ok(Some(State { digest: blobs.put(&content)?, mode: stat.mode })))
+    Ok(Ok(Some(State::new(blobs.put(&content)?, stat.mode))))
 }

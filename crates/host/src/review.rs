@@ -398,7 +398,7 @@ impl Review {
         let new = self.content(Some(last)).ok_or_else(lost)?;
         let content = without(&old, &new, &taken);
         let digest = self.blobs.put(&content).map_err(|error| HostError::Review(error.to_string()))?;
-        Ok(Some(State { digest, mode: last.mode }))
+        Ok(Some(State::new(digest, last.mode)))
     }
 }
 

@@ -89,7 +89,7 @@ pub(crate) async fn commit_known(
             services.known.keep(content, digest);
         }
         let (path, mode) = (applied.path.clone(), FILE | applied.mode);
-        committed.changes.push(TreeChange { path, before, after, mode, mode_before: None });
+        committed.changes.push(TreeChange { path, before, after, mode, ..TreeChange::default() });
     }
     if failed.is_some() {
         // Half a record would take back the wrong thing.
@@ -208,7 +208,7 @@ async fn made(files: &dyn Files, folders: Vec<PathBuf>) -> Vec<TreeChange> {
         if let Ok(stat) = files.stat(&path).await {
             let mode = FOLDER | stat.mode;
             let after = Some(Digest::of(b""));
-            changes.push(TreeChange { path, before: None, after, mode, mode_before: None });
+            changes.push(TreeChange { path, after, mode, ..TreeChange::default() });
         }
     }
     changes
