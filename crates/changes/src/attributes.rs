@@ -5,14 +5,21 @@
 //! left to the system.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use lathe_blobs::Blobs;
 use lathe_protocol::Digest;
+use nix::errno::Errno;
 
+use crate::ChangesError;
+use crate::beneath::lstat_at;
 use crate::frame::{self, Cursor};
-use crate::stat::Stat;
+use crate::stat::{Kind, Stat};
 
 const HEAD: &[u8] = b"lathe attributes 1\n";
 
@@ -126,6 +133,35 @@ impl Attributes {
         let set = |of: &Vec<u8>| system::set(folder, name, of, self.extended.get(of));
         others.map(set).fold(owned, Result::and)
     }
+}
+
+/// What a file has besides content and mode.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beside {
+    /// Owner and extended attributes, in the store. None where they are those of any file of the user's.
+    pub attributes: Option<Digest>,
+    /// How many names it has.
+    pub names: u32,
+}
+
+/// Keeps what a file has besides content and mode. None where no file is.
+pub fn beside(path: &Path, blobs: &Blobs) -> Result<Option<Beside>, ChangesError> {
+    let failed = |error| ChangesError::io("look at", path, error);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+    let folder = match File::open(parent) {
+        Ok(folder) => folder,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let stat = match lstat_at(folder.as_fd(), name.as_bytes()) {
+        Ok(stat) if stat.kind() == Kind::File => stat,
+        Ok(_) | Err(Errno::ENOENT) => return Ok(None),
+        Err(error) => return Err(failed(error.into())),
+    };
+    let attributes = Attributes::read(folder.as_fd(), name.as_bytes(), &stat);
+    let attributes = attributes.filter(|attributes| !attributes.is_plain());
+    let attributes = attributes.map(|attributes| blobs.put(&attributes.to_bytes())).transpose()?;
+    Ok(Some(Beside { attributes, names: stat.names }))
 }
 
 /// The attributes of a file that this process makes in a usual folder.

@@ -43,6 +43,7 @@ mod tracker;
 mod walk;
 mod watch;
 
+pub use attributes::{Beside, beside};
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
 pub use pledge::{Before, Pledges};

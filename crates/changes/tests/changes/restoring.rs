@@ -8,8 +8,14 @@ use lathe_protocol::Digest;
 
 use crate::tree::{Tree, after};
 
-fn steps(planned: &[Planned]) -> Vec<&Step> {
-    planned.iter().map(|planned| &planned.step).collect()
+/// What becomes of each path; of what was found, content and mode.
+fn steps(planned: &[Planned]) -> Vec<Step> {
+    let plain = |state: State| State::new(state.digest, state.mode);
+    let step = |planned: &Planned| match planned.step.clone() {
+        Step::Conflict { found } => Step::Conflict { found: found.map(plain) },
+        step => step,
+    };
+    planned.iter().map(step).collect()
 }
 
 fn file(text: &str) -> State {
@@ -40,7 +46,7 @@ fn a_file_the_user_edited_meanwhile_is_a_conflict_and_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("a.txt", "the user's\n");
     let planned = tree.plan(&net(&changes));
-    assert_eq!(steps(&planned), [&Step::Conflict { found: Some(file("the user's\n")) }, &Step::Restore]);
+    assert_eq!(steps(&planned), [Step::Conflict { found: Some(file("the user's\n")) }, Step::Restore]);
     let applied = tree.undo(&changes);
     assert_eq!(applied.changes.len(), 1);
     assert_eq!(fs::read_to_string(tree.at("a.txt")).unwrap(), "the user's\n");
@@ -72,7 +78,7 @@ fn a_path_somebody_else_changed_in_between_is_a_conflict() {
     assert_eq!(tracker.refresh().unwrap(), [tree.at("a.txt")]);
     tree.write("a.txt", "line 2\n");
     changes.extend(tracker.compare().unwrap().changes);
-    assert_eq!(steps(&tree.plan(&net(&changes))), [&Step::Conflict { found: Some(file("line 2\n")) }]);
+    assert_eq!(steps(&tree.plan(&net(&changes))), [Step::Conflict { found: Some(file("line 2\n")) }]);
     // The newest alone can go.
     tree.undo_all(&changes[1..]);
     assert_eq!(fs::read_to_string(tree.at("a.txt")).unwrap(), "the user's\n");
@@ -86,7 +92,7 @@ fn a_folder_that_holds_the_files_of_others_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("made/users", "mine");
     let applied = tree.undo(&changes);
-    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [&Step::FolderInUse]);
+    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [Step::FolderInUse]);
     assert!(tree.at("made/users").exists() && !tree.at("made/deep").exists());
 }
 
@@ -97,7 +103,7 @@ fn what_is_there_already_is_left_alone() {
     tree.write("a.txt", "two\n");
     let changes = tracker.compare().unwrap().changes;
     tree.write("a.txt", "one\n");
-    assert_eq!(steps(&tree.plan(&net(&changes))), [&Step::AlreadyThere]);
+    assert_eq!(steps(&tree.plan(&net(&changes))), [Step::AlreadyThere]);
     assert_eq!(tree.undo(&changes).changes, []);
 }
 
@@ -107,7 +113,7 @@ fn content_that_is_not_in_the_store_is_told() {
     let digest = Digest::of(b"never stored");
     let want = Some(State::new(digest.clone(), 0o100_644));
     let wanted = Wanted { path: tree.at("gone"), now: None, want, foreign: false };
-    assert_eq!(steps(&tree.plan(&[wanted])), [&Step::MissingBlob { digest }]);
+    assert_eq!(steps(&tree.plan(&[wanted])), [Step::MissingBlob { digest }]);
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn nothing_outside_behind_a_link_or_of_gits_own_is_touched() {
     for path in refused.map(|path| tree.at(path)).into_iter().chain(["/etc/x".into(), "x".into()]) {
         let wanted = Wanted { path, now: None, want: want(), foreign: false };
         let forced = Planned { wanted: wanted.clone(), step: Step::Restore };
-        assert_eq!(steps(&tree.plan(&[wanted])), [&Step::Refused]);
+        assert_eq!(steps(&tree.plan(&[wanted])), [Step::Refused]);
         let applied = lathe_changes::restore::apply(&[forced], &tree.blobs, &tree.root).unwrap();
         assert_eq!(applied.changes, []);
     }

@@ -60,6 +60,7 @@ mod trae_user;
 mod trae_ways;
 mod travel;
 mod trust;
+mod undone;
 mod user_checks;
 mod waits;
 mod wires;
