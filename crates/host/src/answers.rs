@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_agent::Answers;
 use lathe_policy::{Grant, Rulebook};
+use lathe_protocol::Digest;
 use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
@@ -14,7 +15,10 @@ use crate::ownfile::own_text;
 use crate::session::Host;
 
 const HEAD: &str =
-    "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n\n";
+    "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n";
+
+/// Begins the line with the checksum of the rules: a bit that flips on disk must not allow something else.
+const SUM: &str = "# Checksum of what follows; whoever edits the rules by hand removes this line: ";
 
 /// The file of answers in Lathe's folder.
 pub(crate) struct AnswerFile(PathBuf);
@@ -57,6 +61,13 @@ impl AnswerFile {
     fn read(&self) -> Result<Vec<Grant>, String> {
         match own_text(&self.0) {
             Ok(Some(text)) => {
+                if !is_as_written(&text) {
+                    return Err(format!(
+                        "{} is not what Lathe wrote: its checksum differs, so nothing that it allows counts. If you edited \
+                         it, remove the line with the checksum; else move the file away and answer again",
+                        self.0.display()
+                    ));
+                }
                 Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string())
             }
             Ok(None) => Ok(Vec::new()),
@@ -70,11 +81,24 @@ impl AnswerFile {
         let folder = self.0.parent().ok_or_else(|| "there is no folder for it".to_owned())?;
         std::fs::create_dir_all(folder).map_err(wrong)?;
         let rules: Vec<String> = grants.iter().map(Grant::rule).collect();
+        let rules = rules.join("\n");
         // Made for this user only.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrong)?;
-        file.write_all(format!("{HEAD}{}", rules.join("\n")).as_bytes()).map_err(wrong)?;
+        file.write_all(format!("{HEAD}{SUM}{}\n{rules}", sum(&rules)).as_bytes()).map_err(wrong)?;
         file.persist(&self.0).map_err(|error| wrong(error.error)).map(drop)
     }
+}
+
+/// Whether the rules are those that the checksum was made of. A file without one was edited by hand, or is an older one.
+fn is_as_written(text: &str) -> bool {
+    let Some((sum_line, rules)) = text.split_once(SUM).and_then(|(_, rest)| rest.split_once('\n')) else {
+        return !text.contains("# Checksum of ");
+    };
+    sum_line.trim() == sum(rules)
+}
+
+fn sum(rules: &str) -> String {
+    Digest::of(rules.as_bytes()).short().to_owned()
 }
 
 impl Answers for AnswerFile {

@@ -314,7 +314,8 @@ impl Review {
     ) -> HunkReview {
         let old = self.content(first).unwrap_or_default();
         let new = self.content(last).unwrap_or_default();
-        let is_text = hunks(&old, &new).is_some();
+        let is_lost = |state: Option<&State>| state.is_some() && self.content(state).is_none();
+        let is_text = !is_lost(first) && !is_lost(last) && hunks(&old, &new).is_some();
         let (old, new) = if is_text { (lines(&old), lines(&new)) } else { (Vec::new(), Vec::new()) };
         let all = Hunk { old: 0..old.len(), new: 0..new.len() };
         let hunk = hunk.unwrap_or(&all);

@@ -8,6 +8,7 @@ mod approvals;
 mod beside;
 mod config_links;
 mod connect;
+mod damage;
 mod denials;
 mod denials_behind;
 mod discovered;
