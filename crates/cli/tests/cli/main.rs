@@ -27,6 +27,7 @@ mod hostile_serve;
 mod hostile_table;
 mod house;
 mod images;
+mod instants;
 mod interrupted;
 mod keys;
 mod kills;
