@@ -47,7 +47,13 @@ pub(crate) struct Read {
     pub oids: Oids,
     /// The mark of the last line that began.
     pub line: Option<String>,
+    /// Bytes that could be read.
+    pub bytes: u64,
 }
+
+/// The file that says how long the book was when the last line began: one that is shorter, or unreadable before that, is
+/// damaged.
+const BEGUN: &str = "begun";
 
 impl Book {
     /// A new book with all that is known, in place of one that may be there. It is not synced yet.
@@ -58,6 +64,8 @@ impl Book {
         let mut book = Self { file, bytes: 0, fresh: 0 };
         book.put(HEAD)?;
         book.append(manifest.iter().map(|(rel, entry)| (rel, Some(entry))), oids)?;
+        // What it says is of the book that was there.
+        let _ = std::fs::remove_file(folder.join(BEGUN));
         std::fs::rename(&fresh, folder.join(NAME))?;
         book.fresh = book.bytes;
         Ok(book)
@@ -82,12 +90,37 @@ impl Book {
         if payload.is_empty() { Ok(()) } else { self.frame(&payload) }
     }
 
-    /// Says that a line begins, and makes all of it durable.
-    pub fn begin(&mut self, line: &str) -> io::Result<()> {
+    /// Says that a line begins, and makes all of it durable. What is said of the book's length need not be: it is there to
+    /// notice damage, not for the way back.
+    pub fn begin(&mut self, folder: &Path, line: &str) -> io::Result<()> {
         let mut payload = vec![Tag::Line as u8];
         frame::bytes(&mut payload, line.as_bytes());
         self.frame(&payload)?;
-        self.sync()
+        self.sync()?;
+        let mut begun = Vec::new();
+        frame::push(&mut begun, &self.bytes.to_le_bytes())?;
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.create(true).write(true).truncate(true).mode(0o600).open(folder.join(BEGUN))?;
+        file.write_all(&begun)
+    }
+
+    /// How long the book was when the last line began.
+    fn begun(folder: &Path) -> Option<u64> {
+        let bytes = std::fs::read(folder.join(BEGUN)).ok()?;
+        frame::next(&bytes)?.0.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// What the book in a folder says. If it cannot be read up to the line that began last, that is an error: how the tree
+    /// was before the line is lost.
+    pub fn read_whole(folder: &Path) -> io::Result<Option<Read>> {
+        let read = Self::read(folder)?;
+        let readable = read.as_ref().map_or(0, |read| read.bytes);
+        if Self::begun(folder).is_some_and(|len| readable < len) {
+            let why = "the record of how the files were before the line is damaged";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(read)
     }
 
     pub fn sync(&self) -> io::Result<()> {
@@ -120,6 +153,7 @@ impl Book {
             }
             rest = after;
         }
+        read.bytes = (bytes.len() - rest.len()) as u64;
         Ok(Some(read))
     }
 
@@ -185,7 +219,7 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
             Some(oid) => (Tag::Git, oid.to_vec()),
             None => (Tag::Lost, vec![Why::ObjectGone as u8]),
         },
-        Preimage::Pack(place) => (Tag::Pack, place.to_bytes().to_vec()),
+        Preimage::Pack(place) => (Tag::Pack, place.to_bytes()),
         Preimage::Blob(digest) => (Tag::Blob, digest.as_str().as_bytes().to_vec()),
         Preimage::Lost(why) => (Tag::Lost, vec![*why as u8]),
         Preimage::Skipped(why) => (Tag::Skipped, vec![*why as u8]),
@@ -240,7 +274,7 @@ fn decode(cursor: &mut Cursor<'_>, format: Format, read: &mut Read) -> Option<()
         Tag::Gone | Tag::Line => return None,
         Tag::Folder => Preimage::Folder,
         Tag::Git => read.oids.add(content).map_or(Preimage::Lost(Why::ObjectGone), Preimage::Git),
-        Tag::Pack => Preimage::Pack(Place::from_bytes(content.try_into().ok()?)),
+        Tag::Pack => Preimage::Pack(Place::from_bytes(content)?),
         Tag::Blob => Preimage::Blob(Box::new(Digest::parse(std::str::from_utf8(content).ok()?)?)),
         Tag::Lost => Preimage::Lost(why()?),
         Tag::Skipped => Preimage::Skipped(why()?),

@@ -120,7 +120,7 @@ pub struct Recovered {
 pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesError> {
     let folder = tree_folder(&options.scratch);
     let failed = |source| ChangesError::Scratch { scratch: options.scratch.clone(), source };
-    let Some(read) = Book::read(&folder).map_err(failed)? else { return Ok(None) };
+    let Some(read) = Book::read_whole(&folder).map_err(failed)? else { return Ok(None) };
     let Some(line) = read.line else { return Ok(None) };
     let root = Root::open_or_gone(&options.root)?;
     let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
@@ -247,7 +247,7 @@ impl Tracker {
             self.pending.clear();
             let book = self.book.insert(book);
             match line {
-                Some(line) => book.begin(line),
+                Some(line) => book.begin(&folder, line),
                 None => book.sync(),
             }
         };

@@ -92,7 +92,7 @@ fn a_folder_that_holds_the_files_of_others_stays() {
     let changes = tracker.compare().unwrap().changes;
     tree.write("made/users", "mine");
     let applied = tree.undo(&changes);
-    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [Step::FolderInUse]);
+    assert_eq!(applied.left.iter().map(|left| &left.step).collect::<Vec<_>>(), [&Step::FolderInUse]);
     assert!(tree.at("made/users").exists() && !tree.at("made/deep").exists());
 }
 
