@@ -129,3 +129,40 @@ impl Answers for AnswerFile {
         Ok((self.0.display().to_string(), rules.join("\n")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_answers_allow_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let file = AnswerFile(home.path().join("policy").join(ANSWERS));
+        let words = ["git", "push", "origin", "side"].map(str::to_owned).to_vec();
+        let workspace = "/work/space".to_owned();
+        let grants = vec![
+            Grant::Command { words, workspace, folder: Some("/work/space/sub".to_owned()) },
+            Grant::Writes { tool: "write".to_owned(), paths: vec!["/work/space/a.txt".to_owned()] },
+        ];
+        file.write(&grants).unwrap();
+        assert_eq!(file.read().unwrap(), grants);
+        let whole = std::fs::read(&file.0).unwrap();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                std::fs::write(&file.0, &flipped).unwrap();
+                assert!(file.read().map_or(true, |read| read == grants), "bit {bit} of byte {at}");
+            }
+            // What a cut leaves are whole answers that were given, or none.
+            std::fs::write(&file.0, &whole[..at]).unwrap();
+            assert!(file.read().map_or(true, |read| grants.starts_with(&read)), "cut at {at}");
+        }
+        // Whoever edits it by hand takes the checksum away.
+        let text = String::from_utf8(whole).unwrap();
+        let edited: String =
+            text.lines().filter(|line| !line.starts_with(SUM)).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&file.0, edited.replace("side", "other")).unwrap();
+        assert_eq!(file.read().unwrap().len(), 2);
+    }
+}
