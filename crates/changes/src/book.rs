@@ -12,6 +12,7 @@ use std::path::Path;
 use lathe_protocol::Digest;
 
 use crate::Why;
+use crate::attributes::Attributes;
 use crate::beneath::Rel;
 use crate::frame::{self, Cursor};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
@@ -19,7 +20,10 @@ use crate::pack::Place;
 use crate::stat::Stat;
 
 const NAME: &str = "book";
-const HEAD: &[u8] = b"lathe baseline 1\n";
+const HEAD: &[u8] = b"lathe baseline 2\n";
+
+/// The format that knew no attributes.
+const WITHOUT_ATTRIBUTES: &[u8] = b"lathe baseline 1\n";
 
 /// Entries in one frame: what a torn end costs, and what is held in memory to write one.
 const PER_FRAME: usize = 4096;
@@ -43,7 +47,13 @@ pub(crate) struct Read {
     pub oids: Oids,
     /// The mark of the last line that began.
     pub line: Option<String>,
+    /// Bytes that could be read.
+    pub bytes: u64,
 }
+
+/// The file that says how long the book was when the last line began: one that is shorter, or unreadable before that, is
+/// damaged.
+const BEGUN: &str = "begun";
 
 impl Book {
     /// A new book with all that is known, in place of one that may be there. It is not synced yet.
@@ -54,6 +64,8 @@ impl Book {
         let mut book = Self { file, bytes: 0, fresh: 0 };
         book.put(HEAD)?;
         book.append(manifest.iter().map(|(rel, entry)| (rel, Some(entry))), oids)?;
+        // What it says is of the book that was there.
+        let _ = std::fs::remove_file(folder.join(BEGUN));
         std::fs::rename(&fresh, folder.join(NAME))?;
         book.fresh = book.bytes;
         Ok(book)
@@ -78,12 +90,37 @@ impl Book {
         if payload.is_empty() { Ok(()) } else { self.frame(&payload) }
     }
 
-    /// Says that a line begins, and makes all of it durable.
-    pub fn begin(&mut self, line: &str) -> io::Result<()> {
+    /// Says that a line begins, and makes all of it durable. What is said of the book's length need not be: it is there to
+    /// notice damage, not for the way back.
+    pub fn begin(&mut self, folder: &Path, line: &str) -> io::Result<()> {
         let mut payload = vec![Tag::Line as u8];
         frame::bytes(&mut payload, line.as_bytes());
         self.frame(&payload)?;
-        self.sync()
+        self.sync()?;
+        let mut begun = Vec::new();
+        frame::push(&mut begun, &self.bytes.to_le_bytes())?;
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.create(true).write(true).truncate(true).mode(0o600).open(folder.join(BEGUN))?;
+        file.write_all(&begun)
+    }
+
+    /// How long the book was when the last line began.
+    fn begun(folder: &Path) -> Option<u64> {
+        let bytes = std::fs::read(folder.join(BEGUN)).ok()?;
+        frame::next(&bytes)?.0.try_into().ok().map(u64::from_le_bytes)
+    }
+
+    /// What the book in a folder says. If it cannot be read up to the line that began last, that is an error: how the tree
+    /// was before the line is lost.
+    pub fn read_whole(folder: &Path) -> io::Result<Option<Read>> {
+        let read = Self::read(folder)?;
+        let readable = read.as_ref().map_or(0, |read| read.bytes);
+        if Self::begun(folder).is_some_and(|len| readable < len) {
+            let why = "the record of how the files were before the line is damaged";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(read)
     }
 
     pub fn sync(&self) -> io::Result<()> {
@@ -101,17 +138,22 @@ impl Book {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some(mut rest) = bytes.strip_prefix(HEAD) else { return Ok(None) };
+        let (mut rest, format) = match (bytes.strip_prefix(HEAD), bytes.strip_prefix(WITHOUT_ATTRIBUTES)) {
+            (Some(rest), _) => (rest, Format::Newest),
+            (None, Some(rest)) => (rest, Format::WithoutAttributes),
+            (None, None) => return Ok(None),
+        };
         let mut read = Read::default();
         while let Some((payload, after)) = frame::next(rest) {
             let mut cursor = Cursor(payload);
             while !cursor.0.is_empty() {
                 // A frame whose checksum holds and that cannot be read is of another program than this.
                 let wrong = || io::Error::new(io::ErrorKind::InvalidData, "a frame of another format");
-                decode(&mut cursor, &mut read).ok_or_else(wrong)?;
+                decode(&mut cursor, format, &mut read).ok_or_else(wrong)?;
             }
             rest = after;
         }
+        read.bytes = (bytes.len() - rest.len()) as u64;
         Ok(Some(read))
     }
 
@@ -134,6 +176,13 @@ impl Book {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// How entries are written.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    WithoutAttributes,
+    Newest,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -170,7 +219,7 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
             Some(oid) => (Tag::Git, oid.to_vec()),
             None => (Tag::Lost, vec![Why::ObjectGone as u8]),
         },
-        Preimage::Pack(place) => (Tag::Pack, place.to_bytes().to_vec()),
+        Preimage::Pack(place) => (Tag::Pack, place.to_bytes()),
         Preimage::Blob(digest) => (Tag::Blob, digest.as_str().as_bytes().to_vec()),
         Preimage::Lost(why) => (Tag::Lost, vec![*why as u8]),
         Preimage::Skipped(why) => (Tag::Skipped, vec![*why as u8]),
@@ -179,14 +228,18 @@ fn encode(out: &mut Vec<u8>, rel: &[u8], entry: Option<&Entry>, oids: &Oids) {
     frame::bytes(out, rel);
     let stat = &entry.stat;
     out.extend_from_slice(&stat.mode.to_le_bytes());
-    out.push(u8::from(stat.linked) | u8::from(entry.racy) << 1);
+    out.push(u8::from(entry.attributes.is_some()) | u8::from(entry.racy) << 1);
+    out.extend_from_slice(&stat.names.to_le_bytes());
     for number in [stat.inode, stat.size, stat.modified.cast_unsigned(), stat.changed.cast_unsigned()] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     frame::bytes(out, &content);
+    if let Some(attributes) = &entry.attributes {
+        attributes.encode(out);
+    }
 }
 
-fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
+fn decode(cursor: &mut Cursor<'_>, format: Format, read: &mut Read) -> Option<()> {
     let [tag] = cursor.take()?;
     let tag = Tag::of(tag)?;
     let rel = cursor.bytes()?;
@@ -203,20 +256,29 @@ fn decode(cursor: &mut Cursor<'_>, read: &mut Read) -> Option<()> {
     }
     let mode = u32::from_le_bytes(cursor.take()?);
     let [flags] = cursor.take()?;
+    let names = match format {
+        Format::Newest => u32::from_le_bytes(cursor.take()?),
+        Format::WithoutAttributes => 1 + u32::from(flags & 1),
+    };
     let (inode, size) = (cursor.number()?, cursor.number()?);
     let (modified, changed) = (cursor.number()?.cast_signed(), cursor.number()?.cast_signed());
-    let stat = Stat { mode, linked: flags & 1 != 0, inode, size, modified, changed };
     let content = cursor.bytes()?;
+    let attributes = match format {
+        Format::Newest if flags & 1 != 0 => Some(Attributes::decode(cursor)?.shared()),
+        Format::Newest | Format::WithoutAttributes => None,
+    };
+    let (uid, gid) = attributes.as_ref().map_or((0, 0), |attributes| (attributes.uid, attributes.gid));
+    let stat = Stat { mode, uid, gid, names, inode, size, modified, changed };
     let why = || content.first().and_then(|byte| Why::of(*byte));
     let pre = match tag {
         Tag::Gone | Tag::Line => return None,
         Tag::Folder => Preimage::Folder,
         Tag::Git => read.oids.add(content).map_or(Preimage::Lost(Why::ObjectGone), Preimage::Git),
-        Tag::Pack => Preimage::Pack(Place::from_bytes(content.try_into().ok()?)),
+        Tag::Pack => Preimage::Pack(Place::from_bytes(content)?),
         Tag::Blob => Preimage::Blob(Box::new(Digest::parse(std::str::from_utf8(content).ok()?)?)),
         Tag::Lost => Preimage::Lost(why()?),
         Tag::Skipped => Preimage::Skipped(why()?),
     };
-    read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre }));
+    read.manifest.set(rel, Some(Entry { stat, racy: flags & 2 != 0, pre, attributes }));
     Some(())
 }

@@ -11,7 +11,7 @@ use crate::Why;
 use crate::stat::{FILE_BITS, Kind};
 
 /// A changed path, in the meaning of protocol's `Change`, with the path as it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeChange {
     pub path: PathBuf,
     /// None: there was nothing. The content of a link is its target, that of a folder is empty.
@@ -21,6 +21,14 @@ pub struct TreeChange {
     pub mode: u32,
     /// The mode before, where it was another one.
     pub mode_before: Option<u32>,
+    /// Owner and extended attributes afterwards, or of what is gone. None where they are those of any file of the user's,
+    /// or not known.
+    pub attributes: Option<Digest>,
+    /// The ones before, where they were others.
+    pub attributes_before: Option<Digest>,
+    /// The other names that the file has afterwards (hard links), as a list in the store.
+    pub links: Option<Digest>,
+    pub links_before: Option<Digest>,
 }
 
 /// A path that changed, or may change, and cannot be brought back.
@@ -36,13 +44,35 @@ pub struct State {
     pub digest: Digest,
     /// The whole `st_mode`.
     pub mode: u32,
+    /// Owner and extended attributes. None where they are not known, or those of any file of the user's.
+    pub attributes: Option<Digest>,
+    /// The file's other names.
+    pub links: Option<Digest>,
 }
 
 impl State {
     /// Modes of older records have no type, and mean files.
-    pub(crate) fn new(digest: Digest, mode: u32) -> Self {
+    pub fn new(digest: Digest, mode: u32) -> Self {
         let mode = if Kind::of(mode) == Kind::File { mode | FILE_BITS } else { mode };
-        Self { digest, mode }
+        Self { digest, mode, attributes: None, links: None }
+    }
+
+    /// Whether content, mode and what is known of the attributes are the same. Other names may come and go.
+    pub fn agrees(&self, other: &Self) -> bool {
+        let same_attributes = match (&self.attributes, &other.attributes) {
+            (Some(own), Some(other)) => own == other,
+            (None, _) | (_, None) => true,
+        };
+        self.digest == other.digest && self.mode == other.mode && same_attributes
+    }
+}
+
+/// The same for what may be nothing.
+pub(crate) fn agree(a: Option<&State>, b: Option<&State>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => a.agrees(b),
+        (None, None) => true,
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 
@@ -74,22 +104,33 @@ impl TreeChange {
     pub(crate) fn new(path: PathBuf, before: Option<State>, after: Option<State>) -> Self {
         let mode_before = before.as_ref().map(|state| state.mode);
         let mode = after.as_ref().map(|state| state.mode).or(mode_before).unwrap_or_default();
+        let of = |state: &Option<State>| state.as_ref().and_then(|state| state.attributes.clone());
+        let (attributes_before, attributes) = (of(&before), of(&after));
+        let attributes = attributes.or_else(|| attributes_before.clone());
+        let links = |state: &Option<State>| state.as_ref().and_then(|state| state.links.clone());
         Self {
             path,
+            links_before: links(&before),
+            links: links(&after),
             before: before.map(|state| state.digest),
             mode_before: mode_before.filter(|before| *before != mode),
             after: after.map(|state| state.digest),
             mode,
+            attributes_before: attributes_before.filter(|before| Some(before) != attributes.as_ref()),
+            attributes,
         }
     }
 
     pub fn state_before(&self) -> Option<State> {
         let mode = self.mode_before.unwrap_or(self.mode);
-        self.before.clone().map(|digest| State::new(digest, mode))
+        let attributes = self.attributes_before.as_ref().or(self.attributes.as_ref()).cloned();
+        let links = self.links_before.clone();
+        self.before.clone().map(|digest| State { attributes, links, ..State::new(digest, mode) })
     }
 
     pub fn state_after(&self) -> Option<State> {
-        self.after.clone().map(|digest| State::new(digest, self.mode))
+        let (attributes, links) = (self.attributes.clone(), self.links.clone());
+        self.after.clone().map(|digest| State { attributes, links, ..State::new(digest, self.mode) })
     }
 
     /// The record for the journal.
@@ -105,6 +146,10 @@ impl TreeChange {
             after: self.after,
             mode: self.mode,
             mode_before: self.mode_before,
+            attributes: self.attributes,
+            attributes_before: self.attributes_before,
+            links: self.links,
+            links_before: self.links_before,
             raw_path,
             by,
         }
@@ -120,6 +165,10 @@ impl From<&Change> for TreeChange {
             after: change.after.clone(),
             mode: change.mode,
             mode_before: change.mode_before,
+            attributes: change.attributes.clone(),
+            attributes_before: change.attributes_before.clone(),
+            links: change.links.clone(),
+            links_before: change.links_before.clone(),
         }
     }
 }
@@ -138,7 +187,7 @@ pub fn net(changes: &[TreeChange]) -> Vec<Wanted> {
         let (before, after) = (change.state_before(), change.state_after());
         match paths.get_mut(change.path.as_path()) {
             Some(wanted) => {
-                wanted.foreign |= wanted.now != before;
+                wanted.foreign |= !agree(wanted.now.as_ref(), before.as_ref());
                 wanted.now = after;
             }
             None => {

@@ -74,10 +74,14 @@ pub enum Why {
     ObjectDiffers,
     /// Our copy cannot be read any more.
     CopyGone,
+    /// It has names outside of what is tracked (hard links), which do not go back with it.
+    OtherNames,
+    /// Only root can give back the owner or the capabilities that it had.
+    Privilege,
 }
 
 impl Why {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::TooLarge,
         Self::OverTotal,
         Self::TooMany,
@@ -89,6 +93,8 @@ impl Why {
         Self::ObjectGone,
         Self::ObjectDiffers,
         Self::CopyGone,
+        Self::OtherNames,
+        Self::Privilege,
     ];
 
     pub(crate) fn of(byte: u8) -> Option<Self> {
@@ -110,6 +116,10 @@ impl fmt::Display for Why {
             Self::ObjectGone => "git no longer has its content",
             Self::ObjectDiffers => "git's object is not what the file held",
             Self::CopyGone => "the copy of its content cannot be read",
+            Self::OtherNames => {
+                "it has another name (hard link) outside of the workspace, which does not go back with it"
+            }
+            Self::Privilege => "only root can give back the owner, group or capabilities that it had",
         })
     }
 }

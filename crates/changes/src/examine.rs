@@ -4,22 +4,25 @@
 //! where the content goes ([`Keep`]) and in whether the side before is kept too. A worker holds one file of each side in
 //! memory at a time, so the need for memory is bounded by the limit for one file, not by the tree.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_blobs::{Batch, Blobs};
 use lathe_protocol::Digest;
 use nix::errno::Errno;
 
-use crate::beneath::{Rel, Root, read_into};
+use crate::attributes::Attributes;
+use crate::beneath::{Rel, Root, read_into, split};
 use crate::change::State;
 use crate::git::Objects;
+use crate::links::Names;
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
 use crate::pack::Packs;
 use crate::stat::{Kind, Since, Stat};
 use crate::walk::Seen;
-use crate::{ChangesError, TreeChange, Why};
+use crate::{ChangesError, TreeChange, Why, links};
 
 /// How many work at once. Each has a pack of its own.
 pub(crate) const WORKERS: u8 = 2;
@@ -73,8 +76,18 @@ struct Worker<'a> {
     shared: &'a Examine<'a>,
     number: u8,
     objects: Option<Objects>,
+    names: &'a Names<'a>,
+    /// Folders that are looked at and give what is made in them a group or an access control list.
+    passing: &'a HashSet<&'a [u8]>,
     before: Vec<u8>,
     after: Vec<u8>,
+}
+
+/// One side of a change.
+#[derive(Default)]
+struct Side<'a> {
+    state: Option<State>,
+    attributes: Option<&'a Attributes>,
 }
 
 /// What is there now: bytes are in the worker's `after`.
@@ -86,10 +99,16 @@ struct Current {
 impl Examine<'_> {
     pub fn run(&self, candidates: &[Candidate]) -> Result<Vec<Outcome>, ChangesError> {
         let next = AtomicUsize::new(0);
+        let names = Names::of(self.manifest, candidates);
+        let passes = |one: &&Candidate| {
+            one.now.as_ref().is_some_and(|now| is_passing(&now.stat, now.attributes.as_ref()))
+        };
+        let passing: HashSet<&[u8]> = candidates.iter().filter(passes).map(|one| &*one.rel).collect();
         let all = Mutex::new(Ok(Vec::with_capacity(candidates.len())));
         let work = |number: u8| {
-            let mut worker =
-                Worker { shared: self, number, objects: None, before: Vec::new(), after: Vec::new() };
+            let (before, after) = (Vec::new(), Vec::new());
+            let (names, passing) = (&names, &passing);
+            let mut worker = Worker { shared: self, number, objects: None, names, passing, before, after };
             let mut outcomes = Vec::new();
             let mut result = Ok(());
             while let Some(candidate) = candidates.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -136,8 +155,12 @@ impl Worker<'_> {
 
     fn removed(&mut self, rel: &Rel, before: &Entry) -> Result<Outcome, ChangesError> {
         let mut outcome = Outcome { entry: Some(None), changed: true, ..Outcome::default() };
-        match self.state_before(before)? {
-            Ok(state) => outcome.change = self.change(rel, state, None),
+        match self.state_before(rel, before)? {
+            Ok(state) => {
+                let side = Side { state, attributes: before.attributes.as_deref() };
+                outcome.change = self.change(rel, side, Side::default())?;
+                outcome.not_undoable = self.names.beyond(before).or_else(|| privilege(before, None));
+            }
             Err(why) => outcome.not_undoable = Some(why),
         }
         Ok(outcome)
@@ -146,17 +169,20 @@ impl Worker<'_> {
     fn made(&mut self, now: &Seen) -> Result<Option<Outcome>, ChangesError> {
         let mut outcome = Outcome { changed: true, ..Outcome::default() };
         if let Some(why) = now.skipped {
-            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why))));
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why), None)));
             outcome.not_undoable = Some(why);
             return Ok(Some(outcome));
         }
         let Some(current) = self.read_current(now)? else { return Ok(None) };
-        let (pre, after) = self.keep_current(&current)?;
+        let (pre, after) = self.keep_current(&now.rel, &current)?;
         match after {
-            Ok(after) => outcome.change = self.change(&now.rel, None, after),
+            Ok(state) => {
+                let side = Side { state, attributes: now.attributes.as_deref() };
+                outcome.change = self.change(&now.rel, Side::default(), side)?;
+            }
             Err(why) => outcome.not_undoable = Some(why),
         }
-        outcome.entry = Some(Some(self.entry(current.stat, pre)));
+        outcome.entry = Some(Some(self.entry(current.stat, pre, now.attributes.clone())));
         Ok(Some(outcome))
     }
 
@@ -170,7 +196,7 @@ impl Worker<'_> {
             // A second name may have come or gone, which is no change.
             let entry = Entry { stat: now.stat, ..before.clone() };
             let outcome = Outcome { entry: Some(Some(entry)), ..Outcome::default() };
-            return Ok((before.stat.linked != now.stat.linked).then_some(outcome));
+            return Ok((before.stat.names != now.stat.names).then_some(outcome));
         }
         if let Some(why) = now.skipped {
             return self.closed(before, now, why).map(Some);
@@ -181,23 +207,35 @@ impl Worker<'_> {
             return Ok(None);
         }
         let same_content = same_kind && current.content.is_ok() && self.is_same_content(before, &current)?;
-        let same_mode = before.stat.mode == current.stat.mode;
-        if same_content && (same_mode || matches!(self.shared.keep, Keep::Copies)) {
+        // What may not be read is taken to be as it was.
+        let attributes = now.attributes.clone().or_else(|| before.attributes.clone());
+        let same_attributes = before.attributes.is_none() || before.attributes == attributes;
+        let relinked = same_kind
+            && (before.stat.linked() || current.stat.linked())
+            && before.stat.inode != current.stat.inode;
+        let same = before.stat.mode == current.stat.mode && same_attributes && !relinked;
+        if same_content && (same || matches!(self.shared.keep, Keep::Copies)) {
             // The content is where it was.
-            let entry = self.entry(current.stat, before.pre.clone());
-            return Ok(Some(Outcome { entry: Some(Some(entry)), changed: !same_mode, ..Outcome::default() }));
+            let entry = self.entry(current.stat, before.pre.clone(), attributes);
+            return Ok(Some(Outcome { entry: Some(Some(entry)), changed: !same, ..Outcome::default() }));
         }
         let mut outcome = Outcome { changed: true, ..Outcome::default() };
-        let side = self.state_before(before)?;
-        let (pre, after) = self.keep_current(&current)?;
+        let side = self.state_before(&now.rel, before)?;
+        let (pre, after) = self.keep_current(&now.rel, &current)?;
         match (side, after) {
-            (Ok(side), Ok(after)) => outcome.change = self.change(&now.rel, side, after),
+            (Ok(side), Ok(after)) => {
+                let side = Side { state: side, attributes: before.attributes.as_deref() };
+                let after = Side { state: after, attributes: attributes.as_deref() };
+                outcome.not_undoable =
+                    self.names.beyond(before).or_else(|| privilege(before, attributes.as_deref()));
+                outcome.change = self.change(&now.rel, side, after)?;
+            }
             (Err(why), _) | (_, Err(why)) => outcome.not_undoable = Some(why),
         }
         // Equal content is where it was.
         let pre =
             if same_content && matches!(self.shared.keep, Keep::Copies) { before.pre.clone() } else { pre };
-        outcome.entry = Some(Some(self.entry(current.stat, pre)));
+        outcome.entry = Some(Some(self.entry(current.stat, pre, attributes)));
         Ok(Some(outcome))
     }
 
@@ -207,24 +245,52 @@ impl Worker<'_> {
         let mut outcome = Outcome { changed: true, not_undoable: Some(why), ..Outcome::default() };
         if let Preimage::Folder = before.pre {
             if before.stat.mode != now.stat.mode {
-                let folder = |mode| Some(State { digest: Digest::of(b""), mode });
-                outcome.change = self.change(&now.rel, folder(before.stat.mode), folder(now.stat.mode));
+                let folder = |mode| Side { state: Some(State::new(Digest::of(b""), mode)), attributes: None };
+                outcome.change = self.change(&now.rel, folder(before.stat.mode), folder(now.stat.mode))?;
             }
-            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Folder)));
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Folder, before.attributes.clone())));
         } else {
-            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why))));
+            outcome.entry = Some(Some(self.entry(now.stat, Preimage::Skipped(why), None)));
         }
         Ok(outcome)
     }
 
-    fn entry(&self, stat: Stat, pre: Preimage) -> Entry {
-        Entry { stat, racy: self.shared.since.touched(&stat), pre }
+    fn entry(&self, stat: Stat, pre: Preimage, attributes: Option<Arc<Attributes>>) -> Entry {
+        Entry { stat, racy: self.shared.since.touched(&stat), pre, attributes }
     }
 
-    fn change(&self, rel: &Rel, before: Option<State>, after: Option<State>) -> Option<TreeChange> {
+    fn change<'a>(
+        &self,
+        rel: &Rel,
+        mut before: Side<'a>,
+        mut after: Side<'a>,
+    ) -> Result<Option<TreeChange>, ChangesError> {
+        let Keep::Blobs { batch, .. } = self.shared.keep else { return Ok(None) };
+        let is_plain = |side: &Side<'_>| side.attributes.is_none_or(Attributes::is_plain);
+        // What every new file here has need not be written down.
+        if !is_plain(&before) || !is_plain(&after) || self.is_inherited(rel) {
+            for side in [&mut before, &mut after] {
+                if let (Some(state), Some(attributes)) = (&mut side.state, side.attributes) {
+                    state.attributes = Some(batch.put(&attributes.to_bytes())?);
+                }
+            }
+        }
+        let path = self.shared.root.absolute(rel);
+        Ok(Some(TreeChange::new(path, before.state, after.state)))
+    }
+
+    /// Whether what is made in the folder of a path gets a group or an access control list from the folder.
+    fn is_inherited(&self, rel: &Rel) -> bool {
+        let folder = split(rel).0;
+        let was = self.shared.manifest.get(folder);
+        was.is_some_and(|was| is_passing(&was.stat, was.attributes.as_ref())) || self.passing.contains(folder)
+    }
+
+    /// The other names of a file, kept in the store.
+    fn keep_links(&self, names: Vec<&Rel>) -> Result<Option<Digest>, ChangesError> {
         match self.shared.keep {
-            Keep::Copies => None,
-            Keep::Blobs { .. } => Some(TreeChange::new(self.shared.root.absolute(rel), before, after)),
+            Keep::Blobs { batch, .. } if !names.is_empty() => Ok(Some(batch.put(&links::list(&names))?)),
+            Keep::Blobs { .. } | Keep::Copies => Ok(None),
         }
     }
 
@@ -260,6 +326,7 @@ impl Worker<'_> {
     #[allow(clippy::type_complexity)]
     fn keep_current(
         &mut self,
+        rel: &Rel,
         current: &Current,
     ) -> Result<(Preimage, Result<Option<State>, Why>), ChangesError> {
         if let Err(why) = current.content {
@@ -279,7 +346,8 @@ impl Worker<'_> {
                     return Ok((Preimage::Lost(Why::OverTotal), Err(Why::OverTotal)));
                 }
                 let digest = batch.put(&self.after)?;
-                let state = State { digest: digest.clone(), mode: current.stat.mode };
+                let links = self.keep_links(self.names.now(rel, &current.stat))?;
+                let state = State { links, ..State::new(digest.clone(), current.stat.mode) };
                 let pre = if is_folder { Preimage::Folder } else { Preimage::Blob(Box::new(digest)) };
                 Ok((pre, Ok(Some(state))))
             }
@@ -287,13 +355,18 @@ impl Worker<'_> {
     }
 
     /// What was there, kept for good if this is a comparison.
-    fn state_before(&mut self, before: &Entry) -> Result<Result<Option<State>, Why>, ChangesError> {
+    fn state_before(
+        &mut self,
+        rel: &Rel,
+        before: &Entry,
+    ) -> Result<Result<Option<State>, Why>, ChangesError> {
         let Keep::Blobs { batch, .. } = self.shared.keep else { return Ok(Ok(None)) };
         if let Err(why) = self.load(before) {
             return Ok(Err(why));
         }
         let digest = batch.put(&self.before)?;
-        Ok(Ok(Some(State { digest, mode: before.stat.mode })))
+        let links = self.keep_links(self.names.before(rel, &before.stat))?;
+        Ok(Ok(Some(State { links, ..State::new(digest, before.stat.mode) })))
     }
 
     fn is_same_content(&mut self, before: &Entry, current: &Current) -> Result<bool, ChangesError> {
@@ -330,4 +403,17 @@ impl Worker<'_> {
             }
         }
     }
+}
+
+/// Whether it is a folder that gives what is made in it a group or an access control list.
+fn is_passing(stat: &Stat, attributes: Option<&Arc<Attributes>>) -> bool {
+    let listed = attributes.is_some_and(|attributes| attributes.is_passed_on());
+    stat.kind() == Kind::Folder && (stat.mode & 0o2000 != 0 || listed)
+}
+
+/// Why owner or capabilities cannot be given back, if somebody else's file became another one.
+fn privilege(before: &Entry, now: Option<&Attributes>) -> Option<Why> {
+    let before = before.attributes.as_deref()?;
+    let changed = now.is_none_or(|now| before.needs_more_than(now));
+    (changed && !before.can_be_given()).then_some(Why::Privilege)
 }

@@ -19,6 +19,7 @@
 //! knows no empty folders and no modes but one bit), overlay mounts (need rights, and hide the user's own edits), and a
 //! preloaded library or tracer (static programs and containers escape it).
 
+mod attributes;
 mod beneath;
 mod book;
 mod change;
@@ -27,6 +28,7 @@ mod examine;
 mod frame;
 mod git;
 mod health;
+mod links;
 mod manifest;
 mod pack;
 mod parts;
@@ -41,6 +43,7 @@ mod tracker;
 mod walk;
 mod watch;
 
+pub use attributes::{Beside, beside};
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
 pub use pledge::{Before, Pledges};

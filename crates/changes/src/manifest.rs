@@ -4,12 +4,14 @@
 //! ordered the same way, can be laid beside it. A tree of maps was rejected: it takes more memory for the usual folder
 //! of ten files than the repeated prefixes do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use lathe_protocol::Digest;
 
 use crate::Why;
+use crate::attributes::Attributes;
 use crate::beneath::Rel;
 use crate::pack::Place;
 use crate::stat::Stat;
@@ -35,6 +37,8 @@ pub(crate) struct Entry {
     /// Touched so shortly before it was read that its time stamps prove nothing: its content is compared next time.
     pub racy: bool,
     pub pre: Preimage,
+    /// None if they are not known.
+    pub attributes: Option<Arc<Attributes>>,
 }
 
 impl Entry {
@@ -57,7 +61,7 @@ impl Manifest {
     /// From entries in order.
     pub fn new(entries: Vec<(Rel, Entry)>) -> Self {
         let linked =
-            entries.iter().filter(|(_, entry)| entry.stat.linked).map(|(rel, _)| rel.clone()).collect();
+            entries.iter().filter(|(_, entry)| entry.stat.linked()).map(|(rel, _)| rel.clone()).collect();
         let git = entries.iter().filter(|(_, entry)| entry.is_git()).map(|(rel, _)| rel.clone()).collect();
         Self { entries: entries.into_iter().collect(), linked, git }
     }
@@ -75,7 +79,7 @@ impl Manifest {
         }
         match entry {
             Some(entry) => {
-                if entry.stat.linked {
+                if entry.stat.linked() {
                     self.linked.insert(rel.into());
                 } else {
                     self.linked.remove(rel);
@@ -106,6 +110,17 @@ impl Manifest {
 
     pub fn linked(&self) -> impl Iterator<Item = &Rel> {
         self.linked.iter()
+    }
+
+    /// The names of every file that has more than one, by the file's number.
+    pub fn groups(&self) -> HashMap<u64, Vec<&Rel>> {
+        let mut groups: HashMap<u64, Vec<&Rel>> = HashMap::new();
+        for rel in &self.linked {
+            if let Some(entry) = self.entries.get(rel) {
+                groups.entry(entry.stat.inode).or_default().push(rel);
+            }
+        }
+        groups
     }
 
     pub fn git(&self) -> impl Iterator<Item = &Rel> {

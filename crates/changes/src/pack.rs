@@ -1,7 +1,7 @@
 //! Raw copies of files, one after the other.
 //!
-//! Most copies are never looked at: they exist for the one line that deletes the file. So they are neither compressed nor
-//! hashed. They are synced before a line begins, and outlive the process with the book that says where in the packs they
+//! Most copies are never looked at: they exist for the one line that deletes the file. So they are not compressed, and
+//! have a checksum instead of a digest. They are synced before a line begins, and outlive the process with the book that says where in the packs they
 //! are, so that what a killed line destroyed can still be told. What a line changed goes on into the blobs. Every thread
 //! has a pack of its own, so none waits for another.
 
@@ -20,6 +20,8 @@ pub(crate) struct Place {
     offset: u64,
     len: u32,
     pack: u8,
+    /// None for a copy of an older version.
+    sum: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -40,17 +42,20 @@ struct Pack {
 }
 
 impl Place {
-    pub fn to_bytes(self) -> [u8; 13] {
-        let mut bytes = [0; 13];
+    pub fn to_bytes(self) -> Vec<u8> {
         let parts = self.offset.to_le_bytes().into_iter().chain(self.len.to_le_bytes()).chain([self.pack]);
-        bytes.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
-        bytes
+        parts.chain(self.sum.into_iter().flat_map(u32::to_le_bytes)).collect()
     }
 
-    pub fn from_bytes(bytes: [u8; 13]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, pack] = bytes;
-        let (offset, len) = ([a, b, c, d, e, f, g, h], [i, j, k, l]);
-        Self { offset: u64::from_le_bytes(offset), len: u32::from_le_bytes(len), pack }
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (offset, rest) = bytes.split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let (pack, sum) = rest.split_first()?;
+        let sum = match sum {
+            [] => None,
+            sum => Some(u32::from_le_bytes(sum.try_into().ok()?)),
+        };
+        Some(Self { offset: u64::from_le_bytes(*offset), len: u32::from_le_bytes(*len), pack: *pack, sum })
     }
 }
 
@@ -109,14 +114,18 @@ impl Packs {
                 pack.flush()?;
             }
         }
-        Ok(Some(Place { offset, len, pack: number }))
+        Ok(Some(Place { offset, len, pack: number, sum: Some(crc32fast::hash(bytes)) }))
     }
 
     pub fn read(&self, place: Place, into: &mut Vec<u8>) -> io::Result<()> {
         let mut pack = self.lock(place.pack)?;
         pack.flush()?;
         into.resize(usize::try_from(place.len).unwrap_or(usize::MAX), 0);
-        pack.file.read_exact_at(into, place.offset)
+        pack.file.read_exact_at(into, place.offset)?;
+        match place.sum {
+            Some(sum) if sum != crc32fast::hash(into) => Err(io::ErrorKind::InvalidData.into()),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether it is as long as this.

@@ -90,6 +90,10 @@ impl Pledges {
         }
         let root = Root::open_or_gone(root)?;
         let mut compared = Compared::default();
+        if !rest.is_empty() {
+            // Of what is damaged here nobody knows which file it was.
+            compared.not_undoable.push(NotUndoable { path: root.path.clone(), why: Why::CopyGone });
+        }
         for (path, was) in first {
             match now(&root, &path, blobs)? {
                 Err(why) => compared.not_undoable.push(NotUndoable { path, why }),
@@ -134,5 +138,5 @@ fn now(root: &Root, path: &Path, blobs: &Blobs) -> Result<Result<Option<State>, 
             }
         }
     }
-    Ok(Ok(Some(State { digest: blobs.put(&content)?, mode: stat.mode })))
+    Ok(Ok(Some(State::new(blobs.put(&content)?, stat.mode))))
 }

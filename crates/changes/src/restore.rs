@@ -7,6 +7,7 @@
 
 mod apply;
 mod disk;
+mod names;
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path};
@@ -15,10 +16,11 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Digest;
 
 use crate::beneath::{Rel, Root, is_git, split};
-use crate::change::{State, Wanted};
+use crate::change::{State, Wanted, agree};
 use crate::stat::Kind;
 use crate::{ChangesError, TreeChange};
 
+pub(crate) use disk::chmod;
 use disk::found_at;
 
 /// What becomes of a path.
@@ -68,10 +70,13 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
             Ok(found) => found,
             Err(error) => return Ok(Step::Failed { why: error.to_string() }),
         };
-        if found == wanted.want {
+        let (is_now, is_wanted) =
+            (agree(found.as_ref(), wanted.now.as_ref()), agree(found.as_ref(), wanted.want.as_ref()));
+        if is_wanted && (!is_now || names::fit(&root, blobs, &rel, wanted.now.as_ref(), wanted.want.as_ref()))
+        {
             return Ok(Step::AlreadyThere);
         }
-        if wanted.foreign || found != wanted.now {
+        if wanted.foreign || !is_now {
             return Ok(Step::Conflict { found });
         }
         let Some(want) = &wanted.want else { return Ok(Step::Restore) };
@@ -88,15 +93,14 @@ pub fn plan(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned
 }
 
 /// The same for what a killed process began: a folder that it made, or opened to itself for a while, and did not give its
-/// mode yet is no conflict.
+/// mode yet is no conflict, and neither is what it gave only some of its attributes.
 pub fn plan_again(target: &[Wanted], blobs: &Blobs, root: &Path) -> Result<Vec<Planned>, ChangesError> {
     let is_folder =
         |state: &Option<State>| state.as_ref().is_some_and(|state| Kind::of(state.mode) == Kind::Folder);
     let mut plan = plan(target, blobs, root)?;
     for planned in &mut plan {
         if let Step::Conflict { found } = &planned.step
-            && is_folder(found)
-            && is_folder(&planned.wanted.want)
+            && (is_folder(found) && is_folder(&planned.wanted.want) || is_between(found, &planned.wanted))
         {
             planned.wanted.now = found.clone();
             planned.step = Step::Restore;
@@ -122,7 +126,15 @@ pub fn sweep(root: &Path, paths: impl Iterator<Item = std::path::PathBuf>, pid: 
     }
 }
 
-/// Only the mode is another one.
+/// Whether mode and attributes alone were to change, and some of them did.
+fn is_between(found: &Option<State>, wanted: &Wanted) -> bool {
+    match (found, &wanted.now, &wanted.want) {
+        (Some(found), Some(now), Some(want)) => is_mode_only(found, want) && is_mode_only(now, want),
+        _ => false,
+    }
+}
+
+/// Only mode, attributes or other names are others.
 fn is_mode_only(a: &State, b: &State) -> bool {
     a.digest == b.digest && Kind::of(a.mode) == Kind::of(b.mode)
 }

@@ -13,8 +13,11 @@ const LINK_BITS: u32 = 0o120_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stat {
     pub mode: u32,
-    /// Has other names, through which it may change without a word from the watcher.
-    pub linked: bool,
+    pub uid: u32,
+    pub gid: u32,
+    /// How many names a file has: through another one it may change without a word from the watcher. 1 for what is no
+    /// file.
+    pub names: u32,
     pub inode: u64,
     pub size: u64,
     pub modified: i64,
@@ -50,7 +53,13 @@ impl Stat {
         let mode = u32::from(found.st_mode);
         Self {
             mode,
-            linked: Kind::of(mode) == Kind::File && found.st_nlink > 1,
+            uid: found.st_uid,
+            gid: found.st_gid,
+            names: if Kind::of(mode) == Kind::File {
+                u32::try_from(found.st_nlink).unwrap_or(u32::MAX)
+            } else {
+                1
+            },
             inode: found.st_ino as u64,
             size: u64::try_from(found.st_size).unwrap_or_default(),
             modified: nanoseconds(found.st_mtime as i64, found.st_mtime_nsec as i64),
@@ -62,12 +71,20 @@ impl Stat {
         Kind::of(self.mode)
     }
 
-    /// Whether a look at the content can be spared. The times and the size of a folder only tell of its entries,
-    /// which are looked at themselves.
+    /// Whether it has other names.
+    pub fn linked(&self) -> bool {
+        self.names > 1
+    }
+
+    /// Whether a look at content and attributes can be spared. The size of a folder and the time it was modified only
+    /// tell of its entries, which are looked at themselves.
     pub fn same(&self, other: &Self) -> bool {
         match (self.kind(), other.kind()) {
-            (Kind::Folder, Kind::Folder) => self.mode == other.mode,
-            _ => Self { linked: false, ..*self } == Self { linked: false, ..*other },
+            (Kind::Folder, Kind::Folder) => {
+                let of = |stat: &Self| (stat.mode, stat.uid, stat.gid, stat.changed);
+                of(self) == of(other)
+            }
+            _ => Self { names: 1, ..*self } == Self { names: 1, ..*other },
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::git::{self, Reference};
 use crate::manifest::{Entry, Manifest, Oids, Preimage};
 use crate::pack::{Packs, Place};
 use crate::pledge::Pledges;
-use crate::stat::{Kind, Since};
+use crate::stat::{Kind, Since, Stat};
 use crate::walk::{Seen, Walk};
 use crate::watch::{Depth, Touched, Watcher};
 use crate::{ChangesError, NotUndoable, TreeChange};
@@ -120,7 +120,7 @@ pub struct Recovered {
 pub fn recover(options: TrackerOptions) -> Result<Option<Recovered>, ChangesError> {
     let folder = tree_folder(&options.scratch);
     let failed = |source| ChangesError::Scratch { scratch: options.scratch.clone(), source };
-    let Some(read) = Book::read(&folder).map_err(failed)? else { return Ok(None) };
+    let Some(read) = Book::read_whole(&folder).map_err(failed)? else { return Ok(None) };
     let Some(line) = read.line else { return Ok(None) };
     let root = Root::open_or_gone(&options.root)?;
     let inode = root.inode().map_err(|error| ChangesError::io("look at", &root.path, error))?;
@@ -247,7 +247,7 @@ impl Tracker {
             self.pending.clear();
             let book = self.book.insert(book);
             match line {
-                Some(line) => book.begin(line),
+                Some(line) => book.begin(&folder, line),
                 None => book.sync(),
             }
         };
@@ -347,7 +347,8 @@ impl Tracker {
                 && !since.touched(&one.stat);
             match reference.filter(|_| is_clean).and_then(|reference| self.oids.add(&reference.oid)) {
                 Some(number) => {
-                    let entry = Entry { stat: one.stat, racy: false, pre: Preimage::Git(number) };
+                    let (stat, attributes) = (one.stat, one.attributes);
+                    let entry = Entry { stat, racy: false, pre: Preimage::Git(number), attributes };
                     entries.push((one.rel, entry));
                 }
                 None => candidates.push(Candidate { rel: one.rel.clone(), now: Some(one) }),
@@ -419,10 +420,14 @@ impl Tracker {
 
     /// A file that got a second name may have been changed through it, and the kernel tells nothing of that at the first.
     fn add_other_names(&self, walk: &Walk<'_>, to: &mut BTreeMap<Rel, Candidate>) -> Result<(), Errno> {
-        let is_known = |rel: &Rel| self.manifest.get(rel).is_some_and(|entry| entry.stat.linked);
+        let is_known = |rel: &Rel, now: &Stat| {
+            self.manifest.get(rel).is_some_and(|entry| entry.stat.linked() && entry.stat.inode == now.inode)
+        };
         let stats = to.values().filter_map(|one| Some((&one.rel, one.now.as_ref()?.stat)));
-        let inodes: HashSet<u64> =
-            stats.filter(|(rel, stat)| stat.linked && !is_known(rel)).map(|(_, stat)| stat.inode).collect();
+        let inodes: HashSet<u64> = stats
+            .filter(|(rel, stat)| stat.linked() && !is_known(rel, stat))
+            .map(|(_, stat)| stat.inode)
+            .collect();
         if inodes.is_empty() {
             return Ok(());
         }
@@ -440,7 +445,7 @@ impl Tracker {
             self.manifest.get(&one.rel).is_none_or(|entry| {
                 entry.racy
                     || !entry.stat.same(&one.stat)
-                    || entry.stat.linked != one.stat.linked
+                    || entry.stat.names != one.stat.names
                     || one.skipped.is_some() != matches!(entry.pre, Preimage::Skipped(_))
             })
         };

@@ -4,15 +4,16 @@
 //! reading is told by the watcher. What a folder is, tracked or not, is decided when it is first met and kept: a
 //! `CACHEDIR.TAG` that a line puts into a tracked folder must not make the files in it look deleted.
 
-use std::os::fd::AsFd as _;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use nix::dir::Dir;
 use nix::errno::Errno;
 
 use crate::Why;
+use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, is_git, join, lstat_at, split};
-use crate::manifest::{Manifest, Preimage};
+use crate::manifest::{Entry, Manifest, Preimage};
 use crate::stat::{Kind, Stat};
 use crate::watch::Watcher;
 
@@ -25,6 +26,8 @@ pub(crate) struct Seen {
     pub stat: Stat,
     /// Why it is not looked into.
     pub skipped: Option<Why>,
+    /// None where they are as they were, or may not be read.
+    pub attributes: Option<Arc<Attributes>>,
 }
 
 pub(crate) struct Walk<'a> {
@@ -54,7 +57,7 @@ impl Walk<'_> {
     pub fn from(&self, rel: &[u8]) -> Result<Vec<Seen>, Errno> {
         let Some(stat) = self.root.lstat(rel)? else { return Ok(Vec::new()) };
         Ok(match self.sort_out(rel.into(), stat) {
-            Ok(seen) => vec![seen],
+            Ok(seen) => vec![self.with_attributes(seen)],
             Err((rel, stat)) => {
                 let elsewhere = self.manifest.len() - self.manifest.inside(&rel).count();
                 self.run(rel, Some(stat), self.limit.saturating_sub(elsewhere))
@@ -66,8 +69,8 @@ impl Walk<'_> {
     pub fn only(&self, rel: &[u8]) -> Result<Option<Seen>, Errno> {
         let Some(stat) = self.root.lstat(rel)? else { return Ok(None) };
         Ok(Some(match self.sort_out(rel.into(), stat) {
-            Ok(seen) => seen,
-            Err((rel, stat)) => Seen { rel, stat, skipped: None },
+            Ok(seen) => self.with_attributes(seen),
+            Err((rel, stat)) => self.with_attributes(Seen { rel, stat, skipped: None, attributes: None }),
         }))
     }
 
@@ -89,8 +92,23 @@ impl Walk<'_> {
         };
         match (skipped, stat.kind()) {
             (None, Kind::Folder) => Err((rel, stat)),
-            (skipped, _) => Ok(Seen { rel, stat, skipped }),
+            (skipped, _) => Ok(Seen { rel, stat, skipped, attributes: None }),
         }
+    }
+
+    fn with_attributes(&self, seen: Seen) -> Seen {
+        let (parent, name) = split(&seen.rel);
+        let folder = self.root.open_folder(parent).ok();
+        let attributes = folder.and_then(|folder| self.attributes(&seen, folder.as_fd(), name));
+        Seen { attributes, ..seen }
+    }
+
+    /// The attributes of what may be another thing than before.
+    fn attributes(&self, seen: &Seen, folder: BorrowedFd<'_>, name: &[u8]) -> Option<Arc<Attributes>> {
+        let is_known =
+            |entry: &Entry| !entry.racy && entry.stat.same(&seen.stat) && entry.stat.names == seen.stat.names;
+        let known = seen.skipped.is_some() || self.manifest.get(&seen.rel).is_some_and(is_known);
+        if known { None } else { Attributes::read(folder, name, &seen.stat) }
     }
 
     fn rule(&self, rel: &Rel, name: &[u8]) -> Option<Why> {
@@ -152,7 +170,7 @@ impl Walk<'_> {
                 let folder = self.root.open_folder(&rel).ok()?;
                 lstat_at(folder.as_fd(), b".").ok()
             });
-            let seen = stat.map(|stat| Seen { rel, stat, skipped: Some(why) });
+            let seen = stat.map(|stat| Seen { rel, stat, skipped: Some(why), attributes: None });
             (seen.into_iter().collect(), Vec::new())
         };
         let (folder, names) = match self.names(&rel) {
@@ -179,11 +197,17 @@ impl Walk<'_> {
                 Err(_) => return skip(rel, Why::Unreadable),
             };
             match self.sort_out(join(&rel, &name), stat) {
-                Ok(one) => seen.push(one),
+                Ok(one) => {
+                    let attributes = self.attributes(&one, folder.as_fd(), &name);
+                    seen.push(Seen { attributes, ..one });
+                }
                 Err((rel, stat)) => folders.push((rel, Some(stat))),
             }
         }
-        seen.extend(stat.map(|stat| Seen { rel, stat, skipped: None }));
+        seen.extend(stat.map(|stat| {
+            let one = Seen { rel, stat, skipped: None, attributes: None };
+            Seen { attributes: self.attributes(&one, folder.as_fd(), b"."), ..one }
+        }));
         (seen, folders)
     }
 

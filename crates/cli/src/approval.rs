@@ -150,6 +150,7 @@ pub(crate) fn shown(asked: &ApprovalAsked, language: Language, most: usize) -> (
                 .map(|words| words.trim_end().to_owned())
                 .collect();
             out.push_str(&block(&each.join("\n")));
+            out.push_str(&format!("  {}\n", Say::NotBack.text(language)));
         }
         Proposal::Edit { path, diff } => out.push_str(&block(&format!("{path}\n{diff}"))),
         Proposal::Command { words, about } => {

@@ -78,6 +78,9 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         Ok(sessions) => sessions,
         Err(error) => return Exit::host(&error),
     };
+    for (id, error) in host.unreadable(&sessions) {
+        term::err(&format!("note: session {id} is left out: {}\n", term::clean(&error.to_string())));
+    }
     if let Some(text) = &args.search {
         let text = text.to_lowercase();
         sessions.retain(|summary| {

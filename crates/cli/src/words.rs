@@ -134,6 +134,7 @@ messages! {
     AskShowOne: "v = show the one line that is not shown", "v = 显示未显示的 1 行";
     AskEdit: "[e]dit it first", "[e] 先修改";
     NewText: "New text", "新的内容";
+    NotBack: "`lathe undo` takes back what it changes in the workspace, except files over 64 MB, pipes, sockets, devices, times of files, folders that can be made again such as `node_modules`, and anything outside of the workspace", "`lathe undo` 可撤回它在工作区内的更改，但不包括：64 MB 以上的文件、管道、套接字、设备、文件时间、可重新生成的文件夹（如 `node_modules`）以及工作区之外的一切";
     AskOnce: "[y]es once, [n]o (a reason may follow)", "[y] 仅此一次，[n] 拒绝（可附理由）";
     Remembered: "session and always would allow", "s 与 a 将允许";
     NotTrusted: "not used until you trust it", "在你信任之前不会使用";

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_agent::Answers;
 use lathe_policy::{Grant, Rulebook};
+use lathe_protocol::Digest;
 use lathe_tools::ANSWERS;
 
 use crate::error::HostError;
@@ -15,7 +16,10 @@ use crate::ownfile::own_text;
 use crate::session::Host;
 
 const HEAD: &str =
-    "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n\n";
+    "# What you allowed for ever. `lathe policy list` shows it, `lathe policy revoke N` takes it back.\n";
+
+/// Begins the line with the checksum of the rules: a bit that flips on disk must not allow something else.
+const SUM: &str = "# Checksum of what follows; whoever edits the rules by hand removes this line: ";
 
 /// The file of answers in Lathe's folder.
 pub(crate) struct AnswerFile(PathBuf, Home);
@@ -58,6 +62,13 @@ impl AnswerFile {
     fn read(&self) -> Result<Vec<Grant>, String> {
         match own_text(&self.0) {
             Ok(Some(text)) => {
+                if !is_as_written(&text) {
+                    return Err(format!(
+                        "{} is not what Lathe wrote: its checksum differs, so nothing that it allows counts. If you edited \
+                         it, remove the line with the checksum; else move the file away and answer again",
+                        self.0.display()
+                    ));
+                }
                 Grant::read(&self.0.display().to_string(), &text).map_err(|error| error.to_string())
             }
             Ok(None) => Ok(Vec::new()),
@@ -72,11 +83,24 @@ impl AnswerFile {
         let folder = self.0.parent().ok_or_else(|| "there is no folder for it".to_owned())?;
         std::fs::create_dir_all(folder).map_err(wrong)?;
         let rules: Vec<String> = grants.iter().map(Grant::rule).collect();
+        let rules = rules.join("\n");
         // Made for this user only.
         let mut file = tempfile::NamedTempFile::new_in(folder).map_err(wrong)?;
-        file.write_all(format!("{HEAD}{}", rules.join("\n")).as_bytes()).map_err(wrong)?;
+        file.write_all(format!("{HEAD}{SUM}{}\n{rules}", sum(&rules)).as_bytes()).map_err(wrong)?;
         file.persist(&self.0).map_err(|error| wrong(error.error)).map(drop)
     }
+}
+
+/// Whether the rules are those that the checksum was made of. A file without one was edited by hand, or is an older one.
+fn is_as_written(text: &str) -> bool {
+    let Some((sum_line, rules)) = text.split_once(SUM).and_then(|(_, rest)| rest.split_once('\n')) else {
+        return !text.contains("# Checksum of ");
+    };
+    sum_line.trim() == sum(rules)
+}
+
+fn sum(rules: &str) -> String {
+    Digest::of(rules.as_bytes()).short().to_owned()
 }
 
 impl Answers for AnswerFile {
@@ -105,5 +129,42 @@ impl Answers for AnswerFile {
     fn rules(&self) -> Result<(String, String), String> {
         let rules: Vec<String> = self.read()?.iter().map(Grant::rule).collect();
         Ok((self.0.display().to_string(), rules.join("\n")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_answers_allow_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let file = AnswerFile(home.path().join("policy").join(ANSWERS));
+        let words = ["git", "push", "origin", "side"].map(str::to_owned).to_vec();
+        let workspace = "/work/space".to_owned();
+        let grants = vec![
+            Grant::Command { words, workspace, folder: Some("/work/space/sub".to_owned()) },
+            Grant::Writes { tool: "write".to_owned(), paths: vec!["/work/space/a.txt".to_owned()] },
+        ];
+        file.write(&grants).unwrap();
+        assert_eq!(file.read().unwrap(), grants);
+        let whole = std::fs::read(&file.0).unwrap();
+        for at in 0..whole.len() {
+            for bit in 0..8 {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << bit;
+                std::fs::write(&file.0, &flipped).unwrap();
+                assert!(file.read().map_or(true, |read| read == grants), "bit {bit} of byte {at}");
+            }
+            // What a cut leaves are whole answers that were given, or none.
+            std::fs::write(&file.0, &whole[..at]).unwrap();
+            assert!(file.read().map_or(true, |read| grants.starts_with(&read)), "cut at {at}");
+        }
+        // Whoever edits it by hand takes the checksum away.
+        let text = String::from_utf8(whole).unwrap();
+        let edited: String =
+            text.lines().filter(|line| !line.starts_with(SUM)).map(|line| format!("{line}\n")).collect();
+        std::fs::write(&file.0, edited.replace("side", "other")).unwrap();
+        assert_eq!(file.read().unwrap().len(), 2);
     }
 }

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use lathe_journal::{Index, Reader, SessionState, Summary, is_held, session_ids};
-use lathe_protocol::{Event, Forked, Seq, SessionId, SessionOptions};
+use lathe_protocol::{Event, Forked, Seq, SessionId, SessionOptions, Timestamp};
 
 use crate::error::HostError;
+use crate::reports::session_files;
 use crate::session::{Host, beginning};
 
 impl Host {
@@ -37,14 +38,59 @@ impl Host {
         Ok(found)
     }
 
-    /// A session's line, from its journal. One that cannot be read is left out: `show` says why.
+    /// A session's line, from its journal. One that cannot be read is left out: [`unreadable`](Self::unreadable) names it.
     fn summary(&self, id: &SessionId) -> Option<Summary> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs().ok()?).ok()?;
-        let mut summary = reader.summary().ok().flatten()?;
-        if summary.state == SessionState::Running && !is_held(&self.home().sessions(), id) {
+        self.read_summary(id).ok().flatten()
+    }
+
+    fn read_summary(&self, id: &SessionId) -> Result<Option<Summary>, HostError> {
+        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
+        let mut summary = reader.summary()?;
+        if let Some(summary) = &mut summary
+            && summary.state == SessionState::Running
+            && !is_held(&self.home().sessions(), id)
+        {
             summary.state = SessionState::Interrupted;
         }
-        Some(summary)
+        Ok(summary)
+    }
+
+    /// Sessions that are not among `read` because their journals cannot be read, each with the reason.
+    pub fn unreadable(&self, read: &[Summary]) -> Vec<(SessionId, HostError)> {
+        let ids = session_ids(&self.home().sessions()).unwrap_or_default().into_iter();
+        let left = ids.filter(|id| read.iter().all(|summary| summary.id != *id));
+        left.filter_map(|id| self.read_summary(&id).err().map(|error| (id, error))).collect()
+    }
+
+    /// Tells if a session that cannot be read was worked on after the one that would be taken for the newest: then an older
+    /// one is not what the user means. `chosen` is none if there is none.
+    fn check_newest(
+        &self,
+        sessions: &[Summary],
+        chosen: Option<&Summary>,
+        here: Option<&Path>,
+    ) -> Result<(), HostError> {
+        let known = || Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();
+        for (id, error) in self.unreadable(sessions) {
+            let elsewhere = |here: &Path| {
+                known()
+                    .iter()
+                    .any(|summary| summary.id == id && !is_here(here, Path::new(&summary.workspace)))
+            };
+            let is_newer =
+                chosen.is_none_or(|chosen| self.written(&id).is_none_or(|at| at >= chosen.updated));
+            if is_newer && !here.is_some_and(elsewhere) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the files of a session were last written.
+    fn written(&self, id: &SessionId) -> Option<Timestamp> {
+        let times = session_files(&self.home().sessions(), id);
+        let times = times.iter().filter_map(|file| file.metadata().ok()?.modified().ok());
+        times.max().and_then(|at| Timestamp::try_from(at).ok())
     }
 
     /// How a session stands; none if it cannot be read.
@@ -73,7 +119,9 @@ impl Host {
     pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
         let sessions = self.sessions()?;
         let Some(prefix) = prefix else {
-            return sessions.first().map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
+            let newest = sessions.first();
+            self.check_newest(&sessions, newest, None)?;
+            return newest.map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
         };
         // A journal that cannot be summed up can still be named.
         let all = session_ids(&self.home().sessions()).unwrap_or_default();
@@ -99,9 +147,10 @@ impl Host {
             return self.find(prefix);
         }
         let here = standing(folder);
-        let mut sessions = self.sessions()?.into_iter();
-        let found = sessions.find(|summary| is_here(&here, Path::new(&summary.workspace)));
-        found.map(|summary| summary.id).ok_or_else(|| HostError::NoSessionHere(here))
+        let sessions = self.sessions()?;
+        let found = sessions.iter().find(|summary| is_here(&here, Path::new(&summary.workspace)));
+        self.check_newest(&sessions, found, Some(&here))?;
+        found.map(|summary| summary.id.clone()).ok_or_else(|| HostError::NoSessionHere(here))
     }
 
     /// The folder a session works in.

@@ -164,19 +164,29 @@ impl Host {
             .iter()
             .filter(|(_, (before, after))| before != after)
             .map(|(path, (before, after))| {
-                let (before, after) = (content(&blobs, before.as_ref()), content(&blobs, after.as_ref()));
                 let shown = below(&report.workspace, path);
                 let shown = hide.map_or_else(|| shown.into(), |hide| hide.text(shown));
+                let sides = content(&blobs, before.as_ref())
+                    .and_then(|before| Ok((before, content(&blobs, after.as_ref())?)));
+                let (before, after) = match sides {
+                    Ok(sides) => sides,
+                    Err(Lost) if hide.is_some() => {
+                        let diff = lost_diff(&shown);
+                        return Ok(FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0 });
+                    }
+                    // A patch with something left out would take it away where it is applied.
+                    Err(Lost) => return Err(HostError::Review(lost_diff(&shown).trim_end().to_owned())),
+                };
                 let stat = diff_stat(before.as_deref(), after.as_deref());
                 let (before, after) = (cleaned(hide, before), cleaned(hide, after));
-                FileDiff {
+                Ok(FileDiff {
                     diff: unified_diff(before.as_deref(), after.as_deref(), &shown),
                     path: shown.into_owned(),
                     added: stat.added,
                     removed: stat.removed,
-                }
+                })
             })
-            .collect();
+            .collect::<Result<_, HostError>>()?;
         diffs.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(diffs)
     }
@@ -204,9 +214,11 @@ impl Host {
         }
         let screen = self.screen();
         let diffs = changes.map(|change| {
-            let (before, after) =
-                (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref()));
-            shown_diff(&screen, before, after, below(workspace, &change.path))
+            let path = below(workspace, &change.path);
+            match (content(&blobs, change.before.as_ref()), content(&blobs, change.after.as_ref())) {
+                (Ok(before), Ok(after)) => shown_diff(&screen, before, after, path),
+                (Err(Lost), _) | (_, Err(Lost)) => lost_diff(&screen.text(path)),
+            }
         });
         Ok(diffs.collect())
     }
@@ -231,7 +243,12 @@ pub async fn event_diff(event: &Event, open: &Session) -> String {
             None => None,
         };
         let path = below(workspace, &change.path);
-        diff.push_str(&shown_diff(&open.screen, before, after, path));
+        let is_lost = |named: &Option<Digest>, found: &Option<Vec<u8>>| named.is_some() && found.is_none();
+        if is_lost(&change.before, &before) || is_lost(&change.after, &after) {
+            diff.push_str(&lost_diff(&open.screen.text(path)));
+        } else {
+            diff.push_str(&shown_diff(&open.screen, before, after, path));
+        }
     }
     diff
 }
@@ -255,6 +272,20 @@ fn changes_of(event: &Event) -> impl Iterator<Item = &Change> {
     changes.iter().filter(|change| !change.is_folder()).take(SHOWN)
 }
 
-fn content(blobs: &Blobs, id: Option<&Digest>) -> Option<Vec<u8>> {
-    blobs.get(id?).ok().flatten()
+/// A recorded content that is damaged or no longer stored.
+struct Lost;
+
+fn content(blobs: &Blobs, id: Option<&Digest>) -> Result<Option<Vec<u8>>, Lost> {
+    match id.map(|id| blobs.get(id)) {
+        None => Ok(None),
+        Some(Ok(Some(content))) => Ok(Some(content)),
+        Some(Ok(None) | Err(_)) => Err(Lost),
+    }
+}
+
+/// What stands in the place of a diff that cannot be made.
+fn lost_diff(path: &str) -> String {
+    format!(
+        "{path}: it changed, but the recorded content is damaged or missing, so the change cannot be shown\n"
+    )
 }

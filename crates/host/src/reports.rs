@@ -172,7 +172,10 @@ fn hour_ago() -> SystemTime {
 }
 
 pub(crate) fn session_files(sessions: &Path, id: &SessionId) -> Vec<PathBuf> {
-    ["db", "db-wal", "db-shm", "lock"].iter().map(|ending| sessions.join(format!("{id}.{ending}"))).collect()
+    ["db", "db-wal", "db-shm", "lock", "mark"]
+        .iter()
+        .map(|ending| sessions.join(format!("{id}.{ending}")))
+        .collect()
 }
 
 /// Blobs an event names.

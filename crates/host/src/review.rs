@@ -314,7 +314,8 @@ impl Review {
     ) -> HunkReview {
         let old = self.content(first).unwrap_or_default();
         let new = self.content(last).unwrap_or_default();
-        let is_text = hunks(&old, &new).is_some();
+        let is_lost = |state: Option<&State>| state.is_some() && self.content(state).is_none();
+        let is_text = !is_lost(first) && !is_lost(last) && hunks(&old, &new).is_some();
         let (old, new) = if is_text { (lines(&old), lines(&new)) } else { (Vec::new(), Vec::new()) };
         let all = Hunk { old: 0..old.len(), new: 0..new.len() };
         let hunk = hunk.unwrap_or(&all);
@@ -398,7 +399,7 @@ impl Review {
         let new = self.content(Some(last)).ok_or_else(lost)?;
         let content = without(&old, &new, &taken);
         let digest = self.blobs.put(&content).map_err(|error| HostError::Review(error.to_string()))?;
-        Ok(Some(State { digest, mode: last.mode }))
+        Ok(Some(State::new(digest, last.mode)))
     }
 }
 

@@ -147,6 +147,7 @@ impl Host {
             return Err(HostError::NothingToUndo);
         };
         let mut undone = story.undone(id, act.about.clone());
+        undone.not_undoable = lost_since(&story.all, &act);
         let plan = self.plan_back(&story, &act.changes, &mut undone)?;
         if let Some(journal) = &mut held {
             let restoring = Restoring {
@@ -256,6 +257,14 @@ impl Story {
 fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     let later = events.iter().filter(|event| event.seq > end);
     later.flat_map(|event| event.fact.not_undoable()).collect()
+}
+
+/// What the step of an act, and those after it, changed for good.
+fn lost_since(events: &[Event], act: &Act) -> Vec<String> {
+    let of = |event: &Event| (event.place.run, event.place.step);
+    let step = events.iter().find(|event| event.seq == act.seq).map(of).filter(|(_, step)| step.is_some());
+    let first = events.iter().find(|event| step == Some(of(event))).map_or(act.seq, |event| event.seq);
+    lost_after(events, Seq(first.0.saturating_sub(1)))
 }
 
 fn append(journal: &mut Journal, run: RunNo, fact: impl Into<Fact>) -> Result<(), HostError> {

@@ -17,6 +17,8 @@ pub(crate) struct Files {
     pub db: PathBuf,
     pub wal: PathBuf,
     pub lock: PathBuf,
+    /// How many events there are.
+    pub mark: PathBuf,
     /// The database before it is whole.
     pub unfinished: PathBuf,
 }
@@ -32,6 +34,7 @@ impl Files {
             db: sessions.join(format!("{id}.db")),
             wal: sessions.join(format!("{id}.db-wal")),
             lock: sessions.join(format!("{id}.lock")),
+            mark: sessions.join(format!("{id}.mark")),
             unfinished: sessions.join(format!(".{id}.new")),
         })
     }

@@ -18,16 +18,19 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 use crate::files::{make_folder, remove_database, session_ids};
 use crate::store::{connect, failure, unsigned};
 use crate::summary::SessionState;
+use crate::sums::of_state;
 use crate::{JournalError, Reader, Summary, summarise};
 
-const FORMAT: i64 = 1;
+/// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session.
+const FORMAT: i64 = 2;
 
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS sessions;
     CREATE TABLE sessions(
         id TEXT PRIMARY KEY, created TEXT NOT NULL, updated TEXT NOT NULL, workspace TEXT NOT NULL,
         title TEXT NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
-        steps INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL) WITHOUT ROWID;
+        steps INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+        sum INTEGER NOT NULL) WITHOUT ROWID;
     CREATE INDEX newest ON sessions(updated DESC);
 ";
 
@@ -99,7 +102,7 @@ impl Index {
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         self.connection
             .prepare_cached(
-                "SELECT id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens
+                "SELECT id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens, sum
                  FROM sessions ORDER BY updated DESC, created DESC, id DESC LIMIT ?1",
             )
             .and_then(|mut list| list.query_map([limit], summary_of)?.collect())
@@ -152,7 +155,7 @@ impl Index {
             .connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
             .map_err(|error| self.fail("check", error))?;
-        let listed = self.list(Some(1));
+        let listed = self.list(None);
         match (verdict == "ok", listed) {
             (false, _) | (true, Err(JournalError::Damaged { .. })) => {
                 Err(JournalError::Damaged { path: self.path.clone(), why: verdict })
@@ -194,7 +197,9 @@ impl Index {
 fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     connection
-        .prepare_cached("INSERT OR REPLACE INTO sessions VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)")?
+        .prepare_cached(
+            "INSERT OR REPLACE INTO sessions VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
         .execute(params![
             summary.id.as_str(),
             sortable(summary.created),
@@ -206,6 +211,7 @@ fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             summary.steps,
             count(summary.input_tokens),
             count(summary.output_tokens),
+            of_summary(summary),
         ])?;
     Ok(())
 }
@@ -216,7 +222,7 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
         text.parse::<Timestamp>().map_err(|_| foreign(column, text))
     };
     let state: String = row.get(6)?;
-    Ok(Summary {
+    let summary = Summary {
         id: SessionId::new(row.get::<_, String>(0)?),
         created: time(1)?,
         updated: time(2)?,
@@ -227,7 +233,25 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
         steps: row.get(7)?,
         input_tokens: unsigned(row, 8)?,
         output_tokens: unsigned(row, 9)?,
-    })
+    };
+    let sum: i64 = row.get(10)?;
+    if sum == i64::from(of_summary(&summary)) { Ok(summary) } else { Err(foreign(10, sum.to_string())) }
+}
+
+/// The checksum of a session's line.
+fn of_summary(summary: &Summary) -> u32 {
+    let Summary { id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens } =
+        summary;
+    let texts =
+        [id.as_str(), &sortable(*created), &sortable(*updated), workspace, title, model, state.as_str()];
+    let numbers = [u64::from(*steps), *input_tokens, *output_tokens];
+    let mut said = Vec::new();
+    for text in texts {
+        said.extend_from_slice(text.as_bytes());
+        said.push(0);
+    }
+    said.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
+    of_state(0, &said)
 }
 
 fn foreign(column: usize, text: String) -> rusqlite::Error {

@@ -10,6 +10,7 @@ use rusqlite::params;
 use crate::files::{Files, make_folder};
 use crate::format::Seal;
 use crate::lock::Lock;
+use crate::mark::Mark;
 use crate::store::{Store, signed, unsigned};
 use crate::sums::of_state;
 use crate::{JournalError, Reader, Syncer};
@@ -26,6 +27,7 @@ pub struct Journal {
     files: Files,
     blobs: Blobs,
     last: Seq,
+    mark: Mark,
 }
 
 impl Journal {
@@ -51,7 +53,9 @@ impl Journal {
 
     fn start(files: Files, lock: Lock, blobs: Blobs) -> Result<Self, JournalError> {
         let store = Store::open_to_write(&files, blobs.clone())?;
-        Ok(Self { last: store.last()?, store, lock, files, blobs })
+        let (last, mark) = (store.last()?, Mark::open(&files.mark));
+        mark.committed(signed(last));
+        Ok(Self { last, mark, store, lock, files, blobs })
     }
 
     pub fn id(&self) -> &SessionId {
@@ -66,6 +70,7 @@ impl Journal {
         match self.store.insert(&event) {
             Ok(()) => {
                 self.last = event.seq;
+                self.mark.committed(signed(event.seq));
                 Ok(event)
             }
             Err(error) => {

@@ -12,8 +12,9 @@
 //! - **A journal is there whole or not at all.** It is made under another name and renamed, so neither a reader
 //!   nor a crash meets half of one.
 //! - **A blob comes before its event.** A body over 64 KiB is put (synced) first.
-//! - **What is read is what was written.** Every event has a checksum, and a seal says how many there were when the file
-//!   was last closed: a flipped bit or a lost event is [`JournalError::Damaged`], never shown as the record.
+//! - **What is read is what was written.** Every event has a checksum, a seal says how many there were when the file was
+//!   last closed, and a mark beside the file how many were committed since: a flipped bit or a lost event is
+//!   [`JournalError::Damaged`], never shown as the record.
 //!
 //! Rejected: JSON lines (a torn last line must be repaired before the next append, and tailing needs a protocol
 //! of its own) and one database for all sessions (one writer at a time for all of them).
@@ -29,6 +30,7 @@ mod index;
 mod journal;
 mod live;
 mod lock;
+mod mark;
 mod reader;
 mod store;
 mod summary;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use lathe_blobs::Blobs;
 use lathe_protocol::{AgentId, CallId, Dangling, Digest, Event, Fact, Place, RunNo, Seq, StepNo};
 use nix::unistd::{AccessFlags, access};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
 
 use crate::JournalError;
@@ -17,6 +18,7 @@ use crate::dangling::dangling;
 use crate::files::{Files, remove_database, sync_folder};
 use crate::format::{self, FORMAT, Seal, WITHOUT_SUMS};
 use crate::live::branch;
+use crate::mark;
 use crate::sums::Cells;
 
 /// A body longer than this goes to the blobs.
@@ -71,6 +73,8 @@ impl Store {
     /// Makes the database under another name and gives it its own when it is whole and synced.
     pub fn create(files: &Files) -> Result<(), JournalError> {
         remove_database(&files.unfinished)?;
+        // One of another session that had this id.
+        let _ = fs::remove_file(&files.mark);
         let made = make_unfinished(&files.unfinished).and_then(|()| {
             fs::rename(&files.unfinished, &files.db)
                 .map_err(|error| JournalError::from_io("make", &files.db, error))
@@ -115,6 +119,8 @@ impl Store {
     }
 
     fn connect(files: &Files, blobs: Blobs, how: OpenFlags) -> Result<Self, JournalError> {
+        // Before the events are counted: what is committed meanwhile only makes them more.
+        let least = mark::least(&files.mark);
         let mut store = Self {
             connection: connect(&files.db, how)?,
             path: files.db.clone(),
@@ -122,13 +128,23 @@ impl Store {
             seal: None,
             checked: Cell::new(0),
         };
+        // The log of a damaged journal must not be taken away before somebody has looked at it.
+        store.keep_log(true)?;
         match store.number("PRAGMA user_version", "open")? {
             FORMAT => store.seal = store.read_seal()?,
             WITHOUT_SUMS => {}
             0 => return Err(store.damaged("there is no journal in it")),
             found => return Err(JournalError::NewerFormat { path: store.path, found, known: FORMAT }),
         }
+        store.check_end(least)?;
+        store.keep_log(false)?;
         Ok(store)
+    }
+
+    /// Whether closing leaves the log where it is.
+    fn keep_log(&self, keep: bool) -> Result<(), JournalError> {
+        let set = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
+        set.map(drop).map_err(|error| self.fail("open", error))
     }
 
     /// The seal, held against the events that are there.
@@ -137,11 +153,17 @@ impl Store {
         let Some(seal) = read else {
             return Err(self.damaged("the seal that says how many events there are is not what was written"));
         };
-        let there = signed(self.last()?);
-        if there < seal.last {
-            return Err(self.damaged(&format!("it ends with event {there}, and there were {}", seal.last)));
-        }
+        self.check_end(seal.last)?;
         Ok(Some(seal))
+    }
+
+    /// Tells if there are fewer events than there were.
+    fn check_end(&self, least: i64) -> Result<(), JournalError> {
+        let there = signed(self.last()?);
+        if there < least {
+            return Err(self.damaged(&format!("it ends with event {there}, and there were {least}")));
+        }
+        Ok(())
     }
 
     /// Notes how many events there are, so that it is known if some at the end are lost.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::JournalError;
 use crate::files::{Files, sync_folder};
+use crate::mark::Mark;
 use crate::store::{connect, failure};
 
 /// From this size on the write-ahead log is checked in.
@@ -18,13 +19,14 @@ const LARGE: u64 = 1024 * 1024;
 pub struct Syncer {
     files: Files,
     folder_synced: bool,
+    mark: Option<Mark>,
     /// Opened when it is first needed: most sessions never grow that far.
     connection: Option<Connection>,
 }
 
 impl Syncer {
     pub(crate) fn new(files: Files) -> Self {
-        Self { files, folder_synced: false, connection: None }
+        Self { files, folder_synced: false, mark: None, connection: None }
     }
 
     /// Blocks until all that was committed before the call survives the loss of power.
@@ -33,6 +35,8 @@ impl Syncer {
     /// there is none, all of it is in the main file, synced by the checkpoint that removed it. What an ongoing
     /// checkpoint moves is synced by SQLite on both sides.
     pub fn sync(&mut self) -> Result<(), JournalError> {
+        let mark = self.mark.get_or_insert_with(|| Mark::open(&self.files.mark));
+        let last = mark.last_committed();
         match File::open(&self.files.wal).and_then(|wal| wal.sync_data()) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -42,6 +46,7 @@ impl Syncer {
             sync_folder(&self.files.sessions)?;
             self.folder_synced = true;
         }
+        mark.synced(last);
         Ok(())
     }
 

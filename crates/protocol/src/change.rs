@@ -22,6 +22,19 @@ pub struct Change {
     /// The mode before, where it was another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode_before: Option<u32>,
+    /// Names a blob with owner and extended attributes afterwards, or of what is gone. None means that they are those of
+    /// any file of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Digest>,
+    /// The attributes before, where they were others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes_before: Option<Digest>,
+    /// Names a blob with the file's other names (hard links) in the workspace afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Digest>,
+    /// The file's other names before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links_before: Option<Digest>,
     /// The bytes of a path that is not UTF-8, or that holds a secret, in hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_path: Option<String>,
@@ -33,6 +46,12 @@ impl Change {
     pub fn shown_as(self, path: String) -> Self {
         let hex = || self.path.bytes().map(|byte| format!("{byte:02x}")).collect();
         Self { raw_path: Some(self.raw_path.unwrap_or_else(hex)), path, ..self }
+    }
+
+    /// The blobs that the record names.
+    pub fn blobs(&self) -> impl Iterator<Item = &Digest> {
+        let attributes = self.attributes.iter().chain(&self.attributes_before);
+        self.before.iter().chain(&self.after).chain(attributes).chain(&self.links).chain(&self.links_before)
     }
 
     /// Whether a folder came, went or changed its mode, and nothing else.

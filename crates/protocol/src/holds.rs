@@ -116,12 +116,6 @@ impl Fact {
             .chain(held.images)
             .map(|attached| &attached.blob);
         let cut = held.result.into_iter().flat_map(|result| &result.truncated).map(|cut| &cut.blob);
-        held.changes
-            .iter()
-            .chain(held.repeated)
-            .flat_map(|change| change.before.iter().chain(&change.after))
-            .chain(attached)
-            .chain(cut)
-            .collect()
+        held.changes.iter().chain(held.repeated).flat_map(Change::blobs).chain(attached).chain(cut).collect()
     }
 }

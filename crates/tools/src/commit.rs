@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_blobs::{BlobError, Blobs};
-use lathe_changes::{Before, TreeChange};
+use lathe_changes::{Before, Beside, TreeChange, beside};
 use lathe_protocol::{Digest, SeenFile};
 use lathe_workspace::{Applied, Content, Expect, FileOp, Files, WorkspaceError};
 use tokio::task::spawn_blocking;
@@ -27,14 +27,16 @@ pub(crate) struct Committed {
     pub(crate) files: Vec<Applied>,
     /// Why a change that was made cannot be taken back.
     pub(crate) unrecorded: Option<BlobError>,
+    /// What of it cannot be taken back, with the reason.
+    pub(crate) not_undoable: Vec<String>,
 }
 
 impl Committed {
     /// The outcome of a tool whose act this was.
     pub(crate) fn into_outcome(self, data: Data) -> Outcome {
         let seen = self.seen();
-        let Self { changes, files, unrecorded } = self;
-        Outcome { changes, files, unrecorded, seen, ..Ok(data).into() }
+        let Self { changes, files, unrecorded, not_undoable } = self;
+        Outcome { changes, files, unrecorded, not_undoable, seen, ..Ok(data).into() }
     }
 
     /// The files as they are now: the model made them so.
@@ -68,12 +70,15 @@ pub(crate) async fn commit_known(
     let missing = missing_folders(files, &ops).await;
     pledge(context, &missing, &ops).await?;
     let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
+    let had = besides(services, ops.iter().map(target).collect()).await;
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
     let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
     let (applied, stored) = tokio::join!(files.apply(ops), storing);
     let applied = applied?;
-    let mut committed = Committed { changes: made(files, missing).await, files: applied, unrecorded: None };
+    let changes = made(files, missing).await;
+    let mut committed = Committed { changes, files: applied, unrecorded: None, not_undoable: Vec::new() };
+    let has = besides(services, committed.files.iter().map(|applied| applied.path.clone()).collect()).await;
     let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
     for (at, applied) in committed.files.iter().enumerate() {
         let before = known.get(at).cloned().flatten();
@@ -89,7 +94,18 @@ pub(crate) async fn commit_known(
             services.known.keep(content, digest);
         }
         let (path, mode) = (applied.path.clone(), FILE | applied.mode);
-        committed.changes.push(TreeChange { path, before, after, mode, mode_before: None });
+        let of = |found: &[Option<Beside>]| found.get(at).cloned().flatten();
+        let (had, has) = (of(&had), of(&has));
+        if had.as_ref().is_some_and(|had| had.names > 1) {
+            let words = "it had another name (hard link), and is a file of its own now";
+            committed.not_undoable.push(format!("{}: {words}", path.display()));
+        }
+        let (had, has) = (had.and_then(|had| had.attributes), has.and_then(|has| has.attributes));
+        let attributes = has.or_else(|| had.clone());
+        let attributes_before = had.filter(|had| Some(had) != attributes.as_ref());
+        let change =
+            TreeChange { path, before, after, mode, attributes, attributes_before, ..TreeChange::default() };
+        committed.changes.push(change);
     }
     if failed.is_some() {
         // Half a record would take back the wrong thing.
@@ -97,6 +113,19 @@ pub(crate) async fn commit_known(
     }
     committed.unrecorded = failed;
     Ok(committed)
+}
+
+/// What files have besides content and mode, before or after the change.
+async fn besides(services: &Services, paths: Vec<PathBuf>) -> Vec<Option<Beside>> {
+    let blobs = services.blobs.clone();
+    // What cannot be looked at is told by the change itself.
+    let look = move || paths.iter().map(|path| beside(path, &blobs).ok().flatten()).collect();
+    spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn target(op: &FileOp) -> PathBuf {
+    let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
+    path.clone()
 }
 
 /// Writes down what is about to change, so that a process that is killed before the journal has the change leaves a way
@@ -208,7 +237,7 @@ async fn made(files: &dyn Files, folders: Vec<PathBuf>) -> Vec<TreeChange> {
         if let Ok(stat) = files.stat(&path).await {
             let mode = FOLDER | stat.mode;
             let after = Some(Digest::of(b""));
-            changes.push(TreeChange { path, before: None, after, mode, mode_before: None });
+            changes.push(TreeChange { path, after, mode, ..TreeChange::default() });
         }
     }
     changes

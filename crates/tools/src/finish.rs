@@ -75,6 +75,9 @@ pub(crate) async fn finish(
         attach(services, &mut finished, attached).await;
     }
     finished.not_undoable = not_undoable.iter().map(|text| redactor.text(text).into_owned()).collect();
+    for words in &finished.not_undoable {
+        finished.text += &format!("\n[Cannot be taken back: {words}]");
+    }
     finished.changes = recorded(changes, &by, redactor);
     finished.text += &syntax::told(services, &files).await;
     if left_out > 0 {

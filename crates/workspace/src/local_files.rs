@@ -4,6 +4,7 @@
 //! reading cannot block. Writing is the transaction in `apply`.
 
 mod apply;
+mod attributes;
 mod intent;
 mod names;
 mod spot;

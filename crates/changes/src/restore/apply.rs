@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use lathe_blobs::Blobs;
 use lathe_protocol::Digest;
@@ -18,11 +19,13 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 #[cfg(target_os = "linux")]
 use super::disk::Synced;
-use super::disk::{Over, Prepared, Sync, chmod, found_at, owner_at};
+use super::disk::{Over, Prepared, Sync, attributes_at, chmod, found_at};
+use super::names::Names;
 use super::{Applied, Planned, Step, is_mode_only, rel_of};
 use crate::TreeChange;
+use crate::attributes::Attributes;
 use crate::beneath::{Rel, Root, split};
-use crate::change::State;
+use crate::change::{State, agree};
 use crate::stat::{FOLDER_BITS, Kind};
 
 /// How many files are made durable together, and in how many folders, which stay open until then.
@@ -41,6 +44,8 @@ pub(super) struct Apply<'a> {
     left: BTreeMap<Rel, Step>,
     /// Folders that are opened to us for the time being, with the mode they get at the end.
     opened: BTreeMap<Rel, u32>,
+    /// The attributes that folders get at the end.
+    attributes: BTreeMap<Rel, Arc<Attributes>>,
     /// Folders in which names came or went.
     unsynced: BTreeSet<Rel>,
 }
@@ -82,6 +87,13 @@ impl Item<'_> {
         self.now.zip(self.want).is_some_and(|(now, want)| is_mode_only(now, want))
     }
 
+    /// Whether the file has other names, or had.
+    fn is_named(&self) -> bool {
+        let has_names = |state: Option<&State>| state.is_some_and(|state| state.links.is_some());
+        self.kinds().1 == Some(Kind::File)
+            && (has_names(self.want) || has_names(self.now) && self.is_mode_only())
+    }
+
     fn wanted_mode(&self) -> u32 {
         self.want.map_or(0, |want| want.mode)
     }
@@ -95,6 +107,7 @@ impl<'a> Apply<'a> {
             done: BTreeMap::new(),
             left: BTreeMap::new(),
             opened: BTreeMap::new(),
+            attributes: BTreeMap::new(),
             unsynced: BTreeSet::new(),
         }
     }
@@ -119,12 +132,14 @@ impl<'a> Apply<'a> {
             _ => Ok(()),
         });
         self.each(items.iter(), |apply, item| match item.kinds() {
-            (now, FOLDER) if now != FOLDER => apply.make_folder(&item.rel, item.wanted_mode()),
+            (now, FOLDER) if now != FOLDER => apply.make_folder(&item.rel, item.want, item.wanted_mode()),
             _ => Ok(()),
         });
         let is_content = |item: &&Item<'_>| matches!(item.kinds().1, Some(Kind::File | Kind::Link));
+        let (named, alone): (Vec<&Item<'_>>, Vec<_>) =
+            items.iter().filter(is_content).partition(|item| item.is_named());
         let (modes, contents): (Vec<&Item<'_>>, Vec<_>) =
-            items.iter().filter(is_content).partition(|item| item.is_mode_only());
+            alone.into_iter().partition(|item| item.is_mode_only());
         self.each(modes, |apply, item| apply.change_mode(item));
         let mut contents = &contents[..];
         while !contents.is_empty() {
@@ -132,6 +147,9 @@ impl<'a> Apply<'a> {
             self.write(some);
             contents = rest;
         }
+        // Names of files that stay the same ones come first: the others are linked with them.
+        let (stay, come): (Vec<&Item<'_>>, Vec<_>) = named.into_iter().partition(|item| item.is_mode_only());
+        self.each(stay.into_iter().chain(come), |apply, item| apply.restore_names(item));
         self.each(items.iter().rev(), |apply, item| match item.kinds() {
             (FOLDER, FOLDER) => apply.change_folder_mode(item),
             _ => Ok(()),
@@ -167,11 +185,12 @@ impl<'a> Apply<'a> {
             found.mode = *mode;
         }
         match found.as_ref() {
-            found if found == expected => {}
-            found if found == item.want => return Err(Stopped::Step(Step::AlreadyThere)),
+            found if agree(found, expected) => {}
+            found if agree(found, item.want) => return Err(Stopped::Step(Step::AlreadyThere)),
             _ => return Err(Stopped::Step(Step::Conflict { found })),
         }
-        Ok(found)
+        // As it was recorded, which says more than what can be seen of it.
+        Ok(expected.cloned())
     }
 
     fn remove(&mut self, item: &Item<'_>, how: UnlinkatFlags) -> Result<(), Stopped> {
@@ -189,7 +208,7 @@ impl<'a> Apply<'a> {
     }
 
     /// A folder that we may fill; it gets its mode at the end.
-    fn make_folder(&mut self, rel: &Rel, mode: u32) -> Result<(), Stopped> {
+    fn make_folder(&mut self, rel: &Rel, want: Option<&State>, mode: u32) -> Result<(), Stopped> {
         let folder = self.parent(rel)?;
         let name = split(rel).1;
         match mkdirat(&folder, OsStr::from_bytes(name), Mode::from_bits_truncate(0o700)) {
@@ -201,8 +220,11 @@ impl<'a> Apply<'a> {
         }
         self.opened.insert(rel.clone(), mode);
         self.unsynced.insert(rel.clone());
-        let state = State { digest: Digest::of(b""), mode: FOLDER_BITS | mode & 0o7777 };
-        self.did(rel, None, Some(state));
+        let state = State::new(Digest::of(b""), FOLDER_BITS | mode & 0o7777);
+        if let Some(attributes) = want.and_then(|want| self.recorded(want)) {
+            self.attributes.insert(rel.clone(), attributes);
+        }
+        self.did(rel, None, Some(want.cloned().unwrap_or(state)));
         Ok(())
     }
 
@@ -253,10 +275,10 @@ impl<'a> Apply<'a> {
         };
         Ok(match Kind::of(want.mode) {
             Kind::File => {
-                let owner = owner_at(folder.as_fd(), split(&item.rel).1);
-                Prepared::file(folder, &bytes, want.mode, owner, sync)?
+                let attributes = self.recorded(want).or_else(|| self.found_attributes(&item.rel));
+                Prepared::file(folder, &bytes, want.mode, attributes.as_deref(), sync)?
             }
-            Kind::Link => Prepared::link(folder, &bytes)?,
+            Kind::Link => Prepared::link(folder, &bytes, self.recorded(want).as_deref())?,
             Kind::Folder | Kind::Special => return Err(Stopped::Step(Step::Refused)),
         })
     }
@@ -265,9 +287,69 @@ impl<'a> Apply<'a> {
         // Again, because writing took its time.
         let found = self.check(item)?;
         let over = if found.is_some() { Over::Something } else { Over::Nothing };
+        let flaw = prepared.flaw.clone();
         prepared.place(split(&item.rel).1, over)?;
-        self.did(&item.rel, found, item.want.cloned());
-        Ok(())
+        self.did_but(item, found, flaw)
+    }
+
+    /// Notes what was done, and what of it could not be.
+    fn did_but(
+        &mut self,
+        item: &Item<'_>,
+        found: Option<State>,
+        flaw: Option<String>,
+    ) -> Result<(), Stopped> {
+        let Some(why) = flaw else {
+            self.did(&item.rel, found, item.want.cloned());
+            return Ok(());
+        };
+        let now = found_at(self.root, &item.rel)?;
+        self.did(&item.rel, found, now);
+        Err(Stopped::Step(Step::Failed { why }))
+    }
+
+    /// The attributes that a record names. What is no longer in the store is left as it is.
+    fn recorded(&self, state: &State) -> Option<Arc<Attributes>> {
+        let bytes = self.blobs.get(state.attributes.as_ref()?).ok().flatten()?;
+        Attributes::from_bytes(&bytes).map(Arc::new)
+    }
+
+    /// The attributes of the file that is replaced.
+    fn found_attributes(&self, rel: &Rel) -> Option<Arc<Attributes>> {
+        let stat = self.root.lstat(rel).ok().flatten().filter(|stat| stat.kind() == Kind::File)?;
+        attributes_at(self.root, rel, &stat)
+    }
+
+    /// A file with more names than one. Restored under one of them, it gets the others by linking, so that they are
+    /// names of one file again.
+    fn restore_names(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
+        let names = Names::of(self.root, self.blobs, &item.rel, item.now, item.want);
+        let found = match self.check(item) {
+            Err(Stopped::Step(Step::AlreadyThere)) if names.wanted_one_is_same() => {
+                self.did(&item.rel, item.now.cloned(), item.want.cloned());
+                return Ok(());
+            }
+            checked => checked?,
+        };
+        if item.is_mode_only() && names.are_as_wanted() {
+            return self.change_mode(item);
+        }
+        let folder = Rc::new(self.parent(&item.rel)?);
+        let other = item.want.and_then(|want| names.other(want));
+        let prepared = other.and_then(|other| {
+            let (parent, name) = split(&other);
+            let parent = self.root.open_folder(parent).ok()?;
+            Prepared::name_of(Rc::clone(&folder), parent.as_fd(), name).ok()
+        });
+        let prepared = match prepared {
+            Some(prepared) => prepared,
+            // The first of the names, or a file system that has no second ones.
+            None => self.prepare(item, Sync::Now, &mut None)?,
+        };
+        let over = if found.is_some() { Over::Something } else { Over::Nothing };
+        let flaw = prepared.flaw.clone();
+        prepared.place(split(&item.rel).1, over)?;
+        self.did_but(item, found, flaw)
     }
 
     fn content(&self, want: &State) -> Result<Option<Vec<u8>>, Stopped> {
@@ -276,17 +358,26 @@ impl<'a> Apply<'a> {
 
     fn change_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
         let found = self.check(item)?;
-        let mode = item.wanted_mode();
-        let folder = self.parent(&item.rel)?;
-        chmod(folder.as_fd(), split(&item.rel).1, mode)?;
-        self.did(&item.rel, found, item.want.cloned());
-        Ok(())
+        let mode = (item.kinds().1 != Some(Kind::Link)).then(|| item.wanted_mode());
+        let (folder, name) = (self.parent(&item.rel)?, split(&item.rel).1);
+        let flaw = match (item.want.and_then(|want| self.recorded(want)), mode) {
+            (Some(attributes), mode) => attributes.put(folder.as_fd(), name, mode).err(),
+            (None, Some(mode)) => {
+                chmod(folder.as_fd(), name, mode)?;
+                None
+            }
+            (None, None) => None,
+        };
+        self.did_but(item, found, flaw.map(|error| error.to_string()))
     }
 
     /// Takes effect at the end, with that of all other folders.
     fn change_folder_mode(&mut self, item: &Item<'_>) -> Result<(), Stopped> {
         let found = self.check(item)?;
         self.opened.insert(item.rel.clone(), item.wanted_mode());
+        if let Some(attributes) = item.want.and_then(|want| self.recorded(want)) {
+            self.attributes.insert(item.rel.clone(), attributes);
+        }
         self.did(&item.rel, found, item.want.cloned());
         Ok(())
     }
@@ -301,7 +392,7 @@ impl<'a> Apply<'a> {
                 continue;
             }
             let Some(stat) = self.root.lstat(&above)? else {
-                self.make_folder(&above, 0o755)?;
+                self.make_folder(&above, None, 0o755)?;
                 continue;
             };
             match stat.kind() {
@@ -343,7 +434,10 @@ impl<'a> Apply<'a> {
         for (rel, mode) in std::mem::take(&mut self.opened).into_iter().rev() {
             let (folder, name) = split(&rel);
             let closed = match self.root.open_folder(folder) {
-                Ok(folder) => chmod(folder.as_fd(), name, mode),
+                Ok(folder) => match self.attributes.get(&rel) {
+                    Some(attributes) => attributes.put(folder.as_fd(), name, Some(mode)),
+                    None => chmod(folder.as_fd(), name, mode),
+                },
                 Err(error) => Err(error.into()),
             };
             if let Err(error) = closed {

@@ -2,23 +2,25 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lathe_protocol::Digest;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat, renameat};
-use nix::sys::stat::{FileStat, Mode, fstat, fstatat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, symlinkat, unlinkat};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 use sha2::{Digest as _, Sha256};
 
-use crate::beneath::Root;
+use crate::attributes::Attributes;
+use crate::beneath::{Root, split};
 use crate::change::State;
-use crate::stat::Kind;
+use crate::stat::{Kind, Stat};
 
 /// How the private names of a process begin.
 fn prefix(pid: u32) -> String {
@@ -49,7 +51,15 @@ pub(super) fn found_at(root: &Root, rel: &[u8]) -> io::Result<Option<State>> {
         Kind::Link => Digest::of(&root.read_link(rel)?),
         Kind::File => digest_of(root.open_file(rel)?.0)?,
     };
-    Ok(Some(State { digest, mode: stat.mode }))
+    let attributes = attributes_at(root, rel, &stat).map(|attributes| attributes.digest());
+    Ok(Some(State { attributes, ..State::new(digest, stat.mode) }))
+}
+
+/// Owner and extended attributes of what is at a path.
+pub(super) fn attributes_at(root: &Root, rel: &[u8], stat: &Stat) -> Option<Arc<Attributes>> {
+    let (parent, name) = split(rel);
+    let folder = root.open_folder(parent).ok()?;
+    Attributes::read(folder.as_fd(), name, stat)
 }
 
 /// Whatever its size.
@@ -79,39 +89,59 @@ pub(super) struct Prepared {
     pub folder: Rc<OwnedFd>,
     name: String,
     placed: bool,
+    /// What it could not be given, in words.
+    pub flaw: Option<String>,
 }
 
 impl Prepared {
-    /// A file with this content and mode.
+    /// A file with this content, mode and attributes; without the latter, with those of an old file.
     pub fn file(
         folder: Rc<OwnedFd>,
         bytes: &[u8],
         mode: u32,
-        owner: Option<FileStat>,
+        attributes: Option<&Attributes>,
         sync: Sync,
     ) -> io::Result<Self> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let private = Mode::from_bits_truncate(0o600);
-        let (prepared, file) =
+        let (mut prepared, file) =
             Self::under_new_name(folder, |folder, name| openat(folder, name, flags, private))?;
         let mut file = File::from(file);
-        file.write_all(bytes)?;
-        if let Some(owner) = owner {
-            // Who is not root cannot give files away; a file of somebody else's then becomes ours.
-            let _ = fchown(&file, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)));
+        write_with_holes(&mut file, bytes)?;
+        match attributes {
+            Some(attributes) => prepared.give(attributes, Some(mode)),
+            None => file.set_permissions(Permissions::from_mode(mode & 0o7777))?,
         }
-        // After the owner: giving a file away takes its set-user-id bit.
-        file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
         if sync == Sync::Now {
             file.sync_all()?;
         }
         Ok(prepared)
     }
 
-    pub fn link(folder: Rc<OwnedFd>, target: &[u8]) -> io::Result<Self> {
+    pub fn link(folder: Rc<OwnedFd>, target: &[u8], attributes: Option<&Attributes>) -> io::Result<Self> {
         let make = |folder: &OwnedFd, name: &str| symlinkat(OsStr::from_bytes(target), folder, name);
+        let (mut prepared, ()) = Self::under_new_name(folder, make)?;
+        if let Some(attributes) = attributes {
+            prepared.give(attributes, None);
+        }
+        Ok(prepared)
+    }
+
+    /// One more name of a file that is there.
+    pub fn name_of(folder: Rc<OwnedFd>, other: BorrowedFd<'_>, name: &[u8]) -> io::Result<Self> {
+        let make = |folder: &OwnedFd, new: &str| {
+            linkat(other, OsStr::from_bytes(name), folder, new, AtFlags::empty())
+        };
         let (prepared, ()) = Self::under_new_name(folder, make)?;
         Ok(prepared)
+    }
+
+    /// The content counts more than an owner that only root can give: that is told, and the rest done.
+    fn give(&mut self, attributes: &Attributes, mode: Option<u32>) {
+        let name = self.name.as_bytes();
+        if let Err(error) = attributes.put(self.folder.as_fd(), name, mode) {
+            self.flaw = Some(error.to_string());
+        }
     }
 
     /// Gives it its name, in the place of what is there, or only if nothing is.
@@ -121,6 +151,8 @@ impl Prepared {
             Over::Something => renameat(&self.folder, self.name.as_str(), &self.folder, name)?,
             Over::Nothing => rename_new(self.folder.as_fd(), self.name.as_str(), name)?,
         }
+        // Two names of one file do not take each other's place: then the private one is still there.
+        let _ = unlinkat(&self.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         self.placed = true;
         Ok(())
     }
@@ -134,7 +166,7 @@ impl Prepared {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}{number}", prefix(std::process::id()));
             match make(&folder, &name) {
-                Ok(made) => return Ok((Self { folder, name, placed: false }, made)),
+                Ok(made) => return Ok((Self { folder, name, placed: false, flaw: None }, made)),
                 Err(Errno::EEXIST) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -189,7 +221,7 @@ fn rename_new(folder: BorrowedFd<'_>, from: &str, to: &OsStr) -> Result<(), Errn
 }
 
 /// Changes the permissions of a file or folder, of exactly the one that was looked at, even if it may not be opened.
-pub(super) fn chmod(folder: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<()> {
+pub(crate) fn chmod(folder: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Result<()> {
     let name = OsStr::from_bytes(name);
     #[cfg(target_os = "linux")]
     {
@@ -210,6 +242,18 @@ pub(super) fn chmod(folder: BorrowedFd<'_>, name: &[u8], mode: u32) -> io::Resul
     }
 }
 
-pub(super) fn owner_at(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
-    fstatat(folder, OsStr::from_bytes(name), AtFlags::AT_SYMLINK_NOFOLLOW).ok()
+/// Writes content without its long runs of zeros, which then take no room: a sparse file stays one.
+fn write_with_holes(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    const BLOCK: usize = 4096;
+    let is_hole = |block: &[u8]| block.len() == BLOCK && block.iter().all(|byte| *byte == 0);
+    let mut at = 0;
+    for run in bytes.chunks(BLOCK).collect::<Vec<_>>().chunk_by(|a, b| is_hole(a) == is_hole(b)) {
+        let len = run.iter().map(|block| block.len()).sum::<usize>();
+        if !run.first().is_some_and(|block| is_hole(block)) {
+            file.seek(io::SeekFrom::Start(at as u64))?;
+            file.write_all(bytes.get(at..at + len).unwrap_or_default())?;
+        }
+        at += len;
+    }
+    file.set_len(bytes.len() as u64)
 }

@@ -22,7 +22,7 @@ fn a_written_file_has_both_sides_in_the_store() {
         before: Some(Digest::of(b"one\n")),
         after: Some(Digest::of(b"two\n")),
         mode,
-        mode_before: None,
+        ..TreeChange::default()
     };
     assert_eq!((changes, not_undoable), (vec![expected], vec![]));
     assert_eq!(tree.blobs.get(&Digest::of(b"one\n")).unwrap().as_deref(), Some(&b"one\n"[..]));
@@ -171,9 +171,124 @@ fn a_write_through_another_name_is_seen_at_both() {
         tree.sh("ln a.txt src/same; ln bin.dat ../outside");
         tree
     };
-    let told = crate::tree::after_in(made, |tree| tree.sh("echo two > src/same; echo three > ../outside"));
-    assert_eq!(told, ["*a.txt", "*bin.dat", "*src/same"]);
+    let told = crate::tree::after_in(made, |tree| tree.sh("echo two > src/same"));
+    assert_eq!(told, ["*a.txt", "*src/same"]);
+    // The name outside does not go back.
+    let tree = made();
+    let mut tracker = tree.tracker();
+    tree.sh("echo three > ../outside");
+    let Compared { changes, not_undoable } = tracker.compare().unwrap();
+    assert_eq!(changes.len(), 1);
+    assert_eq!(not_undoable, [NotUndoable { path: tree.at("bin.dat"), why: Why::OtherNames }]);
     assert_eq!(after(|tree| tree.sh("ln a.txt b.txt")), ["+b.txt"]);
+}
+
+#[test]
+fn names_of_one_file_are_names_of_one_file_again() {
+    let made = || {
+        let tree = Tree::usual();
+        tree.sh("ln a.txt src/same; ln a.txt third; echo x > p; ln p q");
+        tree
+    };
+    for (line, expected) in [
+        ("rm third", vec!["-third"]),
+        ("rm a.txt third src/same", vec!["-a.txt", "-src/same", "-third"]),
+        ("echo more >> third", vec!["*a.txt", "*src/same", "*third"]),
+        ("sed -i s/one/two/ a.txt", vec!["*a.txt"]),
+        ("cp a.txt n; mv n a.txt", vec!["ma.txt"]),
+        ("chmod 600 third", vec!["ma.txt", "msrc/same", "mthird"]),
+        ("chmod 600 third; rm a.txt", vec!["-a.txt", "msrc/same", "mthird"]),
+        ("ln -f third q", vec!["*q"]),
+        ("rm p; mv third moved; echo y > q", vec!["+moved", "-p", "*q", "-third"]),
+        ("mv src/same x; mv x src/same", vec![]),
+        ("rm q; echo x > q", vec!["mq"]),
+        (
+            "rm -r src; echo one > third",
+            vec!["-src", "-src/deep", "-src/deep/er", "-src/deep/er/run.sh", "-src/main.rs", "-src/same"],
+        ),
+    ] {
+        assert_eq!(crate::tree::after_in(made, |tree| tree.sh(line)), expected, "{line}");
+    }
+}
+
+/// Python for what the shell has no program for everywhere: `set(path, name, value)`, `acl(path)`, `unset(path, name)`.
+const ATTRIBUTES: &str = "
+import os, struct, sys
+def set(path, name, value='v'): os.setxattr(path, name, value.encode(), follow_symlinks=False)
+def unset(path, name): os.removexattr(path, name, follow_symlinks=False)
+def acl(path, kind='access', user=4321, may=6):
+    rows = [(1, 6, -1), (2, may, user), (4, 4, -1), (16, 6, -1), (32, 4, -1)]
+    value = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *row) for row in rows)
+    os.setxattr(path, 'system.posix_acl_' + kind, value)
+def capable(path): os.setxattr(path, 'security.capability', struct.pack('<IIIII', 0x02000000, 1 << 10, 0, 0, 0))
+";
+
+#[test]
+fn owners_and_extended_attributes_are_put_back() {
+    let python = |tree: &Tree, program: &str| {
+        let program = format!("{ATTRIBUTES}{program}");
+        let ran =
+            std::process::Command::new("python3").args(["-c", &program]).current_dir(&tree.root).output();
+        let ran = ran.unwrap();
+        assert!(ran.status.success(), "{program}: {}", String::from_utf8_lossy(&ran.stderr));
+    };
+    let made = || {
+        let tree = Tree::usual();
+        let program = "set('a.txt', 'user.tag', 'first'); acl('bin.dat'); set('src', 'user.on', 'folder')
+acl('src/deep', 'default'); acl('src/deep/er/run.sh', user=99)
+open('plain', 'w').write('p'); open('src/deep/er/child', 'w').write('c')";
+        python(&tree, program);
+        if nix::unistd::geteuid().is_root() {
+            python(
+                &tree,
+                "os.chown('a.txt', 1234, 1235); os.chown('src', 1234, 1235)
+os.chown('to-a', 1234, 1235, follow_symlinks=False); capable('src/main.rs')",
+            );
+        }
+        tree
+    };
+    let mut rows = vec![
+        (
+            "set('a.txt', 'user.tag', 'second'); set('plain', 'user.new', 'x' * 3000); acl('bin.dat', may=7)
+set('src', 'user.on', 'other'); acl('src/deep', 'default', user=77); os.remove('src/deep/er/child')",
+            vec!["ma.txt", "mbin.dat", "mplain", "msrc", "msrc/deep", "-src/deep/er/child"],
+        ),
+        (
+            "unset('a.txt', 'user.tag'); set('a.txt', 'user.other'); os.chmod('plain', 0o444); set('plain', 'user.new')
+unset('bin.dat', 'system.posix_acl_access'); unset('src', 'user.on'); open('src/new', 'w')",
+            vec!["ma.txt", "mbin.dat", "mplain", "msrc", "+src/new"],
+        ),
+        ("os.remove('a.txt'); os.chmod('bin.dat', 0o600)", vec!["-a.txt", "mbin.dat"]),
+        (
+            "os.remove('a.txt'); open('a.txt', 'w').write('new'); open('n', 'w').write('n'); os.replace('n', 'bin.dat')",
+            vec!["*a.txt", "*bin.dat"],
+        ),
+        (
+            "os.remove('a.txt'); open('a.txt', 'w').write('one\\n'); os.system('rm -r src')",
+            vec![
+                "ma.txt", "-src", "-src/deep", "-src/deep/er", "-src/deep/er/child", "-src/deep/er/run.sh",
+                "-src/main.rs",
+            ],
+        ),
+    ];
+    if nix::unistd::geteuid().is_root() {
+        rows.extend([
+            (
+                "os.chown('plain', 5, 6); os.chown('a.txt', 0, 0); os.chown('src', 0, 7); os.chown('src/deep', 8, 9)
+os.chown('to-a', 0, 0, follow_symlinks=False); unset('src/main.rs', 'security.capability')",
+                vec!["ma.txt", "mplain", "msrc", "msrc/deep", "msrc/main.rs", "mto-a"],
+            ),
+            (
+                "os.chmod('plain', 0o4755); set('plain', 'trusted.of', 'root'); open('src/main.rs', 'w').write('no more')
+os.system('rm to-a; ln -s elsewhere to-a')",
+                vec!["mplain", "*src/main.rs", "*to-a"],
+            ),
+        ]);
+    }
+    for (program, expected) in rows {
+        let told = crate::tree::after_in(made, |tree| python(tree, program));
+        assert_eq!(told, expected, "{program}");
+    }
 }
 
 #[test]

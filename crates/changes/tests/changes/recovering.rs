@@ -1,8 +1,9 @@
 //! A process that is killed in the middle of a line leaves enough behind to say what the line changed.
 
 use std::fs;
+use std::path::PathBuf;
 
-use lathe_changes::{Compared, Tracker, TrackerOptions, Watch, recover};
+use lathe_changes::{ChangesError, Compared, Tracker, TrackerOptions, Watch, recover};
 use proptest::prelude::*;
 
 use crate::property::{Act, act, perform};
@@ -93,7 +94,7 @@ fn without_a_line_there_is_nothing_to_tell() {
 }
 
 #[test]
-fn a_torn_end_and_a_flipped_bit_cost_what_follows_and_no_more() {
+fn a_book_torn_while_a_line_begins_knows_of_no_line_and_a_damaged_one_is_told() {
     let tree = Tree::usual();
     let mut tracker = tree.tracker();
     tracker.begin("c1").unwrap();
@@ -102,15 +103,21 @@ fn a_torn_end_and_a_flipped_bit_cost_what_follows_and_no_more() {
     let book = tree.options().scratch.join("tree/book");
     let whole = fs::read(&book).unwrap();
     let told = recovered(&tree).unwrap();
+    let begun = book.with_file_name("begun");
+    let length = fs::read(&begun).unwrap();
     for cut in (0..whole.len()).step_by(7) {
-        fs::write(&book, &whole[..cut]).unwrap();
-        // The mark of the line is the last frame, so a torn book knows of no line.
-        assert_eq!(recovered(&tree), None, "cut at {cut}");
         let mut flipped = whole.clone();
         flipped[cut] ^= 4;
-        fs::write(&book, &flipped).unwrap();
-        assert_eq!(recovered(&tree), None, "flipped at {cut}");
+        for damaged in [&whole[..cut], &flipped] {
+            fs::write(&book, damaged).unwrap();
+            fs::write(&begun, &length).unwrap();
+            assert!(recover(tree.options()).is_err(), "at {cut}");
+            // Killed before the book was whole, so no line began.
+            fs::remove_file(&begun).unwrap();
+            assert_eq!(recovered(&tree), None, "at {cut}");
+        }
     }
+    fs::write(&begun, &length).unwrap();
     let mut longer = whole.clone();
     longer.extend_from_slice(b"half a frame");
     fs::write(&book, &longer).unwrap();
@@ -147,4 +154,43 @@ proptest! {
         tree.undo_all(&compared.changes);
         prop_assert_eq!(tree.picture(), start);
     }
+}
+
+#[test]
+fn damage_in_what_a_killed_process_left_is_told_or_harmless() {
+    let tree = Tree::usual();
+    tree.write("precious", "the only copy\n");
+    let mut tracker = tree.tracker();
+    tracker.begin("first").unwrap();
+    tree.sh("echo x > made");
+    tracker.compare().unwrap();
+    tracker.begin("line").unwrap();
+    tree.sh("rm precious; echo two > a.txt");
+    let left = tree.options().scratch.join("tree");
+    let files: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(&left)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.clone(), fs::read(&path).unwrap()))
+        .collect();
+    kill(tracker);
+    let right = recover(tree.options()).unwrap().unwrap();
+    let told = |found: &Result<Option<lathe_changes::Recovered>, ChangesError>| match found {
+        Err(_) => true,
+        Ok(None) => false,
+        Ok(Some(found)) => !found.compared.not_undoable.is_empty(),
+    };
+    for (path, bytes) in files.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+        for at in (0..bytes.len()).step_by(7) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            for damaged in [flipped, bytes[..at].to_vec()] {
+                fs::write(path, &damaged).unwrap();
+                let found = recover(tree.options());
+                let harmless = matches!(&found, Ok(Some(found)) if *found == right);
+                assert!(harmless || told(&found), "{} at {at}: {found:?}", path.display());
+            }
+        }
+        fs::write(path, bytes).unwrap();
+    }
+    assert_eq!(recover(tree.options()).unwrap().unwrap(), right);
 }

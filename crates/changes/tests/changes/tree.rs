@@ -1,16 +1,15 @@
 //! A tree to change, a tracker on it, and a picture of it to compare.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lathe_blobs::Blobs;
 use lathe_changes::restore::{self, Applied, Planned};
 use lathe_changes::{Compared, Limits, Tracker, TrackerOptions, TreeChange, Wanted, Watch, net};
+use lathe_testkit::{Listed, listing};
 
 pub struct Tree {
     home: tempfile::TempDir,
@@ -18,8 +17,8 @@ pub struct Tree {
     pub blobs: Blobs,
 }
 
-/// Mode and content of every path but git's own: a link has its target, a folder nothing.
-pub type Picture = BTreeMap<PathBuf, (u32, Vec<u8>)>;
+/// All that can be told of every path but git's own.
+pub type Picture = BTreeMap<String, Listed>;
 
 impl Tree {
     pub fn new() -> Self {
@@ -91,29 +90,7 @@ impl Tree {
     }
 
     pub fn picture(&self) -> Picture {
-        let mut picture = Picture::new();
-        let mut folders = vec![self.root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.file_name() == Some(OsStr::new(".git")) {
-                    continue;
-                }
-                let found = fs::symlink_metadata(&path).unwrap();
-                let content = if found.is_symlink() {
-                    fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec()
-                } else if found.is_dir() {
-                    folders.push(path.clone());
-                    Vec::new()
-                } else if found.is_file() {
-                    fs::read(&path).unwrap()
-                } else {
-                    b"special".to_vec()
-                };
-                picture.insert(path, (found.mode(), content));
-            }
-        }
-        picture
+        listing(&self.root)
     }
 
     /// Paths of changes, without the root, each with what happened: `+`, `-`, `*` content or kind, `m` mode.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually};
+use lathe_testkit::{Answer, FakeModel, Lathe, Script, Signal, TempRepo, call, differing, done, eventually};
 use serde_json::json;
 
 use crate::lathe;
@@ -12,7 +12,7 @@ use crate::rewinds::tree;
 
 /// How a run is ended.
 #[derive(Debug, Clone, Copy)]
-enum End {
+pub(crate) enum End {
     Kill,
     Hangup,
     Quit,
@@ -20,7 +20,7 @@ enum End {
     Terminated,
 }
 
-const ENDS: [End; 5] = [End::Kill, End::Hangup, End::Quit, End::TwiceInterrupted, End::Terminated];
+pub(crate) const ENDS: [End; 5] = [End::Kill, End::Hangup, End::Quit, End::TwiceInterrupted, End::Terminated];
 
 /// Lines and calls that change something and then wait, or take long. `started` is made when the first change is done.
 fn calls() -> Vec<(&'static str, Answer)> {
@@ -51,7 +51,7 @@ fn calls() -> Vec<(&'static str, Answer)> {
     ]
 }
 
-fn repo(git: bool) -> TempRepo {
+pub(crate) fn repo(git: bool) -> TempRepo {
     let files = [("over.txt", "old text\n"), ("folder/a.txt", "a\n"), ("folder/b.txt", "b\n")];
     let repo = if git { TempRepo::with_git(&files) } else { TempRepo::new(&files) };
     // Git does not have this one.
@@ -65,14 +65,14 @@ fn wait_for(path: &Path) {
     eventually(Duration::from_secs(60), &format!("{} is there", path.display()), || path.exists());
 }
 
-fn at_home(run: &Lathe) -> Lathe {
+pub(crate) fn at_home(run: &Lathe) -> Lathe {
     lathe().env("LATHE_HOME", run.home())
 }
 
-type Tree = BTreeMap<String, (u32, Vec<u8>)>;
+pub(crate) type Tree = BTreeMap<String, (u32, Vec<u8>)>;
 
 /// What must hold after an end: every look agrees, and everything comes back.
-fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
+pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
     let left = tree(repo.path());
     let at = |args: &[&str]| at_home(run).in_dir(repo.path()).args(args).run();
     let diff = at(&["diff", "--stat"]);
@@ -84,20 +84,20 @@ fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
     assert_eq!(shown.code, 0, "{about}: {}", shown.stderr);
     let undone = at(&["undo"]);
     assert_eq!(undone.code, 0, "{about}: undo: {}{}", undone.stdout, undone.stderr);
-    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: undo");
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: undo");
     // The way back that it names works, and then the other way does.
     let hint = format!("{}{}", undone.stdout, undone.stderr);
     let hint = hint.split('`').find(|part| part.starts_with("lathe rewind")).unwrap().to_owned();
     let words: Vec<&str> = hint.split(' ').skip(1).collect();
     let redone = at(&words);
     assert_eq!(redone.code, 0, "{about}: {hint}: {}{}", redone.stdout, redone.stderr);
-    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "{about}: {hint}");
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new(), "{about}: {hint}");
     let rewound = at(&["rewind", "--to", "0", "--files"]);
     assert_eq!(rewound.code, 0, "{about}: rewind: {}{}", rewound.stdout, rewound.stderr);
-    assert_eq!(differing(&tree(repo.path()), first), Vec::<&String>::new(), "{about}: rewind");
+    assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: rewind");
 }
 
-fn end(run: &lathe_testkit::Running, how: End) {
+pub(crate) fn end(run: &lathe_testkit::Running, how: End) {
     match how {
         End::Kill => run.kill9(),
         End::Hangup => run.kill(Signal::Hangup),
@@ -134,12 +134,6 @@ fn nothing_is_lost_in_the_middle_of_a_line() {
     }
 }
 
-/// The names that are not the same in two trees, which is less to read than all that is in them.
-fn differing<'t>(a: &'t Tree, b: &'t Tree) -> Vec<&'t String> {
-    let all = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
-    all.filter(|name| a.get(*name) != b.get(*name)).collect()
-}
-
 /// Names of ours that a killed process left in the tree.
 fn litter(tree: &Tree) -> Vec<&String> {
     tree.keys().filter(|name| name.contains(".lathe-")).collect()
@@ -164,7 +158,7 @@ fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
     at(&["undo"]).run().expect_code(0);
     let whole = begun.elapsed();
     at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
-    assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new());
+    assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new());
     let full = std::env::var("LATHE_TEST_FULL").is_ok_and(|full| full == "1");
     let kills = if full { 60 } else { 12 };
     let mut finished = 0;
@@ -183,9 +177,9 @@ fn a_killed_undo_or_rewind_is_finished_at_the_next_look() {
         }
         // Once it began it is finished, and recorded whole: the way back leads to where it was.
         finished += 1;
-        assert_eq!(differing(&now, &first), Vec::<&String>::new(), "kill {kill}");
+        assert_eq!(differing(&now, &first), Vec::<String>::new(), "kill {kill}");
         at(&["rewind", "--to", "2", "--files"]).run().expect_code(0);
-        assert_eq!(differing(&tree(repo.path()), &left), Vec::<&String>::new(), "kill {kill}");
+        assert_eq!(differing(&tree(repo.path()), &left), Vec::<String>::new(), "kill {kill}");
     }
     assert!(finished > 0, "no kill came after the beginning");
 }

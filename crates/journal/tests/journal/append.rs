@@ -77,7 +77,7 @@ fn files_are_for_their_owner_only() {
     let mut journal = home.create("s");
     append_all(&mut journal, [note("a")]);
     assert_eq!(mode(&home.sessions()), 0o700);
-    for name in ["s.db", "s.db-wal", "s.db-shm", "s.lock"] {
+    for name in ["s.db", "s.db-wal", "s.db-shm", "s.lock", "s.mark"] {
         assert_eq!(mode(&home.file(name)), 0o600, "{name}");
     }
     let mut names: Vec<String> = std::fs::read_dir(home.sessions())
@@ -85,7 +85,7 @@ fn files_are_for_their_owner_only() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["s.db", "s.db-shm", "s.db-wal", "s.lock"]);
+    assert_eq!(names, ["s.db", "s.db-shm", "s.db-wal", "s.lock", "s.mark"]);
 }
 
 #[test]

@@ -131,3 +131,71 @@ fn a_session_that_is_killed_has_no_seal_and_is_read_to_its_last_event() {
     let journal = Journal::open(&home.sessions(), &SessionId::new("s"), home.blobs()).unwrap();
     assert_eq!(journal.last().0, 64);
 }
+
+#[test]
+fn damage_in_the_log_of_a_killed_process_is_told_or_changes_nothing_that_is_read() {
+    let home = filled();
+    let mut journal = home.open("s");
+    append_all(&mut journal, (1..20).map(|n| note(format!("{n} {}", noise(900, n)))));
+    let syncer = journal.syncer().unwrap().sync();
+    syncer.unwrap();
+    append_all(&mut journal, (20..30).map(|n| note(format!("{n} {}", noise(900, n)))));
+    let right = reads(home.path());
+    assert!(right.iter().all(Option::is_some));
+    // As kill -9 leaves them.
+    let names = ["s.db", "s.db-wal", "s.mark"];
+    let left = names.map(|name| (name, fs::read(home.file(name)).unwrap()));
+    let mut dice = dice(3);
+    let (mut told, mut harmless) = (0, 0);
+    for round in 0..60 {
+        let killed = Home::new();
+        fs::create_dir_all(killed.sessions()).unwrap();
+        std::os::unix::fs::symlink(home.path().join("blobs"), killed.path().join("blobs")).unwrap();
+        for (at, (name, bytes)) in left.iter().enumerate() {
+            let mut bytes = bytes.clone();
+            // Mostly the log, now and then the mark; one of them at a time.
+            if at == 1 && round % 8 != 0 || at == 2 && round % 8 == 0 {
+                match round % 5 {
+                    0 => bytes.truncate(dice(bytes.len())),
+                    _ => {
+                        let place = dice(bytes.len());
+                        bytes[place] ^= 1 << dice(8);
+                    }
+                }
+            }
+            fs::write(killed.file(name), bytes).unwrap();
+        }
+        // Twice: the first look must not make it look whole.
+        for _ in 0..2 {
+            let seen = reads(killed.path());
+            for (seen, right) in seen.iter().zip(&right) {
+                assert!(seen.is_none() || seen == right, "round {round}: {seen:?}\n{right:?}");
+            }
+            *if seen.contains(&None) { &mut told } else { &mut harmless } += 1;
+            let opened = Journal::open(&killed.sessions(), &SessionId::new("s"), killed.blobs());
+            assert_eq!(opened.is_ok(), !seen.contains(&None), "round {round}");
+        }
+    }
+    assert!(told > 40 && harmless > 12, "{told} told, {harmless} harmless");
+}
+
+#[test]
+fn what_was_not_synced_may_be_lost_with_the_power() {
+    let home = filled();
+    let mut journal = home.open("s");
+    append_all(&mut journal, [note("synced")]);
+    journal.syncer().unwrap().sync().unwrap();
+    let (db, log) = (fs::read(home.file("s.db")).unwrap(), fs::read(home.file("s.db-wal")).unwrap());
+    append_all(&mut journal, [note("not synced")]);
+    // The mark as another boot of the machine left it: the writer's number does not count then.
+    let mut mark = fs::read(home.file("s.mark")).unwrap();
+    mark[..64].fill(0);
+    drop(journal);
+    for (log, is_whole) in [(&log[..], true), (&log[..log.len() / 2], false)] {
+        fs::write(home.file("s.db"), &db).unwrap();
+        fs::write(home.file("s.db-wal"), log).unwrap();
+        fs::write(home.file("s.mark"), &mark).unwrap();
+        let _ = fs::remove_file(home.file("s.db-shm"));
+        assert_eq!(reads(home.path()).iter().all(Option::is_some), is_whole);
+    }
+}

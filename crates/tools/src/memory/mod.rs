@@ -173,7 +173,12 @@ impl Remember {
                 // A fact whose origin cannot be kept is not kept either.
                 self.keep_origin(context).map_err(wrong)?;
                 save(&self.path, &proposed).map_err(wrong)?;
-                Committed { changes: Vec::new(), files: Vec::new(), unrecorded: None }
+                Committed {
+                    changes: Vec::new(),
+                    files: Vec::new(),
+                    unrecorded: None,
+                    not_undoable: Vec::new(),
+                }
             }
             Scope::Project => {
                 let expect = if current.is_empty() && context.services.files.stat(&self.path).await.is_err() {

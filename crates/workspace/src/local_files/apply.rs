@@ -11,8 +11,8 @@
 //!
 //! A failure anywhere puts back what was exchanged, the old files themselves and not copies of them; a death anywhere
 //! leaves the note, and whoever opens the folder next puts back or finishes. Invariant: under its own name a file is at
-//! every moment either wholly old or wholly new. A file with several hard links becomes a file of its own; access control
-//! lists and extended attributes are not carried over.
+//! every moment either wholly old or wholly new. Owner, mode, access control list and extended attributes are the old
+//! file's. A file with several hard links becomes a file of its own, which the result of the call tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -25,7 +25,7 @@ use lathe_protocol::Digest;
 use nix::fcntl::readlinkat;
 
 use super::intent::{Intent, Noted};
-use super::spot::{Folder, Hold, Private, is_unsupported, private_name};
+use super::spot::{Folder, Hold, Like, Private, is_unsupported, private_name};
 use super::{PERMISSIONS, holds, read_range};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, ROUNDS};
 use crate::{Applied, Content, Expect, FileOp, WorkspaceError};
@@ -221,7 +221,7 @@ impl Plan {
             (Some(content), _) => content,
         };
         let (folder, name) = folders.of(&self.place)?;
-        let like = self.before.as_ref().map(|before| &before.found);
+        let like = self.before.as_ref().map(|before| Like { found: &before.found, name: &name });
         let (new, mode) = folder.write_private(&self.new_name, content, like)?;
         Ok(match &self.before {
             None => Staged::New(new, name, mode),
@@ -435,7 +435,10 @@ fn exchange(new: Private, name: &OsStr, old_name: &OsStr, before: &Before) -> io
         Err(error) if is_unsupported(&error) => {
             let old = match folder.hard_link(name, old_name) {
                 Ok(()) => Private::adopt(&folder, old_name),
-                Err(_) => folder.write_private(old_name, &before.content, Some(&before.found))?.0,
+                Err(_) => {
+                    let like = Like { found: &before.found, name };
+                    folder.write_private(old_name, &before.content, Some(like))?.0
+                }
             };
             // What will be lost must be what was kept: here nothing brings back what came between.
             if !folder.found(name)?.is_same(&before.found) {

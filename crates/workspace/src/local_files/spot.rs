@@ -16,6 +16,7 @@ use nix::sys::stat::{Mode, mkdirat};
 use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use super::PERMISSIONS;
+use super::attributes::Attributes;
 use crate::guard::{Found, Guard, NotOpened, Place, only_regular};
 
 /// A folder of a transaction.
@@ -145,7 +146,7 @@ impl Folder {
         self: &Arc<Self>,
         name: &OsStr,
         content: &[u8],
-        like: Option<&Found>,
+        like: Option<Like<'_>>,
     ) -> io::Result<(Private, u32)> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let usual = if like.is_some() { 0o600 } else { 0o666 };
@@ -156,7 +157,8 @@ impl Folder {
         // Still empty: only now it is known what the umask leaves.
         file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
         file.write_all(content)?;
-        if let Some(like) = like {
+        let mut attributes = Attributes::default();
+        if let Some(Like { found: like, name }) = like {
             mode = like.mode & PERMISSIONS;
             let other = (own.uid, own.gid) != (like.uid, like.gid);
             if other && std::os::unix::fs::fchown(&file, Some(like.uid), Some(like.gid)).is_err() {
@@ -164,8 +166,11 @@ impl Folder {
                 // become ours.
                 mode &= 0o1777;
             }
+            if let Ok((old, _)) = self.file(name) {
+                attributes = Attributes::of(&old)?;
+            }
         }
-        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        attributes.give(&file, std::fs::Permissions::from_mode(mode))?;
         file.sync_all()?;
         if Found::of(&file)?.len != content.len() as u64 {
             let short = "the file is shorter than what was written";
@@ -173,6 +178,14 @@ impl Folder {
         }
         Ok((private, mode))
     }
+}
+
+/// The file that a new one takes the place of.
+#[derive(Clone, Copy)]
+pub(super) struct Like<'a> {
+    pub(super) found: &'a Found,
+    /// Its name in the same folder.
+    pub(super) name: &'a OsStr,
 }
 
 #[derive(Clone, Copy)]
