@@ -7,6 +7,7 @@ use lathe_bash::{Command, Script, normal_words};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
+use crate::git_option::may_be;
 use crate::guard::{self, Spelled, operands, recursive};
 use crate::patterns::glob;
 use crate::places::{HERE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
@@ -230,18 +231,7 @@ impl Gate {
 /// Whether a subcommand of git may delete or write over files of the work tree, and whether it may leave branches, stashes or
 /// commits without a name.
 pub(crate) fn lost_by_git(sub: &str, rest: &[&str]) -> (bool, bool) {
-    let has = |options: &[&str]| {
-        rest.iter().any(|word| {
-            options.iter().any(|option| {
-                word == option
-                    || (option.len() == 2
-                        && word.starts_with('-')
-                        && !word.starts_with("--")
-                        && option.chars().nth(1).is_some_and(|letter| word.contains(letter)))
-                    || (option.starts_with("--") && word.starts_with(option))
-            })
-        })
-    };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
     match sub {
         "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
         "reset" => (has(&["--hard", "--merge", "--keep"]), true),

@@ -105,7 +105,7 @@ const GOES: [&str; 14] = [
 ];
 
 /// More folders than this are not looked into one by one: what is read in them is unknown.
-const FOLDERS: usize = 64;
+pub(crate) const FOLDERS: usize = 64;
 
 /// More words than this are not looked at one by one; the rest is unknown.
 const MOST: usize = 4096;
@@ -232,6 +232,9 @@ impl Reacher<'_> {
             .iter()
             .skip(self.from.len().max(1))
             .for_each(|folder| self.add(&mut touches, folder, Depth::One, true));
+        if name != "git" && !LISTS.contains(&name) {
+            self.objects(&mut touches);
+        }
         if LISTS.contains(&name) {
             touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
         }
@@ -286,7 +289,7 @@ impl Reacher<'_> {
         }
         let recurses = name.ends_with("grep") && depth == Depth::All;
         if name == "git" {
-            self.read_by_git(words, touches);
+            self.touched_by_git(words, touches);
         } else if (sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
             self.add(touches, ".", depth, true);
         }
@@ -328,33 +331,6 @@ impl Reacher<'_> {
             "yq" if text.contains("load") => touches.push(unknown("what its program loads", true)),
             _ => {}
         }
-    }
-
-    /// What git reads besides the files that its words name, and files of commits, which are named from the top of the
-    /// repository.
-    fn read_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
-        for path in words.iter().filter_map(|word| word.split_once(':')).map(|(_, path)| path) {
-            let above = self.from.iter().flat_map(|folder| Path::new(folder).ancestors());
-            let above: Vec<String> = above.take(FOLDERS).map(text).collect();
-            Reacher { from: &above, ..*self }.maybe(touches, path);
-        }
-        let Some(read) = git::read(words) else { return };
-        let before = touches.len();
-        if read.paths.is_empty() || read.paths.iter().any(|path| git::is_wide(path)) {
-            self.add(touches, &self.gate.root.display().to_string(), Depth::All, true);
-            // A repository may begin above the workspace, or be another one.
-            let top = |folder: &String| {
-                let real = self.gate.disk.get()?.repository(Path::new(folder))?;
-                (!real.starts_with(&self.gate.root)).then(|| text(&real))
-            };
-            let mut others: Vec<String> = self.from.iter().filter_map(top).collect();
-            others.dedup();
-            let from = touches.len();
-            others.iter().for_each(|folder| self.add(touches, folder, Depth::All, true));
-            touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
-        }
-        read.paths.iter().for_each(|path| self.add(touches, path, Depth::All, true));
-        touches.iter_mut().skip(before).for_each(|touch| touch.extent = read.extent);
     }
 
     /// Files that options name, and those that such a file names.
@@ -427,7 +403,7 @@ impl Reacher<'_> {
     }
 
     /// A word, or a part of one, that may be a file.
-    fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
+    pub(crate) fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
         // `x=@a;type=b`, `OPEN:a,rdonly`, `{"path":"a"}`, `x a y`
         let cut = |c: char| c.is_whitespace() || "=@<>;,:|\"'{}()".contains(c);
         let mut parts: Vec<&str> = word.split([':', '=']).chain(word.split(cut)).chain([word]).collect();
@@ -441,7 +417,7 @@ impl Reacher<'_> {
         }
     }
 
-    fn add(&self, touches: &mut Vec<Touch>, spelling: &str, depth: Depth, reads: bool) {
+    pub(crate) fn add(&self, touches: &mut Vec<Touch>, spelling: &str, depth: Depth, reads: bool) {
         if spelling.is_empty() {
             return;
         }

@@ -56,13 +56,11 @@ fn hidden_targets(writer: &Writer<'_>) -> Vec<String> {
     let opened = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
     let mut targets: Vec<String> = opened.filter_map(|redirect| unknown(&redirect.word)).collect();
     let name = command.program_name().unwrap_or_default();
-    let behind = command.behind.and_then(|behind| writer.script.commands.get(behind)?.program_name());
-    let fed = matches!(behind, Some("xargs" | "parallel"));
-    let found = fed || matches!(behind, Some("find" | "fd" | "fdfind"));
+    let fed = writer.is_fed();
     let mut words: Vec<String> = Vec::new();
     for word in command.words.iter().skip(1) {
         let spelled = unknown(word).or_else(|| values.spell(word).into_iter().next()).unwrap_or_default();
-        words.push(if found { spelled.replace("{}", &UNKNOWN.to_string()) } else { spelled });
+        words.push(writer.filled(&spelled));
     }
     // What comes through the pipe is put behind the words.
     if fed && !words.iter().any(|word| word.contains(UNKNOWN)) {

@@ -31,6 +31,8 @@ pub(crate) enum What {
     Path { names: Vec<String>, depth: Depth },
     /// Absolute patterns of bash.
     Pattern { names: Vec<String>, depth: Depth },
+    /// A file that git tracks in a folder, at any depth, whose path ends so.
+    Ending { folder: String, path: String },
     /// Which file it is shows only when the line runs.
     Unknown,
 }
@@ -93,9 +95,11 @@ impl Touch {
                     || gate.is_some_and(|gate| disk.is_some() && wanted.has_links(gate)))
                 && disk.is_none_or(|disk| {
                     let known = |path: &Path| match self.extent {
-                        Extent::Every => true,
+                        Extent::Every | Extent::Worktree => true,
                         Extent::Tracked => disk.is_tracked(path),
                         Extent::Taken => disk.is_tracked(path) || !disk.is_ignored_by_git(path),
+                        Extent::Loose => !disk.is_tracked(path),
+                        Extent::Untracked => !disk.is_tracked(path) && !disk.is_ignored_by_git(path),
                     };
                     let has_links = gate.is_some_and(|gate| wanted.has_links(gate));
                     let meant = |path: &Path| wanted.names(&text(path)) || (has_links && linked(path));
@@ -104,6 +108,12 @@ impl Touch {
         };
         match &self.what {
             What::Unknown => self.sure && !self.names_only,
+            What::Ending { folder, path } => match disk {
+                Some(disk) => disk.holds(Path::new(folder), &mut |found| {
+                    found.ends_with(path) && wanted.names(&text(found)) && disk.is_tracked(found)
+                }),
+                None => wanted.meets(&format!("{folder}/**/{path}")),
+            },
             What::Path { names, depth } => {
                 let one = |name: &String| wanted.names(name) || linked(Path::new(name));
                 names.iter().any(|name| one(name) || beneath(name, *depth))
@@ -132,7 +142,7 @@ impl Touch {
             found.iter().all(|path| gate.disk.get().is_none_or(|disk| wanted.names(&text(&disk.real(path)))))
         };
         match &self.what {
-            What::Unknown => false,
+            What::Unknown | What::Ending { .. } => false,
             What::Path { names, .. } => names.iter().all(|name| wanted.names(name)),
             What::Pattern { names, .. } => names.iter().all(|name| wanted.names(name) && real(name)),
         }
@@ -143,6 +153,7 @@ impl Touch {
         let one = |name: &String, depth: Depth| (gate.region(Path::new(name), depth), vec![name.clone()]);
         match &self.what {
             What::Unknown => vec![(Region::Elsewhere, Vec::new())],
+            What::Ending { .. } => Vec::new(),
             What::Path { names, depth } => {
                 // Keys beneath a folder are none of git's, unless it is told to take everything.
                 let depth = if self.extent == Extent::Every { *depth } else { Depth::One };

@@ -10,6 +10,7 @@ mod differential;
 mod docs;
 mod eased;
 mod generated;
+mod git_files;
 mod guarded;
 mod inside;
 mod kinds;
