@@ -180,7 +180,7 @@ pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
     if let Some(denied) = crate::runtime::denied(writer) {
         return Some(denied);
     }
-    if let Some(denied) = sets_program(writer) {
+    if let Some(denied) = sets_program(writer).or_else(|| runs_in_text(writer)) {
         return Some(denied);
     }
     let inside = match name {
@@ -296,6 +296,38 @@ fn sets_program(writer: &Writer<'_>) -> Option<Decision> {
         let words: Vec<String> = filled.chain(std::iter::repeat_n(unknown.clone(), more)).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         git_config::denied(&words)
+    })
+}
+
+/// The denial of a command line that stands in a word or a variable and writes a guarded place: `-o ProxyCommand='tee X'`,
+/// `GIT_SSH_COMMAND='tee X'`. Which programs run such a text is not known, so any may.
+fn runs_in_text(writer: &Writer<'_>) -> Option<Decision> {
+    let command = writer.command;
+    let keeps = matches!(command.program_name(), Some("export" | "declare" | "typeset" | "alias" | "trap"));
+    let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let spoken = match command.program_name() {
+        Some("git") => crate::fileword::spoken_to_git(&plain),
+        Some(_) | None => Vec::new(),
+    };
+    let runs = changes(writer) || keeps;
+    let given = words.iter().enumerate().filter(|(index, _)| runs && !spoken.contains(index));
+    let set: Vec<String> =
+        command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.show())).collect();
+    let texts = given.map(|(_, word)| word).chain(&set).filter(|text| text.contains(char::is_whitespace));
+    let named = |text: &&String| {
+        crate::runtime::names(text).any(|part| Guarded::of(writer.gate, part, writer.everywhere, false).is_some())
+    };
+    texts.filter(named).find_map(|text| {
+        let behind = text.split_once('=').map(|(_, line)| line);
+        [Some(text.as_str()), behind].into_iter().flatten().find_map(|line| {
+            let script = lathe_bash::read(line);
+            let values = Values { assigned: &script.values, empty: false, line: None, spent: writer.values.spent };
+            let denied = script.commands.iter().find_map(|command| {
+                crate::guard::command(Some(writer.gate), command, &values, writer.everywhere, false)
+            });
+            denied.filter(|denied| matches!(denied.rule.as_str(), "guard.git" | "guard.home"))
+        })
     })
 }
 
