@@ -31,6 +31,7 @@ mod line;
 mod losses;
 mod names;
 mod operators;
+mod own_binary;
 mod pattern;
 mod patterns;
 mod places;

@@ -10,6 +10,7 @@ use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
 use crate::guard;
 use crate::inside::{self, Writer};
+use crate::own_binary;
 use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
 use crate::reach::Reacher;
@@ -80,7 +81,8 @@ impl Rulebook {
             take(&denied);
         }
         let (limits, nothing) = (self.limits_commands(), Behind::default());
-        let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
+        let lathe = setting.actor != Actor::Person;
+        let behind = if limits || (lathe && own_binary::is_named(line)) { Behind::each(&script, &values) } else { Vec::new() };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
         let said = inside::Said::default();
         for (index, command) in script.commands.iter().enumerate() {
@@ -114,6 +116,9 @@ impl Rulebook {
                 })
             });
             let behind = behind.get(index).unwrap_or(&nothing);
+            let denied =
+                denied.or_else(|| own_binary::denied(&script, command, &values, behind).filter(|_| lathe));
+            let behind = if limits { behind } else { &nothing };
             let own = self.own(command);
             let kinds = match own {
                 _ if !limits => Vec::new(),

@@ -19,6 +19,7 @@ mod lost;
 mod many;
 mod meanings;
 mod options;
+mod own_binary;
 mod reading;
 mod reads;
 mod rules;
