@@ -333,7 +333,8 @@ const IN_GIT: [&str; 14] = [
 /// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`. It is meant where
 /// the text goes there, copies to it, or has a name that stands in it: `Path('.git', 'config')`, `p + '/config'`.
 fn is_in_git(text: &str, path: &str) -> bool {
-    let ways = ["join(", "') /", "\") /", "')/", "\")/", "rename", "shutil.move", "symlink", "hooks", "chdir"];
+    let ways =
+        ["join(", "') /", "\") /", "')/", "\")/", "rename", "shutil.move", "symlink", "hooks", "chdir"];
     let copies = || text.contains("copy") && !text.contains("ignore");
     let inside = || {
         literals(text).iter().any(|literal| {

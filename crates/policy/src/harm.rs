@@ -109,10 +109,9 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         "dd" => (&[], words.iter().filter_map(|word| word.strip_prefix("of=")).collect()),
         "sed" if in_place(words) => (&[], files_of_sed(words)),
         "perl" | "ruby" | "yq" | "gawk" if in_place(words) => (&[], given),
-        "patch" => (
-            &["-o", "--output", "-d", "--directory", "-r", "--reject-file", "-B", "--prefix", "-Y"],
-            given,
-        ),
+        "patch" => {
+            (&["-o", "--output", "-d", "--directory", "-r", "--reject-file", "-B", "--prefix", "-Y"], given)
+        }
         "git" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "sort" | "shuf" | "tree" | "xmllint" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "curl" => (
@@ -158,7 +157,11 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
                 "--rejected-log",
             ],
             // `-e output_document=x`
-            values(words, &["-e", "--execute"]).iter().filter_map(|set| set.split_once('=')).map(|(_, file)| file.trim()).collect(),
+            values(words, &["-e", "--execute"])
+                .iter()
+                .filter_map(|set| set.split_once('='))
+                .map(|(_, file)| file.trim())
+                .collect(),
         ),
         "tar" | "bsdtar" if packs(words) => (PACKED, [bundled(words, 'f'), bundled(words, 'g')].concat()),
         "tar" | "bsdtar" => (
@@ -176,7 +179,17 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], given),
         "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
         "openssl" => (
-            &["-out", "-keyout", "-writerand", "-CAserial", "-signer", "-certsout", "-sess_out", "-outdir", "-msgfile"],
+            &[
+                "-out",
+                "-keyout",
+                "-writerand",
+                "-CAserial",
+                "-signer",
+                "-certsout",
+                "-sess_out",
+                "-outdir",
+                "-msgfile",
+            ],
             Vec::new(),
         ),
         _ => return None,

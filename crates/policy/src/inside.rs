@@ -157,7 +157,9 @@ impl Writer<'_> {
 
     /// Tells whether what comes to it is known, so that another command stands there with those words.
     fn is_told(&self) -> bool {
-        let same = |other: &&Command| other.behind == self.command.behind && other.words.len() > self.command.words.len();
+        let same = |other: &&Command| {
+            other.behind == self.command.behind && other.words.len() > self.command.words.len()
+        };
         self.script.commands.iter().filter(same).any(|other| other.words.starts_with(&self.command.words))
     }
 
@@ -303,7 +305,8 @@ fn sets_program(writer: &Writer<'_>) -> Option<Decision> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         // `echo status | xargs git`: the command stands there once more with the words it is sent.
         let told = writer.is_fed() && writer.is_told();
-        git_config::denied(&words).filter(|_| !told || git::split(&words).is_some_and(|(sub, _)| sub == "config"))
+        git_config::denied(&words)
+            .filter(|_| !told || git::split(&words).is_some_and(|(sub, _)| sub == "config"))
     })
 }
 
@@ -324,13 +327,15 @@ fn runs_in_text(writer: &Writer<'_>) -> Option<Decision> {
         command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.show())).collect();
     let texts = given.map(|(_, word)| word).chain(&set).filter(|text| text.contains(char::is_whitespace));
     let named = |text: &&String| {
-        crate::runtime::names(text).any(|part| Guarded::of(writer.gate, part, writer.everywhere, false).is_some())
+        crate::runtime::names(text)
+            .any(|part| Guarded::of(writer.gate, part, writer.everywhere, false).is_some())
     };
     texts.filter(named).find_map(|text| {
         let behind = text.split_once('=').map(|(_, line)| line);
         [Some(text.as_str()), behind].into_iter().flatten().find_map(|line| {
             let script = lathe_bash::read(line);
-            let values = Values { assigned: &script.values, empty: false, line: None, spent: writer.values.spent };
+            let values =
+                Values { assigned: &script.values, empty: false, line: None, spent: writer.values.spent };
             let denied = script.commands.iter().find_map(|command| {
                 crate::guard::command(Some(writer.gate), command, &values, writer.everywhere, false)
             });

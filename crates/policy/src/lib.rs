@@ -44,6 +44,7 @@ mod runtime;
 mod sets;
 mod state;
 mod template;
+mod tested;
 mod touch;
 mod trust;
 mod unset;

@@ -10,7 +10,7 @@ use crate::gate::{Gate, decision};
 use crate::git_option::may_be;
 use crate::guard::{self, Spelled, operands, recursive};
 use crate::patterns::glob;
-use crate::places::{HERE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
+use crate::places::{HERE, LATHE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
 use crate::sets::simple;
 
 /// What a line would take away, as far as that can be seen.
@@ -81,7 +81,8 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 impl Gate {
     /// What a spelling of a path may really be. `from` are the folders the line may be in.
     pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
-        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(spelling));
+        let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
+        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(&spelling));
         // In the middle it stands for the name of the folder: `../$(basename $PWD)`.
         let name = self.here.as_ref().and_then(|here| here.file_name()).map(|name| name.to_string_lossy());
         let spelling = match (spelling.find(HERE), name) {

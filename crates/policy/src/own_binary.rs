@@ -61,7 +61,12 @@ pub(crate) fn is_named(line: &str) -> bool {
 }
 
 /// The denial of a command that runs Lathe for more than to look at something.
-pub(crate) fn denied(script: &Script, command: &Command, values: &Values<'_>, behind: &Behind) -> Option<Decision> {
+pub(crate) fn denied(
+    script: &Script,
+    command: &Command,
+    values: &Values<'_>,
+    behind: &Behind,
+) -> Option<Decision> {
     let spellings = Spellings::of(command, values);
     let mut programs = spellings.each();
     let hidden = command.words.first().is_some_and(|first| may_print(script, first, 0));
@@ -69,7 +74,8 @@ pub(crate) fn denied(script: &Script, command: &Command, values: &Values<'_>, be
         let is_lathe = hidden || is_lathe(spelled.name, command);
         is_lathe && !reads(&spelled.words, is_fed(script, command))
     });
-    let named = behind.copied.iter().any(|program| program == PROGRAM) || behind.rows.iter().any(|row| in_row(row));
+    let named =
+        behind.copied.iter().any(|program| program == PROGRAM) || behind.rows.iter().any(|row| in_row(row));
     (runs || named).then(|| {
         let why = "this command of Lathe starts a session or a server, or changes what Lathe keeps; only the user runs it";
         decision(Verdict::Deny, "guard.lathe", why)
@@ -85,10 +91,14 @@ fn is_lathe(name: &str, command: &Command) -> bool {
 /// Tells whether a word may come to the name of Lathe when it runs: `$(which lathe)`, `l=$(command -v lathe); $l`.
 fn may_print(script: &Script, word: &Word, depth: usize) -> bool {
     word.pieces.iter().any(|piece| match piece {
-        Piece::Substitution(Some(text)) => names(text).any(|part| base(part) == PROGRAM || part.ends_with("/exe")),
+        Piece::Substitution(Some(text)) => {
+            names(text).any(|part| base(part) == PROGRAM || part.ends_with("/exe"))
+        }
         Piece::Variable { name, .. } | Piece::Operator { name, .. } if depth < DEEPEST => {
             let values = script.values.get(name.trim_start_matches('!')).into_iter().flatten();
-            values.into_iter().any(|value| base(&value.show()) == PROGRAM || may_print(script, value, depth + 1))
+            values
+                .into_iter()
+                .any(|value| base(&value.show()) == PROGRAM || may_print(script, value, depth + 1))
         }
         Piece::Substitution(None)
         | Piece::Variable { .. }
@@ -126,7 +136,8 @@ fn reads(words: &[&str], fed: bool) -> bool {
         None => {
             // `lathe quarantine list`; `lathe serve --help`
             let listed = *sub == "quarantine" && second == Some("list");
-            let asked = !sub.contains(UNKNOWN) && !sub.starts_with('-') && second.is_some_and(|word| is_help(&word));
+            let asked =
+                !sub.contains(UNKNOWN) && !sub.starts_with('-') && second.is_some_and(|word| is_help(&word));
             listed || asked
         }
     }

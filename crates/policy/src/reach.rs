@@ -16,7 +16,9 @@ use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
 use crate::guard::operands;
 use crate::pattern;
-use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
+use crate::places::{
+    HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
+};
 use crate::reading::{Depth, Region};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
 
@@ -208,6 +210,7 @@ impl Reacher<'_> {
             if name == "ps" && follows::shows_environment(&words) {
                 self.add(&mut touches, "/proc/self/environ", Depth::One, true);
             }
+            touches.extend(words.iter().filter_map(|word| self.looked_for(name, word)));
             return touches;
         }
         // `host:path` is on another machine.
@@ -421,7 +424,8 @@ impl Reacher<'_> {
         if spelling.is_empty() {
             return;
         }
-        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…").replace(OVERFLOW, "");
+        let shown = spelling.replace(HERE, "$PWD").replace(LATHE, "$LATHE_HOME");
+        let shown = shown.replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
         // Behind a pattern that may be a link, `..` leads anywhere.
         let behind = spelling.find(['*', '?', '[']).and_then(|at| spelling.get(at..)).unwrap_or_default();
@@ -479,15 +483,15 @@ impl Reacher<'_> {
         What::Path { names: all, depth }
     }
 
-    /// The names that lead through a link of a process, as file tools see them.
+    /// The names that lead through a link of another process: where that leads is not known.
     fn by_process(&self, spelling: &str) -> Vec<String> {
         let joined = self.from.iter().map(|from| format!("{from}/{spelling}"));
-        let all = joined.chain([spelling.to_owned()]).filter(|path| outside_proc(path) != *path);
+        let all = joined.chain([spelling.to_owned()]).filter(|path| leads_through_process(path));
         all.map(|path| text(&normal(Path::new(&path)))).collect()
     }
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
-    fn spell(&self, word: &Word) -> Vec<String> {
+    pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
         let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
@@ -531,7 +535,8 @@ impl Gate {
             Some(address) => unescaped(address.trim_start_matches("//").trim_start_matches("localhost")),
             None => spelling.to_owned(),
         };
-        let spelling = outside_proc(&spelling);
+        let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
+        let spelling = behind_own_folder(&spelling).unwrap_or_else(|| outside_proc(&spelling));
         let one = |spelling: &str| -> Option<String> {
             if let Some(rest) = spelling.strip_prefix(HERE) {
                 let here = self.here.as_deref().unwrap_or(&self.root);

@@ -158,7 +158,8 @@ fn is_excluded(words: &[String], index: usize) -> bool {
 fn is_spared(words: &[String], index: usize) -> bool {
     let at = |index: Option<usize>| index.and_then(|index| words.get(index)).map_or("", String::as_str);
     let is_test = |word: &str| {
-        ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"].contains(&word)
+        ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"]
+            .contains(&word)
     };
     if !is_test(at(index.checked_sub(1))) {
         return false;

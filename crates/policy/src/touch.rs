@@ -6,6 +6,7 @@ use crate::disk::Disk;
 use crate::gate::{Gate, normal};
 use crate::git::Extent;
 use crate::patterns::{Wanted, in_any_case};
+use crate::places::{behind_own_folder, leads_through_process, outside_proc};
 use crate::reading::{Depth, Region};
 use crate::sets::simple;
 
@@ -66,6 +67,14 @@ impl Touch {
     pub(crate) fn of_path(gate: &Gate, path: &str, depth: Depth) -> Self {
         let mut names = vec![text(&normal(Path::new(path)))];
         let disk = gate.disk.get().filter(|_| !is_own_stream(path));
+        // A link of the process itself is what it leads to, and no place of its own.
+        if outside_proc(path) != path && !leads_through_process(path) {
+            names.clear();
+            let root = text(&gate.root);
+            let meant = behind_own_folder(path).map(|rest| format!("{root}/{rest}"));
+            let meant = meant.unwrap_or_else(|| outside_proc(path));
+            names.extend(disk.is_none().then(|| text(&normal(Path::new(&meant)))));
+        }
         names.extend(disk.map(|disk| text(&disk.real(Path::new(path)))));
         names.dedup();
         Self {

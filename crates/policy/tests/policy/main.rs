@@ -15,6 +15,7 @@ mod guarded;
 mod inside;
 mod kinds;
 mod later;
+mod looked_for;
 mod lost;
 mod many;
 mod meanings;

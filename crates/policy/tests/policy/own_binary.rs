@@ -149,7 +149,8 @@ fn what_changes_lathe_itself_is_the_users() {
 #[test]
 fn a_person_runs_lathe_as_they_like() {
     for line in ["lathe serve", "lathe auth login x", "$(which lathe) run x"] {
-        let decided = gate(false).decide_line(&Rulebook::builtin(), Actor::Person, Mode::Default, line).decision;
+        let decided =
+            gate(false).decide_line(&Rulebook::builtin(), Actor::Person, Mode::Default, line).decision;
         assert_eq!(decided.verdict, Verdict::Allow, "{line}");
     }
 }
