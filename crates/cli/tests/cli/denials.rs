@@ -416,6 +416,13 @@ fn an_excluded_tool_is_no_command_and_no_part_of_another_tool() {
     }
 }
 
+/// A path whose last letter is a set with one letter in it.
+fn last_as_pattern(path: &str) -> String {
+    let mut letters: Vec<char> = path.chars().collect();
+    let last = letters.pop().unwrap_or_default();
+    format!("{}[{last}]", letters.iter().collect::<String>())
+}
+
 /// Reads the same places by tools and lines, in every mode.
 #[test]
 fn reading_outside_has_one_decision_whatever_reads() {
@@ -453,6 +460,8 @@ fn reading_outside_has_one_decision_whatever_reads() {
             for (toolset, name, arguments) in [
                 ("lathe", "view", json!({ "path": path })),
                 ("lathe", "search", json!({ "pattern": "hunter", "path": path })),
+                ("gemini", "read_many_files", json!({ "include": [path] })),
+                ("gemini", "read_many_files", json!({ "include": [last_as_pattern(&path)] })),
             ] {
                 let ran = lathe
                     .clone()
