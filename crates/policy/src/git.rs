@@ -389,6 +389,13 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         given.iter().any(short) && lists()
     };
     match sub {
+        // What it takes in stands in a list.
+        "add" | "stage" | "hash-object" | "update-index" | "commit" | "stash"
+            if has(&["--stdin-paths", "--pathspec-from-file"])
+                || (sub == "update-index" && has(&["--stdin"])) =>
+        {
+            whole_of_all(Extent::Every)
+        }
         "diff" | "diff-tree" | "diff-index" | "diff-files" | "diff-pairs" | "whatchanged" => {
             let extent = if has(&["--no-index"]) { Extent::Every } else { Extent::Tracked };
             if counts() { None } else { whole(extent) }
@@ -467,6 +474,8 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         },
         "rm" | "mv" => named(Extent::Tracked, operands),
         "update-index" if has(&["--cacheinfo", "--index-info"]) => whole_of_all(Extent::Tracked),
+        "hash-object" if has(&["-t"]) => whole_of_all(Extent::Tracked),
+        "merge-file" if has(&["--object-id"]) => whole_of_all(Extent::Tracked),
         "hash-object" | "update-index" => named(Extent::Every, operands),
         "bundle" if matches!(operands.first(), Some(&("verify" | "list-heads" | "unbundle"))) => None,
         "archive" if has(&["--list"]) && !has(&["--add"]) => None,
@@ -510,7 +519,9 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "notes" if has(&["-C", "-c", "--reuse", "--reedit", "--edit"]) => whole_of_all(Extent::Tracked),
         // By these an object gets another name or place, and its content is read there later.
         "replace" if !has(&["-l", "-d"]) && !given.is_empty() => whole_of_all(Extent::Tracked),
-        "mktree" | "fast-import" | "unpack-objects" | "mktag" => whole_of_all(Extent::Tracked),
+        "mktree" | "fast-import" | "unpack-objects" | "mktag" | "commit-tree" => {
+            whole_of_all(Extent::Tracked)
+        }
         "update-ref" if has(&["--stdin"]) => whole_of_all(Extent::Tracked),
         // The first word is the new name, or where it goes.
         "tag" | "update-ref" | "fetch" | "push"
@@ -584,19 +595,4 @@ fn is_plain(address: &str) -> bool {
 /// Whether a path of git's is a pattern or begins with a sign of its own: it may mean any file of the repository.
 pub(crate) fn is_wide(path: &str) -> bool {
     path.starts_with(':') || path.contains(['*', '?', '['])
-}
-
-/// Whether a command may change the files that say what git leaves alone, without naming them.
-pub(crate) fn rewrites(words: &[&str]) -> bool {
-    let Some((sub, rest)) = split(words) else { return false };
-    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
-    match sub {
-        "checkout" => !has(&["-b"]) || rest.contains(&"--"),
-        "switch" => !has(&["-c", "--create"]),
-        "reset" => has(&["--hard", "--merge", "--keep"]),
-        "stash" => !matches!(rest.first(), Some(&("list" | "show" | "drop" | "clear"))),
-        "restore" | "apply" | "am" | "merge" | "pull" | "rebase" | "cherry-pick" | "revert" | "read-tree"
-        | "checkout-index" | "rm" | "mv" | "clean" | "sparse-checkout" | "filter-branch" | "bisect" => true,
-        _ => !is_known(sub),
-    }
 }

@@ -1,6 +1,6 @@
 //! Files of the work tree that git writes or deletes without a word that names each of them: `git stash`, `git restore .`.
 
-use crate::git::{Extent, GitFiles, is_last_mark, split};
+use crate::git::{Extent, GitFiles, is_known, is_last_mark, split};
 use crate::git_option::{is, may_be, operands, without_values};
 
 /// Subcommands whose words name commits, patches or steps, and which may write every file that git tracks.
@@ -109,4 +109,19 @@ fn is_dry(given: &[&str]) -> bool {
     let dry = |word: &&str| *word == "--dry-run" || has_letter(word, 'n', "e");
     let taken_back = given.iter().any(|word| word.starts_with("--no-"));
     without_values(given, &["-e", "--exclude"]).iter().any(dry) && !taken_back
+}
+
+/// Whether a command may change the files that say what git leaves alone, without naming them.
+pub(crate) fn rewrites(words: &[&str]) -> bool {
+    let Some((sub, rest)) = split(words) else { return false };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
+    match sub {
+        "checkout" => !has(&["-b"]) || rest.contains(&"--"),
+        "switch" => !has(&["-c", "--create"]),
+        "reset" => has(&["--hard", "--merge", "--keep"]),
+        "stash" => !matches!(rest.first(), Some(&("list" | "show" | "drop" | "clear"))),
+        "restore" | "apply" | "am" | "merge" | "pull" | "rebase" | "cherry-pick" | "revert" | "read-tree"
+        | "checkout-index" | "rm" | "mv" | "clean" | "sparse-checkout" | "filter-branch" | "bisect" => true,
+        _ => !is_known(sub),
+    }
 }

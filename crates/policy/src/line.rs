@@ -8,6 +8,7 @@ use crate::eased::eased;
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
+use crate::git_writes;
 use crate::guard;
 use crate::inside::{self, Writer};
 use crate::own_binary;
@@ -231,7 +232,7 @@ impl Rulebook {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let own = self.own(command).is_some_and(|own| !matches!(own.kind, Kind::Read | Kind::Search));
             match command.program_name().and_then(|name| git::words(name, &words)) {
-                Some(words) => git::rewrites(&words),
+                Some(words) => git_writes::rewrites(&words),
                 None => {
                     let meets = || touches.iter().any(|touch| touch.meets(&files, Some(gate)));
                     own || (command.effects().change_something() && meets())

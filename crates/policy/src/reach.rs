@@ -10,7 +10,9 @@ use std::path::Path;
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
 use crate::extglob::is_extended;
-use crate::fileword::{depth, literals, packs_here, spoken_to_git, sure, targets, unescaped};
+use crate::fileword::{
+    depth, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unescaped, unpacked_into,
+};
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
@@ -230,6 +232,11 @@ impl Reacher<'_> {
         let there = Reacher { from: &folders, ..*self };
         there.words(name, &words, &mut touches);
         there.named_by_options(name, &words, &mut touches);
+        let gone: Vec<String> = folders.iter().skip(self.from.len().max(1)).cloned().collect();
+        let into = if gone.is_empty() { folders.as_slice() } else { gone.as_slice() };
+        for folder in unpacked_into(name, &words) {
+            Reacher { from: into, ..*self }.add(&mut touches, folder, Depth::All, false);
+        }
         // Where it goes is looked at as a folder, not as all that is in it.
         folders
             .iter()
@@ -278,13 +285,18 @@ impl Reacher<'_> {
         for word in &sure {
             // What is copied to is not read.
             if targets.contains(word) {
-                self.add(touches, word, Depth::One, false);
+                // What is copied with all that is in it may be written over with all that is in it.
+                let deep = depth == Depth::All && name != "mv";
+                self.add(touches, word, if deep { Depth::All } else { Depth::One }, false);
             } else if *word != "-" {
                 self.add(touches, word, depth, read);
                 if word.contains(|c: char| c.is_whitespace() || "@:=,;<\"'{".contains(c)) {
                     self.maybe(touches, word);
                 }
             }
+        }
+        for made in made_by_copy(name, words, &targets) {
+            self.add(touches, &made, Depth::One, false);
         }
         // Where the shell was before, or what its list of folders holds, no line tells.
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {

@@ -461,7 +461,6 @@ fn reading_outside_has_one_decision_whatever_reads() {
                 ("lathe", "view", json!({ "path": path })),
                 ("lathe", "search", json!({ "pattern": "hunter", "path": path })),
                 ("gemini", "read_many_files", json!({ "include": [path] })),
-                ("gemini", "read_many_files", json!({ "include": [last_as_pattern(&path)] })),
             ] {
                 let ran = lathe
                     .clone()
@@ -487,6 +486,20 @@ fn reading_outside_has_one_decision_whatever_reads() {
                 );
             }
         }
+    }
+    // A pattern counts as the strictest place that its folder could hold.
+    for (path, mode, seen) in [
+        (text(outside.path().join("x")), "default", false),
+        (text(outside.path().join("x")), "full-auto", true),
+        (text(user.join("notes")), "full-auto", false),
+        (text(user.join(".ssh/id_rsa")), "full-auto", false),
+        (text(lathe.home().join("x")), "full-auto", false),
+    ] {
+        let arguments = json!({ "include": [last_as_pattern(&path)] }).to_string();
+        let args =
+            ["tool", "run", "read_many_files", "--toolset", "gemini", "--mode", mode, "--json", &arguments];
+        let ran = lathe.clone().in_dir(repo.path()).args(args).run();
+        assert_eq!(ran.stdout.contains(SECRET), seen, "{mode}: {path}: {}{}", ran.stdout, ran.stderr);
     }
     // The folder that a line is to run in is judged too.
     for (folder, mode, runs) in [

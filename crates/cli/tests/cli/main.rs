@@ -18,6 +18,7 @@ mod faults;
 mod folders;
 mod foreign_keys;
 mod gate;
+mod gate_lines;
 mod graph;
 mod guide;
 mod hostile;

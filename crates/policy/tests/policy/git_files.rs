@@ -42,6 +42,11 @@ const BEHIND_OBJECTS: &[&str] = &[
     "git update-index --add --cacheinfo 100644,1a2b3c4,a.txt",
     "git update-index --add --cach 100644,1a2b3c4,a.txt",
     "git update-index --index-info < a",
+    "git commit-tree 1a2b3c4 -m x",
+    "git hash-object -t commit -w --stdin < a",
+    "git hash-object -w --stdin-paths < a",
+    "git update-index --add --stdin < a",
+    "git merge-file --object-id -p 1a2b 2b3c 3c4d",
     "git log -sp",
     "git log -zp",
     "git log -1 -sqp",
@@ -206,6 +211,62 @@ fn a_denied_file_is_not_written_by_git() {
             assert_eq!(wrong(&gate, &rules, Verdict::Allow, WRITE_OTHERS), NONE, "{path}");
         }
     }
+}
+
+/// Lines that write `sub/plan.txt` without git, by a folder it lies in or by a name that it has elsewhere.
+const COPIES: &[&str] = &[
+    "cp other/plan.txt sub",
+    "cp other/plan.txt sub/",
+    "cp -t sub other/plan.txt",
+    "cp --target=sub other/plan.txt",
+    "cp -r other/. sub",
+    "cp -a other .",
+    "mv other/plan.txt sub/",
+    "install other/plan.txt sub",
+    "ln -f other/plan.txt sub/",
+    "rsync -a other/ sub/",
+    "rsync other/plan.txt sub",
+    "tar xf a.tar",
+    "tar -xzf a.tgz",
+    "tar --extract --file=a.tar",
+    "tar xf a.tar -C sub",
+    "unzip a.zip",
+    "unzip -o a.zip -d sub",
+    "cpio -idu < a",
+    "ls | cpio -pd sub",
+    "pax -r < a",
+    "7z x a.7z",
+    "patch -p1 < a",
+    "patch -d sub < a",
+    "cd sub && patch < a",
+];
+
+/// Lines that copy and unpack elsewhere.
+const COPY_ELSEWHERE: &[&str] = &[
+    "cp a.txt b.txt",
+    "cp a.txt sub/",
+    "mv a.txt other/",
+    "tar xf a.tar -C other",
+    "tar tf a.tar",
+    "unzip -l a.zip",
+    "unzip a.zip -d other",
+    "cp -r a.txt other",
+    "patch a.txt < b",
+    "patch --dry-run -p1 < a",
+    "7z x a.7z -oother",
+    "7z l a.7z",
+];
+
+#[test]
+fn a_denied_file_is_not_written_by_copies_of_folders() {
+    let files = [
+        ("/w/a.txt", Known::Tracked, None),
+        ("/w/other/x", Known::Tracked, None),
+        ("/w/sub/plan.txt", Known::Tracked, None),
+    ];
+    let (gate, rules) = (gate(&files), book("sub/plan.txt"));
+    assert_eq!(wrong(&gate, &rules, Verdict::Deny, COPIES), NONE);
+    assert_eq!(wrong(&gate, &rules, Verdict::Allow, COPY_ELSEWHERE), NONE);
 }
 
 #[test]

@@ -399,7 +399,7 @@ fn lists_variables_and_patterns_in_other_letters_read_what_they_may_name() {
             "cat A*",
             "cat a.tx?",
             "zip x.zip a.txt",
-            "cpio -i < a.cpio",
+            "cpio -it < a.cpio",
             "RUST_LOG=debug cargo test",
             "GIT_PAGER=cat git log --oneline",
             "BASH_ENV=a.txt bash -c true",

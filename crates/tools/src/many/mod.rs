@@ -64,7 +64,8 @@ impl Tool for ManyTool {
         if default_excludes {
             exclude.extend(EXCLUDED.map(str::to_owned));
         }
-        let (outside, include) = include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, root));
+        let (outside, include) =
+            include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, root));
         let outside = outside.iter().map(|pattern| Outside::of(pattern, root)).collect();
         Ok(Box::new(Many { root: root.to_owned(), include, outside, exclude, ignored: respect.into() }))
     }
@@ -111,7 +112,8 @@ struct Many {
 
 impl Invocation for Many {
     fn describe(&self) -> String {
-        let outside = self.outside.iter().map(|outside| outside.start.join(&outside.glob).display().to_string());
+        let outside =
+            self.outside.iter().map(|outside| outside.start.join(&outside.glob).display().to_string());
         let all: Vec<String> = self.include.iter().cloned().chain(outside).collect();
         format!("read {}", all.join(", "))
     }
@@ -138,8 +140,10 @@ impl Many {
         let Self { include, outside, exclude, ignored, .. } = self;
         // The way to the workspace is the same for all of them.
         let prefix = format!("{}/", start.display());
-        let globs: Vec<String> =
-            include.iter().map(|pattern| pattern.strip_prefix(&prefix).unwrap_or(pattern).to_owned()).collect();
+        let globs: Vec<String> = include
+            .iter()
+            .map(|pattern| pattern.strip_prefix(&prefix).unwrap_or(pattern).to_owned())
+            .collect();
         let mut reading = Reading { exclude, ignored, ..Reading::default() };
         let files = Arc::clone(&context.services.files);
         reading.folder(context, &*files, (root, start), globs, &include).await?;
