@@ -212,7 +212,14 @@ fn ran_by_git(command: &Command) -> Option<Inner> {
     let at = words.windows(2).position(pair)? + 2;
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let rest: Vec<Word> = words.get(at..)?.iter().skip_while(options).cloned().collect();
-    (!rest.is_empty()).then_some(Inner::Words(rest))
+    match rest.as_slice() {
+        // `foreach 'x y'` is a shell line.
+        [one] if one.literal().is_some_and(|text| text.contains(' ')) => {
+            one.literal().map(|text| Inner::Text(text.to_owned()))
+        }
+        [] => None,
+        _ => Some(Inner::Words(rest)),
+    }
 }
 
 /// The programs an interpreter is given: behind its option, glued to it, or on its standard input.

@@ -159,7 +159,8 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         }
         "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
-        "scp" | "diff" => recursive(words),
+        "scp" | "diff" | "rm" | "srm" | "chmod" | "chown" | "chgrp" => recursive(words),
+        "trash" | "trash-put" => true,
         "mv" | "ln" => true,
         "gzip" | "pigz" | "bzip2" | "xz" | "zstd" | "lz4" | "brotli" => recursive(words),
         // They pack or send what is in a folder.

@@ -11,8 +11,10 @@ use crate::harm;
 use crate::places::UNKNOWN;
 
 /// Keys that name a program or a file to read; `*` stands for any part in the middle and any end.
-const PROGRAMS: [&str; 54] = [
+const PROGRAMS: [&str; 56] = [
     "alias.*",
+    "annex.*",
+    "lfs.*",
     "browser.*.cmd",
     "browser.*.path",
     "core.alternaterefscommand",
@@ -92,6 +94,13 @@ const HARMLESS: [&str; 17] = [
 /// The denial of a git command that sets such a key. `words` stand behind `git`.
 pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     let (sub, rest) = git::split(words)?;
+    if let Some(meant) = alias(words, sub) {
+        let words: Vec<&str> = meant.split_whitespace().chain(rest.iter().copied()).collect();
+        // `git -c alias.x='!git config k v' x`
+        let ran = words.iter().position(|word| word.trim_start_matches('!') == "git");
+        let words = ran.and_then(|at| words.get(at + 1..)).unwrap_or(&words);
+        return git::split(words).filter(|(named, _)| *named != sub).and_then(|_| denied(words));
+    }
     if sub.contains(UNKNOWN) {
         let why = "which command of git it is shows only when it runs, and it may change git's settings; write it out";
         return Some(decision(Verdict::Deny, Guarded::Git.rule(), why));
@@ -117,6 +126,12 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
 
 /// Options of `git config` that have a value.
 const VALUED: [&str; 8] = ["-f", "--file", "--blob", "-t", "--type", "--default", "--comment", "--value"];
+
+/// What an alias stands for that the command brings along: `git -c alias.x=config x`.
+fn alias<'w>(words: &[&'w str], sub: &str) -> Option<&'w str> {
+    let given = words.iter().filter_map(|word| word.strip_prefix("alias.")?.split_once('='));
+    given.into_iter().find(|(name, _)| *name == sub).map(|(_, meant)| meant)
+}
 
 /// The keys that a `git config` sets; none where it only reads or removes.
 fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::gate::{Gate, normal};
 use crate::git::Extent;
-use crate::patterns::{Wanted, in_any_case};
+use crate::patterns::{Wanted, glob, in_any_case};
 use crate::places::{behind_own_folder, leads_through_process, outside_proc};
 use crate::reading::{Depth, Region};
 use crate::sets::simple;
@@ -32,7 +32,7 @@ pub(crate) enum What {
     Path { names: Vec<String>, depth: Depth },
     /// Absolute patterns of bash.
     Pattern { names: Vec<String>, depth: Depth },
-    /// A file that git tracks in a folder, at any depth, whose path ends so.
+    /// A file in a folder, at any depth, whose path ends so; it may be a pattern. The extent says which files are meant.
     Ending { folder: String, path: String },
     /// Which file it is shows only when the line runs.
     Unknown,
@@ -119,7 +119,8 @@ impl Touch {
             What::Unknown => self.sure && !self.names_only,
             What::Ending { folder, path } => match disk {
                 Some(disk) => disk.holds(Path::new(folder), &mut |found| {
-                    found.ends_with(path) && wanted.names(&text(found)) && disk.is_tracked(found)
+                    let meant = self.extent == Extent::Every || disk.is_tracked(found);
+                    ends(found, path) && wanted.names(&text(found)) && meant
                 }),
                 None => wanted.meets(&format!("{folder}/**/{path}")),
             },
@@ -192,6 +193,14 @@ impl Touch {
             }
         }
     }
+}
+
+/// Tells whether the last parts of a path are these, which may be patterns.
+fn ends(found: &Path, path: &str) -> bool {
+    let wanted: Vec<&str> = path.split('/').collect();
+    let parts: Vec<String> = found.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let last = parts.len().checked_sub(wanted.len()).and_then(|from| parts.get(from..));
+    last.is_some_and(|last| last.iter().zip(&wanted).all(|(part, wanted)| glob(&simple(wanted), part)))
 }
 
 /// What a pattern stands for now, in letters of any case.

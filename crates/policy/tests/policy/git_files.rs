@@ -239,6 +239,16 @@ const COPIES: &[&str] = &[
     "patch -p1 < a",
     "patch -d sub < a",
     "cd sub && patch < a",
+    "rm -rf sub",
+    "rm -r .",
+    "find sub -delete",
+    "find . -type f -delete",
+    "find . -name 'plan*' -delete",
+    "find . -name plan.txt -exec rm {} +",
+    "find . ! -name '*.py' -delete",
+    "find . -name '*.py' -o -name '*.txt' -delete",
+    "chmod -R 000 sub",
+    "mv sub other",
 ];
 
 /// Lines that copy and unpack elsewhere.
@@ -255,6 +265,11 @@ const COPY_ELSEWHERE: &[&str] = &[
     "patch --dry-run -p1 < a",
     "7z x a.7z -oother",
     "7z l a.7z",
+    "rm -rf other",
+    "rm a.txt",
+    "find . -name '*.pyc' -delete",
+    "find other -delete",
+    "find . -name plan.txt",
 ];
 
 #[test]

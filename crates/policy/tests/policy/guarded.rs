@@ -299,6 +299,11 @@ const SETTINGS: &[&str] = &[
     "git config --end-of-options alias.x '-c core.pager=./x log'",
     "git config --add -- core.pager -x",
     "git clone --conf core.hooksPath=x a b",
+    "git submodule foreach 'git config core.pager ./x'",
+    "git -c alias.z='config core.pager ./x' z",
+    "git -c alias.z=config z core.pager ./x",
+    "git -c alias.z='!git config core.pager ./x' z",
+    "git config lfs.customtransfer.x.path ./x",
     "git clone -c core.hooksPath=x a b",
     "git clone --config=core.hooksPath=x a b",
 ];
