@@ -143,9 +143,8 @@ fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {
     let sub = rest.first().copied().unwrap_or_default();
     // `--get --no-get` takes back what made it only read.
     let taken_back = given.iter().any(|word| word.starts_with("--no-") && *word != "--no-includes");
-    let harmless = |word: &&&str| HARMLESS.contains(*word);
-    let reads = given.iter().filter(|word| word.starts_with('-')).any(|word| harmless(&&word));
-    if (reads && !taken_back) || (harmless(&&sub) && !sub.starts_with('-')) {
+    let reads = given.iter().any(|word| word.starts_with('-') && HARMLESS.contains(word));
+    if (reads && !taken_back) || (HARMLESS.contains(&sub) && !sub.starts_with('-')) {
         return None;
     }
     if sub == "edit" || has(&["-e", "--edit"]) {

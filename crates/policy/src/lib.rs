@@ -36,6 +36,7 @@ mod pattern;
 mod patterns;
 mod places;
 mod reach;
+mod reach_find;
 mod reach_git;
 mod reading;
 mod removes;

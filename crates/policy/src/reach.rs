@@ -16,7 +16,7 @@ use crate::fileword::{
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
-use crate::guard::{find_parts, operands};
+use crate::guard::operands;
 use crate::pattern;
 use crate::places::{
     HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
@@ -333,32 +333,6 @@ impl Reacher<'_> {
         for (index, word) in words.iter().enumerate().filter(|_| is_language(name)) {
             if is_text(index) {
                 self.literals(name, word, touches);
-            }
-        }
-    }
-
-    /// What a search deletes: files by their name, or all that it finds.
-    fn deleted_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
-        let found = find_parts(words);
-        if !found.deletes {
-            return;
-        }
-        let plain = !words.iter().any(|word| matches!(*word, "-o" | "-or" | "!" | "-not" | ","));
-        let named = words.windows(2).find(|pair| pair[0] == "-name" && plain).map(|pair| pair[1]);
-        let starts = if found.starts.is_empty() { vec!["."] } else { found.starts };
-        for start in starts {
-            match named.filter(|name| !name.contains(UNKNOWN)) {
-                Some(name) => {
-                    let folders = self.gate.joined(start, self.from);
-                    let folders = folders.iter().map(|folder| text(&normal(Path::new(folder))));
-                    touches.extend(folders.map(|folder| Touch {
-                        what: What::Ending { folder, path: name.to_owned() },
-                        reads: false,
-                        sure: false,
-                        ..Touch::spelled(start)
-                    }));
-                }
-                None => self.add(touches, start, Depth::All, false),
             }
         }
     }
