@@ -447,7 +447,9 @@ impl Reacher<'_> {
         if behind.split('/').any(|part| part == "..") {
             touches.push(unknown(&shown, reads));
         }
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent: Extent::Every });
+        // A folder that is only written tells nothing of the keys in it.
+        let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {

@@ -142,6 +142,23 @@ fn nothing_tells_whether_a_file_of_lathes_folder_is_there() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Who works in a home folder unpacks, copies and deletes there.
+#[test]
+fn writing_into_a_folder_tells_nothing_of_the_keys_in_it() {
+    let gate = Gate {
+        home: "/home/me/.lathe".into(),
+        root: "/home/me".into(),
+        here: Some("/home/me".into()),
+        ..gate()
+    };
+    for line in
+        ["tar xf a.tar", "patch -p1 < a", "cp -r a .", "unzip a.zip", "git stash", "git apply a.patch"]
+    {
+        let decided = gate.decide_line(&Rulebook::builtin(), Actor::Model, Mode::FullAuto, line).decision;
+        assert_eq!(decided.verdict, Verdict::Allow, "{line}: {} {}", decided.rule, decided.reason);
+    }
+}
+
 #[test]
 fn a_link_of_the_process_is_what_it_leads_to() {
     let rules = Rulebook::builtin();
