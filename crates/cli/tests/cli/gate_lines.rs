@@ -1,10 +1,15 @@
 //! Issue 15, lines 3, 9 and 13 through the real binary, in full-auto: denied paths behind git's objects and writers, settings of
 //! git and targets that only the running line knows, commands of Lathe itself, and questions about Lathe's own folder.
 
-use lathe_testkit::TempRepo;
+use lathe_testkit::{Lathe, TempRepo};
 
-use crate::denials_behind::{SECRET, session, with_rule};
-use crate::lathe;
+use crate::denials_behind::{SECRET, with_rule};
+use crate::{denials_behind, lathe};
+
+/// What each line answers. A session ends after a few denials in a row, so there are several.
+fn session(lathe: &Lathe, repo: &TempRepo, lines: &[&str]) -> Vec<String> {
+    lines.chunks(2).flat_map(|lines| denials_behind::session(lathe, repo, lines)).collect()
+}
 
 /// A repository with a denied folder that git tracks.
 fn repo() -> TempRepo {
