@@ -120,6 +120,7 @@ impl<'t> Walk<'t, '_> {
         if !plain_test(inside) {
             self.differs("a test that is not plain");
         }
+        self.reader.script.tested.extend(words.iter().cloned());
         let counts = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "=~"];
         if words.iter().any(|word| word.literal().is_some_and(|word| counts.contains(&word))) {
             self.reader.floor(FloorRule::Dynamic, "this test computes, which can run commands");

@@ -212,7 +212,14 @@ fn ran_by_git(command: &Command) -> Option<Inner> {
     let at = words.windows(2).position(pair)? + 2;
     let options = |word: &&Word| word.literal().is_some_and(|word| word.starts_with('-'));
     let rest: Vec<Word> = words.get(at..)?.iter().skip_while(options).cloned().collect();
-    (!rest.is_empty()).then_some(Inner::Words(rest))
+    match rest.as_slice() {
+        // `foreach 'x y'` is a shell line.
+        [one] if one.literal().is_some_and(|text| text.contains(' ')) => {
+            one.literal().map(|text| Inner::Text(text.to_owned()))
+        }
+        [] => None,
+        _ => Some(Inner::Words(rest)),
+    }
 }
 
 /// The programs an interpreter is given: behind its option, glued to it, or on its standard input.
@@ -312,13 +319,37 @@ fn direct(text: &str) -> Option<Vec<&str>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`.
+/// Names that stand in a `.git`.
+const IN_GIT: [&str; 14] = [
+    "hooks",
+    "config",
+    "config.worktree",
+    "info",
+    "HEAD",
+    "index",
+    "objects",
+    "refs",
+    "logs",
+    "modules",
+    "worktrees",
+    "packed-refs",
+    "description",
+    "exclude",
+];
+
+/// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`. It is meant where
+/// the text goes there, copies to it, or has a name that stands in it: `Path('.git', 'config')`, `p + '/config'`.
 fn is_in_git(text: &str, path: &str) -> bool {
-    let joined = || {
-        ["join(", "') /", "\") /", "rename", "shutil.move", "symlink", "hooks"]
-            .iter()
-            .any(|way| text.contains(way))
+    let ways =
+        ["join(", "') /", "\") /", "')/", "\")/", "rename", "shutil.move", "symlink", "hooks", "chdir"];
+    let copies = || text.contains("copy") && !text.contains("ignore");
+    let inside = || {
+        literals(text).iter().any(|literal| {
+            let mut parts = literal.split('/').filter(|part| !part.is_empty());
+            parts.next().is_some_and(|part| IN_GIT.contains(&part))
+        })
     };
+    let joined = || ways.iter().any(|way| text.contains(way)) || copies() || inside();
     path.split('/').any(|part| part == ".git") && (path != ".git" || joined())
 }
 

@@ -16,6 +16,8 @@ pub struct Script {
     pub floors: Vec<Floor>,
     /// What each variable may hold, as far as this text assigns it.
     pub values: BTreeMap<String, Vec<Word>>,
+    /// The words of tests that are syntax and run nothing: `[[ -e x ]]`.
+    pub tested: Vec<Word>,
     /// The names of the functions that are defined.
     pub functions: Vec<String>,
     /// Functions that start themselves twice or in the background.

@@ -78,7 +78,7 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
     };
     let is_root = |touch: &Touch| match &touch.what {
         What::Path { names, .. } => names.iter().all(|name| std::path::Path::new(name) == gate.root),
-        What::Pattern { .. } | What::Unknown => false,
+        What::Pattern { .. } | What::Unknown | What::Ending { .. } => false,
     };
     let git = script.commands.iter().any(|command| command.program_name().is_none_or(|name| name == "git"));
     !touches.is_empty() && touches.iter().all(|touch| inside(touch) && (!git || is_root(touch)))

@@ -1,6 +1,8 @@
 //! Which words of a program are files, which of them it writes, and whether it goes through folders.
 
+use crate::git_option::{may_be, without_values};
 use crate::guard::{find_parts, operands, recursive};
+use crate::harm::values;
 use crate::pattern;
 use crate::reading::Depth;
 
@@ -71,10 +73,8 @@ pub(crate) fn literals<'w>(name: &str, word: &'w str) -> impl Iterator<Item = &'
 pub(crate) fn targets<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     match name {
         "cp" | "mv" | "install" | "rsync" | "scp" => {
-            let named = words
-                .windows(2)
-                .find(|pair| matches!(pair[0], "-t" | "--target-directory"))
-                .map(|pair| pair[1]);
+            let options: &[&str] = if name == "rsync" { &[] } else { &["-t", "--target-directory"] };
+            let named = values(words, options).first().copied();
             let given = operands(words);
             let last = given.last().copied().filter(|_| given.len() > 1);
             named.or(last).into_iter().collect()
@@ -82,6 +82,62 @@ pub(crate) fn targets<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
         "tee" | "truncate" => operands(words),
         _ => Vec::new(),
     }
+}
+
+/// Folders into which a program unpacks files that no word names: the one it runs in, or that of an option.
+pub(crate) fn unpacked_into<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
+    let letters = |letter: char| {
+        words.iter().enumerate().any(|(index, word)| match word.strip_prefix('-') {
+            Some(letters) => !letters.starts_with('-') && letters.contains(letter),
+            // `tar xf a`
+            None => index == 0 && matches!(name, "tar" | "bsdtar") && word.contains(letter),
+        })
+    };
+    let long = |options: &[&str]| words.iter().any(|word| may_be(word, options));
+    let given = operands(words);
+    let (unpacks, options): (bool, &[&str]) = match name {
+        "tar" | "bsdtar" => (letters('x') || long(&["--extract", "--get"]), &[]),
+        "unzip" => (!["-l", "-p", "-t", "-v", "-Z"].iter().any(|only| words.contains(only)), &["-d"]),
+        "cpio" => {
+            if letters('p') || long(&["--pass-through"]) {
+                return given;
+            }
+            let lists = letters('t') || words.contains(&"--list");
+            ((letters('i') || long(&["--extract"])) && !lists, &["-D", "--directory"])
+        }
+        "pax" => (letters('r'), &[]),
+        "7z" | "7za" | "7zr" | "7zz" => (matches!(given.first(), Some(&("x" | "e"))), &["-o"]),
+        "patch" => {
+            let valued =
+                ["-d", "-i", "-p", "-F", "-D", "-g", "-z", "--directory", "--input", "--strip", "--fuzz"];
+            let named = operands(&without_values(words, &valued));
+            (named.is_empty() && !words.contains(&"--dry-run"), &["-d", "--directory"])
+        }
+        _ => (false, &[]),
+    };
+    if !unpacks {
+        return Vec::new();
+    }
+    let named = values(words, options);
+    if named.is_empty() { vec!["."] } else { named }
+}
+
+/// The files that a copy makes in the folder it goes to: each source by its own name there.
+pub(crate) fn made_by_copy(name: &str, words: &[&str], targets: &[&str]) -> Vec<String> {
+    let linked = if name == "ln" { self::targets("cp", words) } else { Vec::new() };
+    let targets: &[&str] = match name {
+        "cp" | "mv" | "install" | "rsync" | "scp" => targets,
+        "ln" => &linked,
+        _ => return Vec::new(),
+    };
+    let into = |target: &&str| {
+        let sources = operands(words).into_iter().filter(|source| !targets.contains(source));
+        let base =
+            |source: &str| source.trim_end_matches('/').rsplit('/').next().unwrap_or(source).to_owned();
+        let target = target.trim_end_matches('/').to_owned();
+        sources.map(|source| format!("{target}/{}", base(source))).collect::<Vec<_>>()
+    };
+    targets.iter().flat_map(into).collect()
 }
 
 /// Whether it goes through a folder with all that is in it.
@@ -103,7 +159,8 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
         }
         "ls" | "dir" | "vdir" => letters(&['R']) || has(&["--recursive"]),
         "cp" | "install" => recursive(words) || letters(&['a', 'd']) || has(&["--archive"]),
-        "scp" | "diff" => recursive(words),
+        "scp" | "diff" | "rm" | "srm" | "chmod" | "chown" | "chgrp" => recursive(words),
+        "trash" | "trash-put" => true,
         "mv" | "ln" => true,
         "gzip" | "pigz" | "bzip2" | "xz" | "zstd" | "lz4" | "brotli" => recursive(words),
         // They pack or send what is in a folder.

@@ -4,7 +4,10 @@
 //! show nothing of a file; every other one, and a name that git does not know (an alias, a program called `git-NAME`), reads
 //! all that it could reach.
 
-/// Which files of a folder are read.
+use crate::git_objects::{names_file, names_tree};
+use crate::git_option::{is, may_be};
+
+/// Which files of a folder are read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Every file.
@@ -13,11 +16,17 @@ pub(crate) enum Extent {
     Tracked,
     /// Files that git tracks, or would take in: those that no ignore file of git's names.
     Taken,
+    /// Files that git neither tracks nor ignores.
+    Untracked,
+    /// Files that git does not track, ignored or not.
+    Loose,
+    /// Every file of the work tree that git may write, whether it tracks it or not.
+    Worktree,
 }
 
-/// What a git command reads besides the files that its words name.
+/// What a git command reads or writes besides the files that its words name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GitRead<'w> {
+pub(crate) struct GitFiles<'w> {
     pub(crate) extent: Extent,
     /// Files and folders, each with all that is in it; the whole repository if there are none.
     pub(crate) paths: Vec<&'w str>,
@@ -288,8 +297,11 @@ const NO_CONTENT: [&str; 92] = [
     "--no-patch",
 ];
 
-/// Letters of commands that list commits by which no content is shown; the first of a word decides.
-const QUIET_LETTERS: &str = "0123456789nisqEFPgzMDSGlX";
+/// Letters of commands that list commits by which no content is shown. Others may follow in the same word.
+const QUIET_LETTERS: &str = "isqEFPgzD";
+
+/// The same for letters that have the rest of the word as their value.
+const QUIET_VALUED: &str = "0123456789nMSGlX";
 
 /// Options by which a difference is only counted or named.
 const SHORT: [&str; 12] = [
@@ -341,30 +353,18 @@ fn fits(pattern: &str, word: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == word, |begin| word.starts_with(begin))
 }
 
-/// Whether a word is an option of this letter, alone or among others, or begins with this long name.
-fn is_option(word: &str, options: &[&str]) -> bool {
-    let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
-    options.iter().any(|option| match option.strip_prefix("--") {
-        Some(_) => word.starts_with(option),
-        None => option
-            .chars()
-            .nth(1)
-            .is_some_and(|letter| letters.is_some_and(|letters| letters.contains(letter))),
-    })
-}
-
 /// What a git command reads besides the files that its words name. `words` stand behind `git`.
-pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
+pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
     let (sub, rest) = split(words)?;
     let before = words.get(..words.len() - rest.len()).unwrap_or_default();
     let given: Vec<&str> = rest.iter().copied().take_while(|word| *word != "--").collect();
-    let has = |options: &[&str]| given.iter().any(|word| is_option(word, options));
+    let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
     let operands: Vec<&'w str> = given.iter().copied().filter(|word| !word.starts_with('-')).collect();
     let behind = || rest.iter().copied().skip(given.len() + 1);
-    let whole = |extent| Some(GitRead { extent, paths: behind().filter(|path| !path.is_empty()).collect() });
+    let whole = |extent| Some(GitFiles { extent, paths: behind().filter(|path| !path.is_empty()).collect() });
     let named = |extent, paths: Vec<&'w str>| {
         let paths: Vec<&str> = paths.into_iter().chain(behind()).filter(|path| !path.is_empty()).collect();
-        (!paths.is_empty()).then_some(GitRead { extent, paths })
+        (!paths.is_empty()).then_some(GitFiles { extent, paths })
     };
     // A setting may make a difference of what is only counted.
     let is_set = before.iter().any(|word| {
@@ -376,7 +376,8 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
     let lists = || {
         let quiet = |word: &&str| match word.strip_prefix('-') {
             Some(letters) if !letters.starts_with('-') => {
-                letters.chars().next().is_none_or(|letter| QUIET_LETTERS.contains(letter))
+                let loud = letters.chars().find(|letter| !QUIET_LETTERS.contains(*letter));
+                loud.is_none_or(|letter| QUIET_VALUED.contains(letter))
             }
             Some(_) => NO_CONTENT.iter().any(|option| fits(option, word)),
             None => true,
@@ -387,15 +388,20 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
         let short = |word: &&str| SHORT.iter().any(|option| word.starts_with(option));
         given.iter().any(short) && lists()
     };
-    // `REV:PATH` names what is shown; `:/TEXT` is a commit.
-    let names_file = |word: &&&str| word.contains(':') && !word.starts_with(":/") && !word.contains("^{/");
     match sub {
+        // What it takes in stands in a list.
+        "add" | "stage" | "hash-object" | "update-index" | "commit" | "stash"
+            if has(&["--stdin-paths", "--pathspec-from-file"])
+                || (sub == "update-index" && has(&["--stdin"])) =>
+        {
+            whole_of_all(Extent::Every)
+        }
         "diff" | "diff-tree" | "diff-index" | "diff-files" | "diff-pairs" | "whatchanged" => {
             let extent = if has(&["--no-index"]) { Extent::Every } else { Extent::Tracked };
             if counts() { None } else { whole(extent) }
         }
         "show" => {
-            let files = !operands.is_empty() && operands.iter().all(|word| names_file(&word));
+            let files = !operands.is_empty() && operands.iter().all(|word| names_file(word));
             if counts() || files { None } else { whole(Extent::Tracked) }
         }
         "log" | "reflog" => {
@@ -412,8 +418,9 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
         "cat-file" => {
             let types = ["blob", "tree", "commit", "tag"];
             let objects: Vec<&&str> = operands.iter().filter(|word| !types.contains(word)).collect();
-            let meta = has(&["-t", "-s", "-e", "--batch-check"]) && !has(&["-p", "--textconv", "--filters"]);
-            let files = !objects.is_empty() && objects.iter().all(names_file);
+            let checks = has(&["-t", "-s", "-e"]) || given.iter().any(|word| is(word, "--batch-check"));
+            let meta = checks && !has(&["-p", "--textconv", "--filters", "--batch-command"]);
+            let files = !objects.is_empty() && objects.iter().all(|word| names_file(word));
             if meta || (files && !has(&["--batch"])) { None } else { whole(Extent::Tracked) }
         }
         "blame" | "annotate" => named(Extent::Tracked, Vec::new()),
@@ -466,12 +473,20 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
             _ => None,
         },
         "rm" | "mv" => named(Extent::Tracked, operands),
+        "update-index" if has(&["--cacheinfo", "--index-info"]) => whole_of_all(Extent::Tracked),
+        "hash-object" if has(&["-t"]) => whole_of_all(Extent::Tracked),
+        "merge-file" if has(&["--object-id"]) => whole_of_all(Extent::Tracked),
         "hash-object" | "update-index" => named(Extent::Every, operands),
         "bundle" if matches!(operands.first(), Some(&("verify" | "list-heads" | "unbundle"))) => None,
         "archive" if has(&["--list"]) && !has(&["--add"]) => None,
         // What comes from elsewhere is not a file of this folder.
         "clone" if operands.first().is_some_and(|from| is_far(from)) => None,
-        "push" if operands.first().is_none_or(|to| is_far(to) || is_plain(to)) => None,
+        "push"
+            if operands.first().is_none_or(|to| is_far(to) || is_plain(to))
+                && !operands.iter().skip(1).any(|word| names_tree(word)) =>
+        {
+            None
+        }
         "send-pack" | "http-push" if operands.first().is_some_and(|to| is_far(to)) => None,
         "write-tree" => None,
         "worktree" => {
@@ -483,7 +498,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
         "checkout" | "switch" => {
             let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
             let other = match rest.contains(&"--") {
-                true => false,
+                true => is_last_mark(rest),
                 false => operands.len() > usize::from(creates) || rest.contains(&"-") || has(&["--orphan"]),
             };
             if other { whole_of_all(Extent::Tracked) } else { None }
@@ -501,7 +516,17 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
         "merge" | "pull" if given.iter().any(|word| word.contains("subtree")) => {
             whole_of_all(Extent::Tracked)
         }
-        "notes" | "replace" if has(&["-C", "-c", "--reuse", "--reedit", "--edit"]) => {
+        "notes" if has(&["-C", "-c", "--reuse", "--reedit", "--edit"]) => whole_of_all(Extent::Tracked),
+        // By these an object gets another name or place, and its content is read there later.
+        "replace" if !has(&["-l", "-d"]) && !given.is_empty() => whole_of_all(Extent::Tracked),
+        "mktree" | "fast-import" | "unpack-objects" | "mktag" | "commit-tree" => {
+            whole_of_all(Extent::Tracked)
+        }
+        "update-ref" if has(&["--stdin"]) => whole_of_all(Extent::Tracked),
+        // The first word is the new name, or where it goes.
+        "tag" | "update-ref" | "fetch" | "push"
+            if unspoken(&given).iter().skip(1).any(|word| names_tree(word)) =>
+        {
             whole_of_all(Extent::Tracked)
         }
         "submodule" if matches!(operands.first(), Some(&("summary" | "add"))) => {
@@ -518,8 +543,8 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitRead<'w>> {
     }
 }
 
-fn whole_of_all<'w>(extent: Extent) -> Option<GitRead<'w>> {
-    Some(GitRead { extent, paths: Vec::new() })
+fn whole_of_all<'w>(extent: Extent) -> Option<GitFiles<'w>> {
+    Some(GitFiles { extent, paths: Vec::new() })
 }
 
 /// The operands of `git commit`, without the values of its options.
@@ -541,7 +566,7 @@ fn unspoken<'w>(given: &[&'w str]) -> Vec<&'w str> {
         ];
         let short =
             word.starts_with('-') && !word.starts_with("--") && word.ends_with(['m', 'F', 'C', 'c', 't']);
-        long.contains(&word) || short
+        short || (word.len() > 2 && long.iter().any(|long| long.starts_with(word)))
     };
     let value = |index: usize| {
         index.checked_sub(1).and_then(|before| given.get(before)).is_some_and(|before| valued(before))
@@ -557,6 +582,11 @@ pub(crate) fn is_far(address: &str) -> bool {
     scheme || colon.is_some_and(|colon| address.find('/').is_none_or(|slash| colon < slash))
 }
 
+/// Whether the words end with the mark that no path follows: `git checkout main --`.
+pub(crate) fn is_last_mark(words: &[&str]) -> bool {
+    words.len() > 1 && words.last() == Some(&"--")
+}
+
 /// The name of a remote.
 fn is_plain(address: &str) -> bool {
     !address.contains(['/', '~', ':', crate::places::UNKNOWN]) && !matches!(address, "." | "..")
@@ -565,19 +595,4 @@ fn is_plain(address: &str) -> bool {
 /// Whether a path of git's is a pattern or begins with a sign of its own: it may mean any file of the repository.
 pub(crate) fn is_wide(path: &str) -> bool {
     path.starts_with(':') || path.contains(['*', '?', '['])
-}
-
-/// Whether a command may change the files that say what git leaves alone, without naming them.
-pub(crate) fn rewrites(words: &[&str]) -> bool {
-    let Some((sub, rest)) = split(words) else { return false };
-    let has = |options: &[&str]| rest.iter().any(|word| is_option(word, options));
-    match sub {
-        "checkout" => !has(&["-b"]) || rest.contains(&"--"),
-        "switch" => !has(&["-c", "--create"]),
-        "reset" => has(&["--hard", "--merge", "--keep"]),
-        "stash" => !matches!(rest.first(), Some(&("list" | "show" | "drop" | "clear"))),
-        "restore" | "apply" | "am" | "merge" | "pull" | "rebase" | "cherry-pick" | "revert" | "read-tree"
-        | "checkout-index" | "rm" | "mv" | "clean" | "sparse-checkout" | "filter-branch" | "bisect" => true,
-        _ => !is_known(sub),
-    }
 }

@@ -5,13 +5,16 @@ use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::decision;
 use crate::git;
+use crate::git_option::{may_be, operands, without_values};
 use crate::guarded::Guarded;
 use crate::harm;
 use crate::places::UNKNOWN;
 
 /// Keys that name a program or a file to read; `*` stands for any part in the middle and any end.
-const PROGRAMS: [&str; 54] = [
+const PROGRAMS: [&str; 56] = [
     "alias.*",
+    "annex.*",
+    "lfs.*",
     "browser.*.cmd",
     "browser.*.path",
     "core.alternaterefscommand",
@@ -91,6 +94,17 @@ const HARMLESS: [&str; 17] = [
 /// The denial of a git command that sets such a key. `words` stand behind `git`.
 pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     let (sub, rest) = git::split(words)?;
+    if let Some(meant) = alias(words, sub) {
+        let words: Vec<&str> = meant.split_whitespace().chain(rest.iter().copied()).collect();
+        // `git -c alias.x='!git config k v' x`
+        let ran = words.iter().position(|word| word.trim_start_matches('!') == "git");
+        let words = ran.and_then(|at| words.get(at + 1..)).unwrap_or(&words);
+        return git::split(words).filter(|(named, _)| *named != sub).and_then(|_| denied(words));
+    }
+    if sub.contains(UNKNOWN) {
+        let why = "which command of git it is shows only when it runs, and it may change git's settings; write it out";
+        return Some(decision(Verdict::Deny, Guarded::Git.rule(), why));
+    }
     let keys: Vec<String> = match sub {
         "config" => set_by_config(rest)?,
         // What a clone is given stays in its configuration.
@@ -110,35 +124,47 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
     Some(decision(Verdict::Deny, Guarded::Git.rule(), &why))
 }
 
+/// Options of `git config` that have a value.
+const VALUED: [&str; 8] = ["-f", "--file", "--blob", "-t", "--type", "--default", "--comment", "--value"];
+
+/// What an alias stands for that the command brings along: `git -c alias.x=config x`.
+fn alias<'w>(words: &[&'w str], sub: &str) -> Option<&'w str> {
+    let given = words.iter().filter_map(|word| word.strip_prefix("alias.")?.split_once('='));
+    given.into_iter().find(|(name, _)| *name == sub).map(|(_, meant)| meant)
+}
+
 /// The keys that a `git config` sets; none where it only reads or removes.
 fn set_by_config(rest: &[&str]) -> Option<Vec<String>> {
-    let mut operands: Vec<String> =
-        rest.iter().filter(|word| !word.starts_with('-')).map(|word| word.to_lowercase()).collect();
-    let has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
-    let (mut renames, mut edits) = (has(&["--rename-section"]), has(&["-e", "--edit"]));
+    // `--comment --list`: the value of an option is not an option.
+    let plain = without_values(rest, &VALUED);
+    let given: Vec<&str> = plain.iter().copied().take_while(|word| *word != "--").collect();
+    let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
+    // A subcommand is the first word of all.
+    let sub = rest.first().copied().unwrap_or_default();
     // `--get --no-get` takes back what made it only read.
-    let taken_back = rest.iter().any(|word| word.starts_with("--no-") && *word != "--no-includes");
-    if !taken_back && rest.iter().any(|word| word.starts_with('-') && HARMLESS.contains(word)) {
+    let taken_back = given.iter().any(|word| word.starts_with("--no-") && *word != "--no-includes");
+    let reads = given.iter().any(|word| word.starts_with('-') && HARMLESS.contains(word));
+    if (reads && !taken_back) || (HARMLESS.contains(&sub) && !sub.starts_with('-')) {
         return None;
     }
-    match operands.first().map(String::as_str) {
-        Some("edit") => edits = true,
-        Some("rename-section") => renames = true,
-        Some(word) if HARMLESS.contains(&word) => return None,
-        _ => {}
-    }
-    if edits {
+    if sub == "edit" || has(&["-e", "--edit"]) {
         // An editor may write anything there.
         return Some(vec!["alias.*".to_owned()]);
     }
-    if renames {
+    let mut operands: Vec<String> = operands(&plain).iter().map(|word| word.to_lowercase()).collect();
+    if sub == "rename-section" || has(&["--rename-section"]) {
         // A section takes its keys with it.
         return Some(operands.iter().flat_map(|section| section_keys(section)).collect());
     }
     operands.retain(|word| word != "set");
-    // One key and nothing to set it to is a question. The value comes last; before the key may stand the value of an option.
+    // One key and nothing to set it to is a question. The value comes last; before the key may stand the value of an option
+    // that is not known here.
     operands.pop();
-    Some(operands)
+    // A word without a dot is no key, and stands for one that only the running line knows. Behind a key that is written out,
+    // it is a value.
+    let first = operands.first().is_some_and(|key| !key.contains('.')).then(|| UNKNOWN.to_string());
+    operands.retain(|key| key.contains('.'));
+    Some(first.into_iter().chain(operands).collect())
 }
 
 /// The keys of a section that name programs.

@@ -6,6 +6,7 @@ use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
+use crate::git_option::may_be;
 use crate::losses::{fits as may_mean, text_of, worktrees};
 use crate::patterns::glob;
 use crate::places::{
@@ -327,19 +328,11 @@ fn cleaned(
 ) -> Option<Decision> {
     for spelled in spellings.each().iter().filter(|spelled| spelled.name == "git") {
         let words = spelled.words.as_slice();
-        let has = |options: &[&str]| {
-            words.iter().any(|word| options.contains(word))
-                || words.iter().any(|word| {
-                    word.starts_with('-')
-                        && !word.starts_with("--")
-                        && options.contains(&"-f")
-                        && word.contains('f')
-                })
-        };
+        let has = |options: &[&str]| words.iter().any(|word| may_be(word, options));
         let sub = |name: &str| words.contains(&name);
         let loses = (sub("clean") && has(&["-f", "--force"]))
             || (sub("checkout") && has(&["-f", "--force"]))
-            || (sub("reset") && words.contains(&"--hard"))
+            || (sub("reset") && has(&["--hard"]))
             || (sub("rm") && recursive(words));
         if !loses {
             continue;

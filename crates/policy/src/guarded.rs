@@ -6,7 +6,7 @@ use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
 use crate::losses::fits;
-use crate::places::parts;
+use crate::places::{LATHE, parts};
 
 /// A place that is never written by a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Guarded {
         if in_git(path, whole) {
             return Some(Self::Git);
         }
-        let is_path = path.contains('/') || path.starts_with('~');
+        let is_path = path.contains('/') || path.starts_with('~') || path.starts_with(LATHE);
         let home = |path: &String| in_folder(path, &gate.home, whole);
         (is_path && gate.resolve(path, from).iter().any(home)).then_some(Self::Home)
     }

@@ -95,13 +95,23 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         "uniq" | "xxd" | "csplit" | "split" => (&["-f", "--prefix"], rest().collect()),
         "scp" | "sftp" => (&[], given.last().copied().into_iter().collect()),
         "rsync" => (
-            &["--log-file", "--backup-dir", "--partial-dir"],
+            &[
+                "--log-file",
+                "--backup-dir",
+                "--partial-dir",
+                "--temp-dir",
+                "-T",
+                "--write-batch",
+                "--only-write-batch",
+            ],
             copied(words).last().copied().into_iter().collect(),
         ),
         "dd" => (&[], words.iter().filter_map(|word| word.strip_prefix("of=")).collect()),
         "sed" if in_place(words) => (&[], files_of_sed(words)),
         "perl" | "ruby" | "yq" | "gawk" if in_place(words) => (&[], given),
-        "patch" => (&["-o", "--output", "-d", "--directory"], given),
+        "patch" => {
+            (&["-o", "--output", "-d", "--directory", "-r", "--reject-file", "-B", "--prefix", "-Y"], given)
+        }
         "git" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "sort" | "shuf" | "tree" | "xmllint" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "curl" => (
@@ -139,27 +149,58 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
                 "--append-output",
                 "-P",
                 "--directory-prefix",
+                "--save-cookies",
+                "--hsts-file",
+                "--warc-file",
+                "--warc-dedup",
+                "--warc-tempdir",
+                "--rejected-log",
             ],
-            Vec::new(),
+            // `-e output_document=x`
+            values(words, &["-e", "--execute"])
+                .iter()
+                .filter_map(|set| set.split_once('='))
+                .map(|(_, file)| file.trim())
+                .collect(),
         ),
-        "tar" | "bsdtar" if packs(words) => (PACKED, bundled(words, 'f')),
+        "tar" | "bsdtar" if packs(words) => (PACKED, [bundled(words, 'f'), bundled(words, 'g')].concat()),
         "tar" | "bsdtar" => (
             &["-C", "--directory", "--one-top-level", "-g", "--listed-incremental", "--index-file"],
-            unpacked(words),
+            [unpacked(words), bundled(words, 'C'), bundled(words, 'g')].concat(),
         ),
         "zip" => (&["-O", "--out", "--output-file"], first()),
         "unzip" if words.iter().any(|word| matches!(*word, "-l" | "-p" | "-t" | "-v" | "-Z")) => {
             (&[], Vec::new())
         }
         "unzip" => (&["-d"], rest().collect()),
-        "7z" | "7za" | "7zr" => (&["-o"], Vec::new()),
-        "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], Vec::new()),
+        // Behind the letter of what it does stands the archive, which it writes unless it unpacks or lists.
+        "7z" | "7za" | "7zr" | "7zz" => (&["-o"], rest().take(1).filter(|_| !seven_reads(&given)).collect()),
+        // In pass-through mode the operand is a folder, else a pattern of names.
+        "cpio" => (&["-D", "--directory", "-F", "--file", "-O"], given),
         "find" => (&["-fprint", "-fprint0", "-fprintf", "-fls"], Vec::new()),
-        "openssl" => (&["-out"], Vec::new()),
+        "openssl" => (
+            &[
+                "-out",
+                "-keyout",
+                "-writerand",
+                "-CAserial",
+                "-signer",
+                "-certsout",
+                "-sess_out",
+                "-outdir",
+                "-msgfile",
+            ],
+            Vec::new(),
+        ),
         _ => return None,
     };
     found.extend(values(words, options));
     Some(found)
+}
+
+/// Whether `7z` only looks at an archive, or takes from it.
+fn seven_reads(given: &[&str]) -> bool {
+    matches!(given.first(), Some(&("x" | "e" | "l" | "t" | "h" | "b" | "i")))
 }
 
 /// Options of `tar` that name what it writes when it packs: the archive and what it keeps beside it.

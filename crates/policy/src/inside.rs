@@ -6,14 +6,14 @@
 
 use std::cell::OnceCell;
 
-use lathe_bash::{Command, Script, Word, normal_words};
+use lathe_bash::{Command, Piece, Script, Word, normal_words};
 use lathe_protocol::{Decision, Effects};
 
 use crate::gate::Gate;
 use crate::guard::{Spelled, Spellings};
 use crate::guarded::Guarded;
 use crate::losses::worktrees;
-use crate::places::{Values, parts};
+use crate::places::{UNKNOWN, Values, parts};
 use crate::touch::{Touch, What};
 use crate::{git, git_config, harm};
 
@@ -145,6 +145,37 @@ impl Writer<'_> {
         Guarded::of(self.gate, path, self.from, whole)
     }
 
+    /// The program of the wrapper in front of it.
+    fn wrapper(&self) -> Option<&str> {
+        self.command.behind.and_then(|behind| self.script.commands.get(behind)?.program_name())
+    }
+
+    /// Tells whether words come to it through a pipe or from a file.
+    pub(crate) fn is_fed(&self) -> bool {
+        matches!(self.wrapper(), Some("xargs" | "parallel"))
+    }
+
+    /// Tells whether what comes to it is known, so that another command stands there with those words.
+    fn is_told(&self) -> bool {
+        let same = |other: &&Command| {
+            other.behind == self.command.behind && other.words.len() > self.command.words.len()
+        };
+        self.script.commands.iter().filter(same).any(|other| other.words.starts_with(&self.command.words))
+    }
+
+    /// A word as the wrapper hands it on: something else is put in the place of `{}`, or of the mark that `xargs -I` names.
+    pub(crate) fn filled(&self, word: &str) -> String {
+        if !self.is_fed() && !matches!(self.wrapper(), Some("find" | "fd" | "fdfind")) {
+            return word.to_owned();
+        }
+        let wrapper = self.command.behind.and_then(|behind| self.script.commands.get(behind));
+        let given: Vec<String> = wrapper.iter().flat_map(|wrapper| &wrapper.words).map(Word::show).collect();
+        let given: Vec<&str> = given.iter().map(String::as_str).collect();
+        let marks = harm::values(&given, &["-I", "--replace"]);
+        let marks = marks.iter().copied().filter(|mark| !mark.is_empty() && self.is_fed());
+        marks.chain(["{}"]).fold(word.to_owned(), |word, mark| word.replace(mark, &UNKNOWN.to_string()))
+    }
+
     /// The guarded place that the command runs in.
     fn runs_in(&self) -> Option<Guarded> {
         self.from.iter().find_map(|folder| self.guarded(folder, true))
@@ -157,7 +188,7 @@ pub(crate) fn denied(writer: &Writer<'_>) -> Option<Decision> {
     if let Some(denied) = crate::runtime::denied(writer) {
         return Some(denied);
     }
-    if let Some(denied) = sets_program(writer) {
+    if let Some(denied) = sets_program(writer).or_else(|| runs_in_text(writer)) {
         return Some(denied);
     }
     let inside = match name {
@@ -261,9 +292,68 @@ fn sets_program(writer: &Writer<'_>) -> Option<Decision> {
     }
     let values = Values { line: Some(writer.line), ..*writer.values };
     let spellings = Spellings::of(writer.command, &values);
+    // Words that only the running line knows stand last: `xargs git config`, `git config $(cat a)`.
+    let unknown = UNKNOWN.to_string();
+    let more = match writer.is_fed() {
+        true => 2,
+        false => usize::from(writer.command.words.iter().any(is_several)),
+    };
     spellings.each().iter().find_map(|spelled| {
         let words = git::words(spelled.name, &spelled.words)?;
+        let filled = words.iter().map(|word| writer.filled(word));
+        let words: Vec<String> = filled.chain(std::iter::repeat_n(unknown.clone(), more)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        // `echo status | xargs git`: the command stands there once more with the words it is sent.
+        let told = writer.is_fed() && writer.is_told();
         git_config::denied(&words)
+            .filter(|_| !told || git::split(&words).is_some_and(|(sub, _)| sub == "config"))
+    })
+}
+
+/// The denial of a command line that stands in a word or a variable and writes a guarded place: `-o ProxyCommand='tee X'`,
+/// `GIT_SSH_COMMAND='tee X'`. Which programs run such a text is not known, so any may.
+fn runs_in_text(writer: &Writer<'_>) -> Option<Decision> {
+    let command = writer.command;
+    let keeps = matches!(command.program_name(), Some("export" | "declare" | "typeset" | "alias" | "trap"));
+    let words: Vec<String> = command.words.iter().skip(1).map(Word::show).collect();
+    let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+    let spoken = match command.program_name() {
+        Some("git") => crate::fileword::spoken_to_git(&plain),
+        Some(_) | None => Vec::new(),
+    };
+    let runs = changes(writer) || keeps;
+    let given = words.iter().enumerate().filter(|(index, _)| runs && !spoken.contains(index));
+    let set: Vec<String> =
+        command.assignments.iter().filter_map(|set| Some(set.value.as_ref()?.show())).collect();
+    let texts = given.map(|(_, word)| word).chain(&set).filter(|text| text.contains(char::is_whitespace));
+    let named = |text: &&String| {
+        crate::runtime::names(text)
+            .any(|part| Guarded::of(writer.gate, part, writer.everywhere, false).is_some())
+    };
+    texts.filter(named).find_map(|text| {
+        let behind = text.split_once('=').map(|(_, line)| line);
+        [Some(text.as_str()), behind].into_iter().flatten().find_map(|line| {
+            let script = lathe_bash::read(line);
+            let values =
+                Values { assigned: &script.values, empty: false, line: None, spent: writer.values.spent };
+            let denied = script.commands.iter().find_map(|command| {
+                crate::guard::command(Some(writer.gate), command, &values, writer.everywhere, false)
+            });
+            denied.filter(|denied| matches!(denied.rule.as_str(), "guard.git" | "guard.home"))
+        })
+    })
+}
+
+/// Tells whether a word may come to several words that only the running line knows.
+fn is_several(word: &Word) -> bool {
+    word.pieces.iter().any(|piece| match piece {
+        Piece::Variable { name, quoted } => !quoted || matches!(&**name, "@" | "*"),
+        Piece::Operator { .. } | Piece::Substitution(_) | Piece::Glob(_) => true,
+        Piece::Text(_)
+        | Piece::Tilde(_)
+        | Piece::Process(_)
+        | Piece::Arithmetic { .. }
+        | Piece::Brace { .. } => false,
     })
 }
 
@@ -321,6 +411,6 @@ fn touches_inside(writer: &Writer<'_>, touch: &Touch) -> Option<Guarded> {
         What::Path { names, .. } | What::Pattern { names, .. } => {
             names.iter().find_map(|name| writer.guarded(name, false))
         }
-        What::Unknown => None,
+        What::Unknown | What::Ending { .. } => None,
     }
 }

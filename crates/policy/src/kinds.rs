@@ -8,6 +8,7 @@ use lathe_bash::{Command, Redirect, RedirectKind, Word};
 use lathe_protocol::{Effects, Kind};
 
 use crate::behind::{Behind, base};
+use crate::git_option::may_be;
 use crate::guard::{Spelled, Spellings, operands};
 use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, When};
 use crate::places::{UNKNOWN, Values};
@@ -343,7 +344,7 @@ fn of_git(words: &[&str]) -> KindSet {
         return kinds;
     }
     let all: Vec<&str> = std::iter::once(sub).chain(rest.iter().copied()).collect();
-    let has = |options: &[&str]| rest.iter().any(|word| options.iter().any(|option| is_option(word, option)));
+    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
     let first = operands(rest).first().copied().unwrap_or_default();
     let fetches = GIT_FETCHES.contains(&sub)
         || (sub == "submodule" && matches!(first, "update" | "add" | "sync" | "foreach"))

@@ -1,6 +1,6 @@
 //! The decision about a shell line: each command, then the strictest of them, then the mode.
 
-use lathe_bash::{Command, Floor, FloorRule, Script, Word};
+use lathe_bash::{Command, Floor, FloorRule, Piece, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
 use crate::behind::{Behind, base};
@@ -8,8 +8,10 @@ use crate::eased::eased;
 use crate::folders;
 use crate::gate::{Gate, decision};
 use crate::git::{self, Extent};
+use crate::git_writes;
 use crate::guard;
 use crate::inside::{self, Writer};
+use crate::own_binary;
 use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
 use crate::reach::Reacher;
@@ -80,7 +82,12 @@ impl Rulebook {
             take(&denied);
         }
         let (limits, nothing) = (self.limits_commands(), Behind::default());
-        let behind = if limits { Behind::each(&script, &values) } else { Vec::new() };
+        let lathe = setting.actor != Actor::Person;
+        let behind = if limits || (lathe && own_binary::is_named(line)) {
+            Behind::each(&script, &values)
+        } else {
+            Vec::new()
+        };
         let reached = reaching.map_or_else(Vec::new, |gate| self.reached(gate, line, &script, &from));
         let said = inside::Said::default();
         for (index, command) in script.commands.iter().enumerate() {
@@ -114,6 +121,9 @@ impl Rulebook {
                 })
             });
             let behind = behind.get(index).unwrap_or(&nothing);
+            let denied =
+                denied.or_else(|| own_binary::denied(&script, command, &values, behind).filter(|_| lathe));
+            let behind = if limits { behind } else { &nothing };
             let own = self.own(command);
             let kinds = match own {
                 _ if !limits => Vec::new(),
@@ -151,6 +161,9 @@ impl Rulebook {
             join(&mut effects, &done);
             each.push(Each { words: shown(command), decision, effects: done, behind: command.behind });
         }
+        if let Some(denied) = reaching.and_then(|gate| self.tested(gate, line, &script, &from, setting)) {
+            take(&denied);
+        }
         // A denial of the shell holds for a line in which nothing was found, too.
         if let (Some(said), _) = self.say(Subject::Line, setting) {
             take(&said);
@@ -187,6 +200,28 @@ impl Rulebook {
         all
     }
 
+    /// What is decided about files that tests of bash's own look for, and patterns whose names a variable gets: `[[ -e x ]]`,
+    /// `x=(a/*)`.
+    fn tested(
+        &self,
+        gate: &Gate,
+        line: &str,
+        script: &Script,
+        from: &guard::Folders,
+        setting: Setting<'_>,
+    ) -> Option<Decision> {
+        let spent = Spent::default();
+        let (values, from) = (&script.values, from.all.as_slice());
+        let reacher = Reacher { gate, line, values, spent: &spent, from, wrapper: None };
+        let words = script.tested.iter().flat_map(|word| reacher.spell(word));
+        let is_glob = |word: &&Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Glob(_)));
+        let given = values.values().flatten().filter(is_glob).flat_map(|word| reacher.spell(word));
+        let tested = words.filter_map(|word| reacher.looked_for("[[", &word));
+        let given = given.filter_map(|word| reacher.looked_for("for", &word));
+        let touches: Vec<Touch> = tested.chain(given).collect();
+        self.reading(Subject::Line, &touches, setting)
+    }
+
     /// Whether a line may change what git leaves alone before it takes files in.
     fn changes_ignores(&self, gate: &Gate, script: &Script, touches: &[Vec<Touch>]) -> bool {
         let files = [".gitignore".to_owned(), "**/.git/info/exclude".to_owned()];
@@ -197,7 +232,7 @@ impl Rulebook {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let own = self.own(command).is_some_and(|own| !matches!(own.kind, Kind::Read | Kind::Search));
             match command.program_name().and_then(|name| git::words(name, &words)) {
-                Some(words) => git::rewrites(&words),
+                Some(words) => git_writes::rewrites(&words),
                 None => {
                     let meets = || touches.iter().any(|touch| touch.meets(&files, Some(gate)));
                     own || (command.effects().change_something() && meets())

@@ -7,9 +7,10 @@ use lathe_bash::{Command, Script, normal_words};
 use lathe_protocol::{Decision, Verdict};
 
 use crate::gate::{Gate, decision};
+use crate::git_option::may_be;
 use crate::guard::{self, Spelled, operands, recursive};
 use crate::patterns::glob;
-use crate::places::{HERE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
+use crate::places::{HERE, LATHE, Spent, UNKNOWN, Values, is_all, outside_proc, parts};
 use crate::sets::simple;
 
 /// What a line would take away, as far as that can be seen.
@@ -80,7 +81,8 @@ pub(crate) fn fits(pattern: &str, name: &str) -> bool {
 impl Gate {
     /// What a spelling of a path may really be. `from` are the folders the line may be in.
     pub(crate) fn resolve(&self, spelling: &str, from: &[String]) -> Vec<String> {
-        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(spelling));
+        let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
+        let spelling = outside_proc(spelling.strip_prefix("file://").unwrap_or(&spelling));
         // In the middle it stands for the name of the folder: `../$(basename $PWD)`.
         let name = self.here.as_ref().and_then(|here| here.file_name()).map(|name| name.to_string_lossy());
         let spelling = match (spelling.find(HERE), name) {
@@ -230,18 +232,7 @@ impl Gate {
 /// Whether a subcommand of git may delete or write over files of the work tree, and whether it may leave branches, stashes or
 /// commits without a name.
 pub(crate) fn lost_by_git(sub: &str, rest: &[&str]) -> (bool, bool) {
-    let has = |options: &[&str]| {
-        rest.iter().any(|word| {
-            options.iter().any(|option| {
-                word == option
-                    || (option.len() == 2
-                        && word.starts_with('-')
-                        && !word.starts_with("--")
-                        && option.chars().nth(1).is_some_and(|letter| word.contains(letter)))
-                    || (option.starts_with("--") && word.starts_with(option))
-            })
-        })
-    };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
     match sub {
         "clean" => (has(&["-f", "--force", "-d", "-x", "-X"]), false),
         "reset" => (has(&["--hard", "--merge", "--keep"]), true),

@@ -16,6 +16,9 @@ pub(crate) const HERE: &str = "\u{2}";
 /// Stands for the name of the user.
 const USER: &str = "\u{3}";
 
+/// Stands for Lathe's own folder, as `$LATHE_HOME` names it.
+pub(crate) const LATHE: &str = "\u{5}";
+
 /// Stands for values that are too many to be looked at one by one. It always comes with [`UNKNOWN`], and what it may change
 /// is denied by the guard.
 pub(crate) const OVERFLOW: char = '\u{4}';
@@ -302,13 +305,16 @@ impl Values<'_> {
             return texts;
         }
         texts.push(match name {
-            "?" | "#" | "$" | "!" | "RANDOM" | "LINENO" | "SECONDS" | "UID" | "EUID" | "PPID"
+            // In `/proc/$$` the process itself is meant.
+            "$" if self.line.is_some() => "self".to_owned(),
+            "?" | "#" | "!" | "RANDOM" | "LINENO" | "SECONDS" | "UID" | "EUID" | "PPID"
                 if self.line.is_some() =>
             {
                 "0".to_owned()
             }
             "HOME" => "~".to_owned(),
             "PWD" => HERE.to_owned(),
+            "LATHE_HOME" => LATHE.to_owned(),
             "USER" | "LOGNAME" => USER.to_owned(),
             "IFS" => " ".to_owned(),
             "@" | "*" => String::new(),
@@ -371,17 +377,49 @@ pub(crate) fn is_all(part: &str) -> bool {
 
 /// A path without the links of a process in it: `/proc/self/root/usr` is `/usr`, `/proc/self/cwd` the folder it runs in.
 pub(crate) fn outside_proc(path: &str) -> String {
-    let mut rest = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty() && *part != ".");
-    let (Some("proc"), Some(_), Some(link)) = (rest.next(), rest.next(), rest.next()) else {
-        return path.to_owned();
-    };
-    let rest: Vec<&str> = rest.collect();
-    match link {
-        _ if !path.starts_with('/') => path.to_owned(),
-        "root" => format!("/{}", rest.join("/")),
-        "cwd" => format!("{HERE}/{}", rest.join("/")),
-        _ => path.to_owned(),
+    let mut path = path.to_owned();
+    // One link may lead to the next: `/proc/self/root/proc/self/cwd`.
+    while let Some((_, link, rest)) = link_of_process(&path) {
+        path = if link == "root" { format!("/{rest}") } else { format!("{HERE}/{rest}") };
     }
+    path
+}
+
+/// What follows the folder that a command itself runs in: `/proc/self/cwd/a`.
+pub(crate) fn behind_own_folder(path: &str) -> Option<String> {
+    let mut path = path.to_owned();
+    while let Some((process, link, rest)) = link_of_process(&path) {
+        match link {
+            "root" => path = format!("/{rest}"),
+            _ => return is_own_process(process).then(|| format!("./{rest}")),
+        }
+    }
+    None
+}
+
+/// Tells whether a path leads through a link of another process, which may lead anywhere.
+pub(crate) fn leads_through_process(path: &str) -> bool {
+    link_of_process(path).is_some_and(|(process, _, rest)| {
+        !is_own_process(process) || leads_through_process(&format!("/{rest}"))
+    })
+}
+
+fn is_own_process(process: &str) -> bool {
+    matches!(process, "self" | "thread-self")
+}
+
+/// The process, the link and the rest of a path that leads through one.
+fn link_of_process(path: &str) -> Option<(&str, &'static str, String)> {
+    let mut parts = path.strip_prefix('/')?.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let (Some("proc"), Some(process), Some(link)) = (parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
+    let link = match link {
+        "root" => "root",
+        "cwd" => "cwd",
+        _ => return None,
+    };
+    Some((process, link, parts.collect::<Vec<_>>().join("/")))
 }
 
 fn absolute(path: &str) -> Option<Place> {

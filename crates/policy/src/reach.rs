@@ -10,13 +10,17 @@ use std::path::Path;
 use lathe_bash::{Command, Piece, RedirectKind, Word};
 
 use crate::extglob::is_extended;
-use crate::fileword::{depth, literals, packs_here, spoken_to_git, sure, targets, unescaped};
+use crate::fileword::{
+    depth, literals, made_by_copy, packs_here, spoken_to_git, sure, targets, unescaped, unpacked_into,
+};
 use crate::follows;
 use crate::gate::{Gate, normal};
 use crate::git::{self, Extent};
 use crate::guard::operands;
 use crate::pattern;
-use crate::places::{HERE, OVERFLOW, Spent, UNKNOWN, Values, outside_proc};
+use crate::places::{
+    HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
+};
 use crate::reading::{Depth, Region};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
 
@@ -105,7 +109,7 @@ const GOES: [&str; 14] = [
 ];
 
 /// More folders than this are not looked into one by one: what is read in them is unknown.
-const FOLDERS: usize = 64;
+pub(crate) const FOLDERS: usize = 64;
 
 /// More words than this are not looked at one by one; the rest is unknown.
 const MOST: usize = 4096;
@@ -208,6 +212,7 @@ impl Reacher<'_> {
             if name == "ps" && follows::shows_environment(&words) {
                 self.add(&mut touches, "/proc/self/environ", Depth::One, true);
             }
+            touches.extend(words.iter().filter_map(|word| self.looked_for(name, word)));
             return touches;
         }
         // `host:path` is on another machine.
@@ -227,13 +232,24 @@ impl Reacher<'_> {
         let there = Reacher { from: &folders, ..*self };
         there.words(name, &words, &mut touches);
         there.named_by_options(name, &words, &mut touches);
+        let gone: Vec<String> = folders.iter().skip(self.from.len().max(1)).cloned().collect();
+        let into = if gone.is_empty() { folders.as_slice() } else { gone.as_slice() };
+        for folder in unpacked_into(name, &words) {
+            Reacher { from: into, ..*self }.add(&mut touches, folder, Depth::All, false);
+        }
         // Where it goes is looked at as a folder, not as all that is in it.
         folders
             .iter()
             .skip(self.from.len().max(1))
             .for_each(|folder| self.add(&mut touches, folder, Depth::One, true));
+        if name != "git" && !LISTS.contains(&name) {
+            self.objects(&mut touches);
+        }
         if LISTS.contains(&name) {
             touches.iter_mut().skip(before).for_each(|touch| touch.names_only = true);
+        }
+        if name == "find" {
+            self.deleted_by_find(&words, &mut touches);
         }
         touches
     }
@@ -272,7 +288,9 @@ impl Reacher<'_> {
         for word in &sure {
             // What is copied to is not read.
             if targets.contains(word) {
-                self.add(touches, word, Depth::One, false);
+                // What is copied with all that is in it may be written over with all that is in it.
+                let deep = depth == Depth::All && name != "mv";
+                self.add(touches, word, if deep { Depth::All } else { Depth::One }, false);
             } else if *word != "-" {
                 self.add(touches, word, depth, read);
                 if word.contains(|c: char| c.is_whitespace() || "@:=,;<\"'{".contains(c)) {
@@ -280,13 +298,16 @@ impl Reacher<'_> {
                 }
             }
         }
+        for made in made_by_copy(name, words, &targets) {
+            self.add(touches, &made, Depth::One, false);
+        }
         // Where the shell was before, or what its list of folders holds, no line tells.
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
             touches.push(unknown("a folder that the shell was in before", read));
         }
         let recurses = name.ends_with("grep") && depth == Depth::All;
         if name == "git" {
-            self.read_by_git(words, touches);
+            self.touched_by_git(words, touches);
         } else if (sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
             self.add(touches, ".", depth, true);
         }
@@ -328,33 +349,6 @@ impl Reacher<'_> {
             "yq" if text.contains("load") => touches.push(unknown("what its program loads", true)),
             _ => {}
         }
-    }
-
-    /// What git reads besides the files that its words name, and files of commits, which are named from the top of the
-    /// repository.
-    fn read_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
-        for path in words.iter().filter_map(|word| word.split_once(':')).map(|(_, path)| path) {
-            let above = self.from.iter().flat_map(|folder| Path::new(folder).ancestors());
-            let above: Vec<String> = above.take(FOLDERS).map(text).collect();
-            Reacher { from: &above, ..*self }.maybe(touches, path);
-        }
-        let Some(read) = git::read(words) else { return };
-        let before = touches.len();
-        if read.paths.is_empty() || read.paths.iter().any(|path| git::is_wide(path)) {
-            self.add(touches, &self.gate.root.display().to_string(), Depth::All, true);
-            // A repository may begin above the workspace, or be another one.
-            let top = |folder: &String| {
-                let real = self.gate.disk.get()?.repository(Path::new(folder))?;
-                (!real.starts_with(&self.gate.root)).then(|| text(&real))
-            };
-            let mut others: Vec<String> = self.from.iter().filter_map(top).collect();
-            others.dedup();
-            let from = touches.len();
-            others.iter().for_each(|folder| self.add(touches, folder, Depth::All, true));
-            touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
-        }
-        read.paths.iter().for_each(|path| self.add(touches, path, Depth::All, true));
-        touches.iter_mut().skip(before).for_each(|touch| touch.extent = read.extent);
     }
 
     /// Files that options name, and those that such a file names.
@@ -427,7 +421,7 @@ impl Reacher<'_> {
     }
 
     /// A word, or a part of one, that may be a file.
-    fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
+    pub(crate) fn maybe(&self, touches: &mut Vec<Touch>, word: &str) {
         // `x=@a;type=b`, `OPEN:a,rdonly`, `{"path":"a"}`, `x a y`
         let cut = |c: char| c.is_whitespace() || "=@<>;,:|\"'{}()".contains(c);
         let mut parts: Vec<&str> = word.split([':', '=']).chain(word.split(cut)).chain([word]).collect();
@@ -441,18 +435,21 @@ impl Reacher<'_> {
         }
     }
 
-    fn add(&self, touches: &mut Vec<Touch>, spelling: &str, depth: Depth, reads: bool) {
+    pub(crate) fn add(&self, touches: &mut Vec<Touch>, spelling: &str, depth: Depth, reads: bool) {
         if spelling.is_empty() {
             return;
         }
-        let shown = spelling.replace(HERE, "$PWD").replace(UNKNOWN, "…").replace(OVERFLOW, "");
+        let shown = spelling.replace(HERE, "$PWD").replace(LATHE, "$LATHE_HOME");
+        let shown = shown.replace(UNKNOWN, "…").replace(OVERFLOW, "");
         let what = self.what(spelling, depth);
         // Behind a pattern that may be a link, `..` leads anywhere.
         let behind = spelling.find(['*', '?', '[']).and_then(|at| spelling.get(at..)).unwrap_or_default();
         if behind.split('/').any(|part| part == "..") {
             touches.push(unknown(&shown, reads));
         }
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent: Extent::Every });
+        // A folder that is only written tells nothing of the keys in it.
+        let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {
@@ -503,15 +500,15 @@ impl Reacher<'_> {
         What::Path { names: all, depth }
     }
 
-    /// The names that lead through a link of a process, as file tools see them.
+    /// The names that lead through a link of another process: where that leads is not known.
     fn by_process(&self, spelling: &str) -> Vec<String> {
         let joined = self.from.iter().map(|from| format!("{from}/{spelling}"));
-        let all = joined.chain([spelling.to_owned()]).filter(|path| outside_proc(path) != *path);
+        let all = joined.chain([spelling.to_owned()]).filter(|path| leads_through_process(path));
         all.map(|path| text(&normal(Path::new(&path)))).collect()
     }
 
     /// Every spelling of a word. A variable that the line sets before it is used has the values it is given there.
-    fn spell(&self, word: &Word) -> Vec<String> {
+    pub(crate) fn spell(&self, word: &Word) -> Vec<String> {
         let values = Values { assigned: self.values, empty: false, line: Some(self.line), spent: self.spent };
         match word.pieces.first() {
             Some(Piece::Process(_)) => Vec::new(),
@@ -555,7 +552,8 @@ impl Gate {
             Some(address) => unescaped(address.trim_start_matches("//").trim_start_matches("localhost")),
             None => spelling.to_owned(),
         };
-        let spelling = outside_proc(&spelling);
+        let spelling = spelling.replace(LATHE, &self.home.to_string_lossy());
+        let spelling = behind_own_folder(&spelling).unwrap_or_else(|| outside_proc(&spelling));
         let one = |spelling: &str| -> Option<String> {
             if let Some(rest) = spelling.strip_prefix(HERE) {
                 let here = self.here.as_deref().unwrap_or(&self.root);

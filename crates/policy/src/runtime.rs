@@ -56,13 +56,11 @@ fn hidden_targets(writer: &Writer<'_>) -> Vec<String> {
     let opened = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Write);
     let mut targets: Vec<String> = opened.filter_map(|redirect| unknown(&redirect.word)).collect();
     let name = command.program_name().unwrap_or_default();
-    let behind = command.behind.and_then(|behind| writer.script.commands.get(behind)?.program_name());
-    let fed = matches!(behind, Some("xargs" | "parallel"));
-    let found = fed || matches!(behind, Some("find" | "fd" | "fdfind"));
+    let fed = writer.is_fed();
     let mut words: Vec<String> = Vec::new();
     for word in command.words.iter().skip(1) {
         let spelled = unknown(word).or_else(|| values.spell(word).into_iter().next()).unwrap_or_default();
-        words.push(if found { spelled.replace("{}", &UNKNOWN.to_string()) } else { spelled });
+        words.push(writer.filled(&spelled));
     }
     // What comes through the pipe is put behind the words.
     if fed && !words.iter().any(|word| word.contains(UNKNOWN)) {
@@ -88,25 +86,99 @@ pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| c.is_whitespace() || "=:,;|&<>()\"'`[]{}".contains(c))
 }
 
-/// The denial for a guarded place that the line names: something in it or, with `whole`, the place itself.
+/// The denial for a guarded place that the line names: something in it, `.git` by its plain name or, with `whole`, the place
+/// itself by any name.
 fn named(writer: &Writer<'_>, whole: bool) -> Option<Decision> {
-    let prints =
-        |command: &&Command| !command.program_name().is_some_and(|name| SHOWS_CONTENT.contains(&name));
     let commands = || writer.script.commands.iter();
-    let words = commands().filter(prints).flat_map(|command| command.words.iter().skip(1));
+    let words = commands().flat_map(words_that_name).map(|word| (word, true));
+    let opened = |command: &&Command| !shows_content(command);
+    let read = commands().filter(opened).flat_map(|command| &command.redirects);
+    let read = read.filter(|redirect| redirect.kind == RedirectKind::Read);
     let texts = commands().flat_map(|command| &command.redirects);
-    let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text).map(|redirect| &redirect.word);
-    let all = words.chain(texts).chain(writer.script.values.values().flatten()).map(Word::show);
-    let place = |part: &str| Guarded::of(writer.gate, part, writer.everywhere, whole);
-    all.into_iter().find_map(|text| {
+    let texts = texts.filter(|redirect| redirect.kind == RedirectKind::Text);
+    let all = words
+        .chain(read.chain(texts).map(|redirect| (redirect.word.show(), true)))
+        .chain(writer.script.values.values().flatten().map(|word| (word.show(), false)));
+    let place = |part: &str, plain: bool| {
+        let is_git = |part: &str| part.eq_ignore_ascii_case(".git");
+        let git = part.split('/').any(is_git).then_some(Guarded::Git);
+        let of = |part: &str, whole: bool| Guarded::of(writer.gate, part, writer.everywhere, whole);
+        // `HOME/../"$t"`
+        let before = || part.rsplit_once("/..").map(|(before, _)| before);
+        let home = || of(part, true).or_else(|| of(before()?, true)).filter(|place| *place == Guarded::Home);
+        of(part, whole).or_else(|| git.or_else(home).filter(|_| plain))
+    };
+    all.into_iter().find_map(|(text, plain)| {
         names(&text).find_map(|part| {
-            let place = place(part)?;
+            let place = place(part, plain)?;
             let why = format!(
                 "which file it writes shows only when it runs, and the line names {part}; write the name out"
             );
             Some(decision(Verdict::Deny, place.rule(), &why))
         })
     })
+}
+
+fn shows_content(command: &Command) -> bool {
+    command.program_name().is_some_and(|name| SHOWS_CONTENT.contains(&name))
+}
+
+/// The words of a command that may name a file whose name it prints or hands on: not those by which it leaves something out.
+fn words_that_name(command: &Command) -> Vec<String> {
+    let shown: Vec<String> = command.words.iter().map(Word::show).collect();
+    let Some((program, words)) = shown.split_first() else { return Vec::new() };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let inverted = name.ends_with("grep")
+        && words.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('v'));
+    if shows_content(command) || inverted {
+        return Vec::new();
+    }
+    let left_out = |index: &usize| match name {
+        "find" => is_spared(words, *index),
+        // Git's own folder is named to git itself.
+        "git" => words.get(*index).is_some_and(|word| word.starts_with("--git-dir")),
+        _ => is_excluded(words, *index),
+    };
+    let kept = (0..words.len()).filter(|index| !left_out(index));
+    kept.filter_map(|index| words.get(index).cloned()).collect()
+}
+
+/// `--exclude .git`, `--exclude-dir=.git`, `-x .git`
+fn is_excluded(words: &[String], index: usize) -> bool {
+    let excludes = |word: &str| {
+        let option = word.split('=').next().unwrap_or(word);
+        option.starts_with('-') && (option.contains("exclude") || option.contains("ignore"))
+    };
+    let word = words.get(index).map_or("", String::as_str);
+    let before = index.checked_sub(1).and_then(|before| words.get(before)).map_or("", String::as_str);
+    excludes(word) || (!before.contains('=') && excludes(before)) || matches!(before, "-x" | "-I" | "-E")
+}
+
+/// Tells whether a word of `find` is the name of a test that leaves something out: behind `!`, or before `-prune`.
+fn is_spared(words: &[String], index: usize) -> bool {
+    let at = |index: Option<usize>| index.and_then(|index| words.get(index)).map_or("", String::as_str);
+    let is_test = |word: &str| {
+        ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"]
+            .contains(&word)
+    };
+    if !is_test(at(index.checked_sub(1))) {
+        return false;
+    }
+    if matches!(at(index.checked_sub(2)), "!" | "-not") {
+        return true;
+    }
+    // What stands between it and `-prune` are further tests of the same kind.
+    let mut rest = words.iter().skip(index + 1).map(String::as_str);
+    while let Some(word) = rest.next() {
+        match word {
+            "-prune" => return true,
+            "-o" | "-or" | ")" | "\\)" => {}
+            "-type" => drop(rest.next()),
+            _ if is_test(word) => drop(rest.next()),
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// A pattern that is one only with `extglob`, which may mean a guarded place, in a command that changes something. The words

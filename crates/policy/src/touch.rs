@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::disk::Disk;
 use crate::gate::{Gate, normal};
 use crate::git::Extent;
-use crate::patterns::{Wanted, in_any_case};
+use crate::patterns::{Wanted, glob, in_any_case};
+use crate::places::{behind_own_folder, leads_through_process, outside_proc};
 use crate::reading::{Depth, Region};
 use crate::sets::simple;
 
@@ -31,6 +32,8 @@ pub(crate) enum What {
     Path { names: Vec<String>, depth: Depth },
     /// Absolute patterns of bash.
     Pattern { names: Vec<String>, depth: Depth },
+    /// A file in a folder, at any depth, whose path ends so; it may be a pattern. The extent says which files are meant.
+    Ending { folder: String, path: String },
     /// Which file it is shows only when the line runs.
     Unknown,
 }
@@ -64,6 +67,14 @@ impl Touch {
     pub(crate) fn of_path(gate: &Gate, path: &str, depth: Depth) -> Self {
         let mut names = vec![text(&normal(Path::new(path)))];
         let disk = gate.disk.get().filter(|_| !is_own_stream(path));
+        // A link of the process itself is what it leads to, and no place of its own.
+        if outside_proc(path) != path && !leads_through_process(path) {
+            names.clear();
+            let root = text(&gate.root);
+            let meant = behind_own_folder(path).map(|rest| format!("{root}/{rest}"));
+            let meant = meant.unwrap_or_else(|| outside_proc(path));
+            names.extend(disk.is_none().then(|| text(&normal(Path::new(&meant)))));
+        }
         names.extend(disk.map(|disk| text(&disk.real(Path::new(path)))));
         names.dedup();
         Self {
@@ -93,9 +104,11 @@ impl Touch {
                     || gate.is_some_and(|gate| disk.is_some() && wanted.has_links(gate)))
                 && disk.is_none_or(|disk| {
                     let known = |path: &Path| match self.extent {
-                        Extent::Every => true,
+                        Extent::Every | Extent::Worktree => true,
                         Extent::Tracked => disk.is_tracked(path),
                         Extent::Taken => disk.is_tracked(path) || !disk.is_ignored_by_git(path),
+                        Extent::Loose => !disk.is_tracked(path),
+                        Extent::Untracked => !disk.is_tracked(path) && !disk.is_ignored_by_git(path),
                     };
                     let has_links = gate.is_some_and(|gate| wanted.has_links(gate));
                     let meant = |path: &Path| wanted.names(&text(path)) || (has_links && linked(path));
@@ -104,6 +117,13 @@ impl Touch {
         };
         match &self.what {
             What::Unknown => self.sure && !self.names_only,
+            What::Ending { folder, path } => match disk {
+                Some(disk) => disk.holds(Path::new(folder), &mut |found| {
+                    let meant = self.extent == Extent::Every || disk.is_tracked(found);
+                    ends(found, path) && wanted.names(&text(found)) && meant
+                }),
+                None => wanted.meets(&format!("{folder}/**/{path}")),
+            },
             What::Path { names, depth } => {
                 let one = |name: &String| wanted.names(name) || linked(Path::new(name));
                 names.iter().any(|name| one(name) || beneath(name, *depth))
@@ -132,7 +152,7 @@ impl Touch {
             found.iter().all(|path| gate.disk.get().is_none_or(|disk| wanted.names(&text(&disk.real(path)))))
         };
         match &self.what {
-            What::Unknown => false,
+            What::Unknown | What::Ending { .. } => false,
             What::Path { names, .. } => names.iter().all(|name| wanted.names(name)),
             What::Pattern { names, .. } => names.iter().all(|name| wanted.names(name) && real(name)),
         }
@@ -143,6 +163,7 @@ impl Touch {
         let one = |name: &String, depth: Depth| (gate.region(Path::new(name), depth), vec![name.clone()]);
         match &self.what {
             What::Unknown => vec![(Region::Elsewhere, Vec::new())],
+            What::Ending { .. } => Vec::new(),
             What::Path { names, depth } => {
                 // Keys beneath a folder are none of git's, unless it is told to take everything.
                 let depth = if self.extent == Extent::Every { *depth } else { Depth::One };
@@ -172,6 +193,14 @@ impl Touch {
             }
         }
     }
+}
+
+/// Tells whether the last parts of a path are these, which may be patterns.
+fn ends(found: &Path, path: &str) -> bool {
+    let wanted: Vec<&str> = path.split('/').collect();
+    let parts: Vec<String> = found.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    let last = parts.len().checked_sub(wanted.len()).and_then(|from| parts.get(from..));
+    last.is_some_and(|last| last.iter().zip(&wanted).all(|(part, wanted)| glob(&simple(wanted), part)))
 }
 
 /// What a pattern stands for now, in letters of any case.

@@ -129,7 +129,7 @@ impl ReadPlace {
 }
 
 /// Whether a path, by its spelling, lies in a folder.
-fn is_below(path: &Path, folder: &Path) -> bool {
+pub(crate) fn is_below(path: &Path, folder: &Path) -> bool {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

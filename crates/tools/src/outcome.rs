@@ -154,6 +154,7 @@ pub(crate) struct Listed {
     pub(crate) bytes: u64,
 }
 
+#[derive(Default)]
 pub(crate) struct ManyData {
     pub(crate) files: Vec<ManyFile>,
     /// Paths that were not read, with the reason.

@@ -416,6 +416,13 @@ fn an_excluded_tool_is_no_command_and_no_part_of_another_tool() {
     }
 }
 
+/// A path whose last letter is a set with one letter in it.
+fn last_as_pattern(path: &str) -> String {
+    let mut letters: Vec<char> = path.chars().collect();
+    let last = letters.pop().unwrap_or_default();
+    format!("{}[{last}]", letters.iter().collect::<String>())
+}
+
 /// Reads the same places by tools and lines, in every mode.
 #[test]
 fn reading_outside_has_one_decision_whatever_reads() {
@@ -453,6 +460,7 @@ fn reading_outside_has_one_decision_whatever_reads() {
             for (toolset, name, arguments) in [
                 ("lathe", "view", json!({ "path": path })),
                 ("lathe", "search", json!({ "pattern": "hunter", "path": path })),
+                ("gemini", "read_many_files", json!({ "include": [path] })),
             ] {
                 let ran = lathe
                     .clone()
@@ -478,6 +486,20 @@ fn reading_outside_has_one_decision_whatever_reads() {
                 );
             }
         }
+    }
+    // A pattern counts as the strictest place that its folder could hold.
+    for (path, mode, seen) in [
+        (text(outside.path().join("x")), "default", false),
+        (text(outside.path().join("x")), "full-auto", true),
+        (text(user.join("notes")), "full-auto", false),
+        (text(user.join(".ssh/id_rsa")), "full-auto", false),
+        (text(lathe.home().join("x")), "full-auto", false),
+    ] {
+        let arguments = json!({ "include": [last_as_pattern(&path)] }).to_string();
+        let args =
+            ["tool", "run", "read_many_files", "--toolset", "gemini", "--mode", mode, "--json", &arguments];
+        let ran = lathe.clone().in_dir(repo.path()).args(args).run();
+        assert_eq!(ran.stdout.contains(SECRET), seen, "{mode}: {path}: {}{}", ran.stdout, ran.stderr);
     }
     // The folder that a line is to run in is judged too.
     for (folder, mode, runs) in [

@@ -7,9 +7,9 @@ use serde_json::json;
 use crate::{lathe, result};
 
 /// What must never be printed.
-const SECRET: &str = "hunter-two-of-seventy";
+pub(crate) const SECRET: &str = "hunter-two-of-seventy";
 
-fn with_rule(field: &str, value: &str) -> Lathe {
+pub(crate) fn with_rule(field: &str, value: &str) -> Lathe {
     let lathe = lathe();
     std::fs::create_dir_all(lathe.home().join("policy")).unwrap();
     let rule = format!("[[rule]]\ndecision = \"deny\"\n{field} = [{value:?}]\n");
@@ -32,7 +32,7 @@ fn shell(lathe: &Lathe, repo: &TempRepo, line: &str) -> String {
 }
 
 /// What the calls of one session answer, each call in an answer of its own.
-fn session(lathe: &Lathe, repo: &TempRepo, lines: &[&str]) -> Vec<String> {
+pub(crate) fn session(lathe: &Lathe, repo: &TempRepo, lines: &[&str]) -> Vec<String> {
     let script = lines.iter().enumerate().fold(Script::new(), |script, (index, line)| {
         script.answer(call(&format!("c{index}"), "bash", json!({ "command": line })))
     });

@@ -19,6 +19,7 @@ mod faults;
 mod folders;
 mod foreign_keys;
 mod gate;
+mod gate_lines;
 mod graph;
 mod guide;
 mod hostile;

@@ -78,7 +78,71 @@ OUT=FILE make
 cd DIR/hooks && some-program x
 f() { echo x; } > FILE; f
 cp a "${ echo FILE; }"
+t=$(cat a); tee "$t" < FILE
+ls DIR; read t < a; echo x > "$t"
+ls -la DIR/; read t < a; cp b "$t"
+find DIR -name config -exec cp a {} \;
+find DIR -exec sed -i s/a/b/ {} +
+find DIR | xargs -I% cp a %
+cp sub/x DIR/../"$t"
+while read f; do cp a "$f"; done < FILE
+mapfile -t f < <(ls DIR); cp a "${f[0]}"
+ssh -o ProxyCommand='tee FILE' h < a
+ssh -oProxyCommand='cat a > FILE' h
+ssh -o 'LocalCommand=cp a FILE' h
+rsync -e 'tee FILE' a h:b
+GIT_SSH_COMMAND='tee FILE' git fetch
+export GIT_SSH_COMMAND='tee FILE'
+git -c core.sshCommand='tee FILE' fetch
+GIT_EDITOR='cp a FILE' git commit
+tar cf b.tar a --checkpoint=1 --checkpoint-action='exec=cp a FILE'
+ls | cpio -pd DIR/hooks
+cpio -pdm DIR/hooks < a
+cpio --pass-through DIR/hooks < a
+cpio -i -D DIR/hooks < a
+pax -rw a DIR/hooks
+pax -r -f a.tar -s ',^,DIR/hooks/,'
+rsync -a a/ DIR/hooks/
+rsync --write-batch=FILE a b
+tar -C DIR/hooks -xf a.tar
+tar xfC a.tar DIR/hooks
+tar cfg a.tar FILE b
+tar --dir=DIR/hooks -xf a.tar
+unzip a.zip -d DIR/hooks
+unzip -dDIR/hooks a.zip
+install -t DIR/hooks a
+install -m 755 a FILE
+install --target=DIR/hooks a
+dd if=a of=FILE
+sed -i s/a/b/ FILE
+sed --in-pl s/a/b/ FILE
+cat a | sponge FILE
+ln -sf ../../a FILE
+ln -s a -t DIR/hooks
+7z a FILE b
+7z x a.7z -oDIR/hooks
+openssl req -keyout FILE
+wget --save-cookies FILE http://127.0.0.1/
+wget -e output_document=FILE http://127.0.0.1/
+patch -r FILE < a
+patch --reject-file=FILE < a
 "#;
+
+/// Programs that put a name of a file in `.git` together from pieces.
+const PIECES: &[&str] = &[
+    "python3 -c \"from pathlib import Path; Path('.git','config').write_text('x')\"",
+    "python3 -c \"from pathlib import Path; (Path('.git')/'config').write_text('x')\"",
+    "python3 -c \"p='.git'; open(p+'/config','w')\"",
+    "python3 -c \"import os; os.chdir('.git'); open('a','w').write('x')\"",
+    "python3 -c \"import os; open(os.sep.join(['.git','config']),'w')\"",
+    "python3 -c \"import shutil; shutil.copy('a', '.git')\"",
+    "python3 -c \"open('%s/%s' % ('.git', 'config'),'w')\"",
+    "python3 -c \"open('{}/{}'.format('.git', 'info/exclude'),'w')\"",
+    "node -e \"fs.writeFileSync(['.git','config'].join('/'),'a')\"",
+    "ruby -e \"File.write(['.git','config'].join('/'),'a')\"",
+    "perl -e \"chdir('.git'); open(F,'>','a')\"",
+    "python3 - <<< \"from pathlib import Path; Path('.git','config').write_text('x')\"",
+];
 
 /// Patterns of `extglob`, each with what it stands for.
 const EXTENDED: &[&str] = &[
@@ -116,6 +180,19 @@ ls .git/hooks
 python3 -c "print(open('.git/HEAD').read())"
 python3 -c "d.remove('.git'); open('x','w').write('a')"
 touch a hooks/x
+find . -type f -not -path './.git/*' | xargs sed -i s/a/b/
+find . -not -path './.git/*' -name '*.py' -exec sed -i s/a/b/ {} +
+find . ! -path './.git/*' -type f -exec sed -i s/a/b/ {} \;
+find . \( -path ./.git -o -path ./target \) -prune -o -type f -exec sed -i s/a/b/ {} +
+find . -type f | grep -v .git/ | xargs sed -i s/a/b/
+[[ -d .git ]] && cp a "$dst"
+git --git-dir=.git log > "$out"
+x=$(echo a | sed 's/.*//'); echo b > "$x"
+python3 -c "import shutil; shutil.copytree('a','b',ignore=shutil.ignore_patterns('.git'))"
+ssh -o ProxyCommand='nc %h %p' h 'ls .git/hooks'
+git commit -m 'tee .git/hooks/x'
+fd -E .git -x sed -i s/a/b/ {}
+7z x .git/a.7z
 "#;
 
 fn refused(line: &str) -> bool {
@@ -130,7 +207,7 @@ fn every_spelling_is_refused_for_each_guarded_place() {
         [".git", "../home8"]
             .map(|folder| row.replace("FILE", &format!("{folder}/hooks/x")).replace("DIR", folder))
     });
-    let lines = lines.chain(EXTENDED.iter().map(|line| (*line).to_owned()));
+    let lines = lines.chain(EXTENDED.iter().chain(PIECES).map(|line| (*line).to_owned()));
     let let_through: Vec<String> = lines.filter(|line| !refused(line)).collect();
     assert!(let_through.is_empty(), "{let_through:#?}");
 }
@@ -183,6 +260,50 @@ const SETTINGS: &[&str] = &[
     "git config \"$k\" ./x",
     "echo core.pager ./x | xargs git config",
     "bash -c 'git config core.pager ./x'",
+    "xargs git config core.pager < a",
+    "xargs git config < a",
+    "xargs git < a",
+    "xargs -a a git config",
+    "cat a | xargs -n2 git config",
+    "cat a | xargs -I% git config % x",
+    "cat a | xargs -I% git config core.% x",
+    "cat a | xargs git config --global",
+    "find a -exec git config --add {} x \\;",
+    "find a -execdir git config {} x \\;",
+    "fd a -x git config {} x",
+    "parallel git config < a",
+    "parallel -a a git config",
+    "cat a | parallel git config core.{} x",
+    "git config $(cat a)",
+    "git config `cat a`",
+    "git config $(<a)",
+    "git config $x",
+    "git config \"$@\"",
+    "git config \"${a[@]}\"",
+    "git config *",
+    "git $(cat a)",
+    "git --no-pager $(cat a)",
+    "mapfile -t a < x; git config \"${a[@]}\"",
+    "git config --renam a alias",
+    "git config --rename-sec a alias",
+    "git config --ed",
+    "git config --edi --global",
+    "git config --repl core.pager ./x",
+    "git config --ad core.pager ./x",
+    "git config --comment --list core.pager ./x",
+    "git config --comment list core.pager ./x",
+    "git config --comm --get core.pager ./x",
+    "git config --default -l core.pager ./x",
+    "git config -f --list core.pager ./x",
+    "git config -- core.pager -x",
+    "git config --end-of-options alias.x '-c core.pager=./x log'",
+    "git config --add -- core.pager -x",
+    "git clone --conf core.hooksPath=x a b",
+    "git submodule foreach 'git config core.pager ./x'",
+    "git -c alias.z='config core.pager ./x' z",
+    "git -c alias.z=config z core.pager ./x",
+    "git -c alias.z='!git config core.pager ./x' z",
+    "git config lfs.customtransfer.x.path ./x",
     "git clone -c core.hooksPath=x a b",
     "git clone --config=core.hooksPath=x a b",
 ];
@@ -195,6 +316,10 @@ const HARMLESS: &[&str] = &[
     "git config init.defaultBranch main",
     "git config core.autocrlf input",
     "git config --unset core.hooksPath",
+    "git config user.name $(whoami)",
+    "git config user.name \"$NAME\"",
+    "git config \"user.$k\" x",
+    "cat a | xargs git config user.name",
     "git config --add remote.origin.fetch +refs/x:refs/y",
     "git -c core.hooksPath=/tmp/x commit -m a",
     "git -c alias.x='!cmd' x",
@@ -216,6 +341,7 @@ const READING: &[&str] = &[
     "git config --type=bool core.bare",
     "git config list",
     "git config get user.name",
+    "git config --get --default x user.name",
 ];
 
 #[test]

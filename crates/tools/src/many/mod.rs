@@ -1,17 +1,18 @@
 //! Many files at once, by patterns.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use lathe_edit::Text;
 use lathe_policy::Permit;
 use lathe_protocol::{Boxed, Digest, Effects, Kind, SeenFile};
 use lathe_search::{Ignored, NameQuery, Scope, SearchError, find_files};
-use lathe_workspace::FileKind;
+use lathe_workspace::{FileKind, Files};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::hidden::Hidden;
+use crate::hidden::{Hidden, ReadPlace, is_below};
 use crate::outcome::{Attached, Data, ManyData, ManyFile, Outcome};
 use crate::problem::Problem;
 use crate::search::{Respect, real, stoppable};
@@ -63,24 +64,64 @@ impl Tool for ManyTool {
         if default_excludes {
             exclude.extend(EXCLUDED.map(str::to_owned));
         }
-        Ok(Box::new(Many { root: root.to_owned(), include, exclude, ignored: respect.into() }))
+        let (outside, include) =
+            include.into_iter().partition::<Vec<_>, _>(|pattern| Outside::is(pattern, root));
+        let outside = outside.iter().map(|pattern| Outside::of(pattern, root)).collect();
+        Ok(Box::new(Many { root: root.to_owned(), include, outside, exclude, ignored: respect.into() }))
+    }
+}
+
+/// A pattern that leads out of the workspace.
+struct Outside {
+    /// The file, or the folder before the first part that is a pattern.
+    start: PathBuf,
+    /// The pattern from there on; empty for a file.
+    glob: String,
+}
+
+impl Outside {
+    fn is(pattern: &str, root: &Path) -> bool {
+        !is_below(&Self::of(pattern, root).start, root)
+    }
+
+    fn of(pattern: &str, root: &Path) -> Self {
+        let (mut start, mut glob) = (root.to_owned(), PathBuf::new());
+        for part in Path::new(pattern).components() {
+            let is_pattern = part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
+            match glob.as_os_str().is_empty() && !is_pattern {
+                true => start.push(part),
+                false => glob.push(part),
+            }
+        }
+        // What exists by that very name is meant as a name.
+        let named = root.join(pattern);
+        match named.symlink_metadata().is_ok() {
+            true => Self { start: named, glob: String::new() },
+            false => Self { start, glob: glob.display().to_string() },
+        }
     }
 }
 
 struct Many {
     root: PathBuf,
     include: Vec<String>,
+    outside: Vec<Outside>,
     exclude: Vec<String>,
     ignored: Ignored,
 }
 
 impl Invocation for Many {
     fn describe(&self) -> String {
-        format!("read {}", self.include.join(", "))
+        let outside =
+            self.outside.iter().map(|outside| outside.start.join(&outside.glob).display().to_string());
+        let all: Vec<String> = self.include.iter().cloned().chain(outside).collect();
+        format!("read {}", all.join(", "))
     }
 
     fn effects(&self) -> Effects {
-        Effects::reading(self.root.display().to_string())
+        let mut effects = Effects::reading(self.root.display().to_string());
+        effects.reads.extend(self.outside.iter().map(|outside| outside.start.display().to_string()));
+        effects
     }
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
@@ -96,17 +137,67 @@ impl Invocation for Many {
 impl Many {
     async fn read(self, context: &RunContext) -> Result<Outcome, Problem> {
         let (root, start) = real(context, &self.root, ID).await?;
-        let Self { include, exclude, ignored, .. } = self;
+        let Self { include, outside, exclude, ignored, .. } = self;
+        // The way to the workspace is the same for all of them.
+        let prefix = format!("{}/", start.display());
+        let globs: Vec<String> = include
+            .iter()
+            .map(|pattern| pattern.strip_prefix(&prefix).unwrap_or(pattern).to_owned())
+            .collect();
+        let mut reading = Reading { exclude, ignored, ..Reading::default() };
+        let files = Arc::clone(&context.services.files);
+        reading.folder(context, &*files, (root, start), globs, &include).await?;
+        for Outside { start, glob } in outside {
+            let place = ReadPlace::of(context, &start, ID, Kind::Read);
+            let pattern = start.join(&glob).display().to_string();
+            let stat = place.files.stat(&place.path).await;
+            match stat.map_err(|error| error.to_string()) {
+                Ok(stat) if stat.kind == FileKind::Directory && !glob.is_empty() => {
+                    let ways = (place.root.clone(), place.path.clone());
+                    reading.folder(context, &*place.files, ways, vec![glob], &[pattern]).await?;
+                }
+                Ok(_) => reading.one(context, &*place.files, &place.path, &[pattern]).await,
+                Err(reason) => reading.data.skipped.push((start.display().to_string(), reason)),
+            }
+        }
+        let Reading { data, seen, attached, left_out, .. } = reading;
+        Ok(Outcome { seen, attached, left_out, ..Ok(Data::Many(data)).into() })
+    }
+}
+
+/// What was read so far, and how.
+#[derive(Default)]
+struct Reading {
+    exclude: Vec<String>,
+    ignored: Ignored,
+    data: ManyData,
+    seen: Vec<SeenFile>,
+    attached: Vec<Attached>,
+    /// Bytes of text.
+    total: usize,
+    /// Files that a rule does not let be read.
+    left_out: usize,
+}
+
+impl Reading {
+    /// Reads the files of a folder that fit one of the globs. `ways` are the folder that is not left, and where it begins.
+    async fn folder(
+        &mut self,
+        context: &RunContext,
+        files: &dyn Files,
+        ways: (PathBuf, PathBuf),
+        globs: Vec<String>,
+        patterns: &[String],
+    ) -> Result<(), Problem> {
+        let (root, start) = ways;
         let hidden = Hidden::beneath(context, ID, Kind::Read, &start).await?;
-        let exclude = [exclude, hidden.globs(&start)].concat();
-        let patterns = include.clone();
+        let exclude = [self.exclude.clone(), hidden.globs(&start)].concat();
         let closed = context.services.files.closed().map(Path::to_owned);
         let unread = context.services.unread.clone();
+        let ignored = self.ignored;
         let found = stoppable(context, move |cancel| -> Result<Vec<PathBuf>, SearchError> {
             let mut paths = Vec::new();
-            for pattern in &include {
-                // The way to the workspace is the same for all of them.
-                let glob = pattern.strip_prefix(&format!("{}/", start.display())).unwrap_or(pattern);
+            for glob in globs {
                 let scope = Scope {
                     hidden: true,
                     ignored,
@@ -117,8 +208,8 @@ impl Many {
                     ..Scope::new(&root, &start)
                 };
                 // What exists by that very name is meant as a name.
-                let literal = start.join(glob).symlink_metadata().is_ok();
-                let glob = if literal { globset::escape(glob) } else { glob.to_owned() };
+                let literal = start.join(&glob).symlink_metadata().is_ok();
+                let glob = if literal { globset::escape(&glob) } else { glob };
                 let query = NameQuery {
                     glob,
                     case_sensitive: false,
@@ -139,26 +230,29 @@ impl Many {
             }
             Err(error) => return Err(Problem::ManySearch(error.to_string())),
         };
-        let mut data = ManyData { files: Vec::new(), skipped: Vec::new(), unread: 0 };
-        let (mut seen, mut attachments) = (Vec::new(), Vec::new());
-        let mut total = 0;
+        self.left_out += hidden.count();
         for path in paths.into_iter().filter(|path| !hidden.has(path)) {
-            if total > TOTAL {
-                data.unread += 1;
-                continue;
-            }
-            let shown = path.display().to_string();
-            match file(context, &path, &patterns).await {
-                Ok(Read { text, hash, attached }) => {
-                    total += text.len();
-                    seen.push(SeenFile { path: shown.clone(), hash });
-                    attachments.extend(attached);
-                    data.files.push(ManyFile { path: shown, text });
-                }
-                Err(reason) => data.skipped.push((shown, reason)),
-            }
+            self.one(context, files, &path, patterns).await;
         }
-        Ok(Outcome { seen, attached: attachments, left_out: hidden.count(), ..Ok(Data::Many(data)).into() })
+        Ok(())
+    }
+
+    /// Reads one file, unless there is enough already.
+    async fn one(&mut self, context: &RunContext, files: &dyn Files, path: &Path, patterns: &[String]) {
+        if self.total > TOTAL {
+            self.data.unread += 1;
+            return;
+        }
+        let shown = path.display().to_string();
+        match file(context, files, path, patterns).await {
+            Ok(Read { text, hash, attached }) => {
+                self.total += text.len();
+                self.seen.push(SeenFile { path: shown.clone(), hash });
+                self.attached.extend(attached);
+                self.data.files.push(ManyFile { path: shown, text });
+            }
+            Err(reason) => self.data.skipped.push((shown, reason)),
+        }
     }
 }
 
@@ -168,8 +262,12 @@ struct Read {
     attached: Option<Attached>,
 }
 
-async fn file(context: &RunContext, path: &Path, patterns: &[String]) -> Result<Read, String> {
-    let files = &context.services.files;
+async fn file(
+    context: &RunContext,
+    files: &dyn Files,
+    path: &Path,
+    patterns: &[String],
+) -> Result<Read, String> {
     let stat = files.stat(path).await.map_err(|error| error.to_string())?;
     match stat.kind {
         FileKind::File if stat.bytes > BYTES => return Err("larger than 20 MB".to_owned()),

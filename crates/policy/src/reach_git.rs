@@ -1,0 +1,112 @@
+//! What git reads and writes: files that its words name in commits, and those that no word names.
+
+use std::path::Path;
+
+use crate::git::{self, Extent, GitFiles};
+use crate::git_objects::{InObject, in_object};
+use crate::git_writes;
+use crate::places::parts;
+use crate::reach::{FOLDERS, Reacher};
+use crate::reading::Depth;
+use crate::touch::{Touch, What, text};
+
+/// Folders in a `.git` that hold the content of files.
+const CONTENT: [&str; 4] = ["objects", "lfs", "modules", "worktrees"];
+
+impl Reacher<'_> {
+    /// What git reads and writes besides the files that its words name, and files of commits.
+    pub(crate) fn touched_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
+        for word in words {
+            match in_object(word) {
+                Some(InObject::Top(path)) => self.in_commit(path, touches),
+                Some(InObject::Anywhere(path)) => {
+                    self.in_commit(path, touches);
+                    self.in_some_folder(path, touches);
+                }
+                None => {}
+            }
+        }
+        if let Some(read) = git::read(words) {
+            self.files_of_git(&read, true, touches);
+        }
+        if let Some(written) = git_writes::written(words) {
+            self.files_of_git(&written, false, touches);
+        }
+    }
+
+    /// A file of a commit, which is named from the top of the repository, wherever that is.
+    fn in_commit(&self, path: &str, touches: &mut Vec<Touch>) {
+        let above = self.from.iter().flat_map(|folder| Path::new(folder).ancestors());
+        let mut above: Vec<String> = above.take(FOLDERS).map(text).collect();
+        // A pattern is for files of the repository only.
+        if git::is_wide(path) {
+            above.retain(|folder| Path::new(folder).starts_with(&self.gate.root));
+            above.push(text(&self.gate.root));
+        }
+        Reacher { from: &above, ..*self }.maybe(touches, path);
+    }
+
+    /// A file of a folder that is not known: any path of the repository that ends so.
+    fn in_some_folder(&self, path: &str, touches: &mut Vec<Touch>) {
+        let path: Vec<&str> = parts(path).into_iter().filter(|part| *part != "..").collect();
+        let path = path.join("/");
+        for folder in std::iter::once(text(&self.gate.root)).chain(self.tops_elsewhere()) {
+            let what = What::Ending { folder, path: path.clone() };
+            touches.push(Touch {
+                shown: path.clone(),
+                what,
+                sure: false,
+                reads: true,
+                names_only: false,
+                extent: Extent::Tracked,
+            });
+        }
+    }
+
+    /// The top folders of repositories that do not lie in the workspace: one may begin above it, or be another one.
+    fn tops_elsewhere(&self) -> Vec<String> {
+        let top = |folder: &String| {
+            let real = self.gate.disk.get()?.repository(Path::new(folder))?;
+            (!real.starts_with(&self.gate.root)).then(|| text(&real))
+        };
+        let mut tops: Vec<String> = self.from.iter().filter_map(top).collect();
+        tops.dedup();
+        tops
+    }
+
+    fn files_of_git(&self, files: &GitFiles<'_>, reads: bool, touches: &mut Vec<Touch>) {
+        let before = touches.len();
+        if files.paths.is_empty() || files.paths.iter().any(|path| git::is_wide(path)) {
+            self.add(touches, &self.gate.root.display().to_string(), Depth::All, reads);
+            let from = touches.len();
+            self.tops_elsewhere().iter().for_each(|folder| self.add(touches, folder, Depth::All, reads));
+            touches.iter_mut().skip(from).for_each(|touch| touch.sure = false);
+        }
+        // A pattern stands for files of the repository, which were added as a whole.
+        let plain = files.paths.iter().filter(|path| reads || !git::is_wide(path));
+        plain.for_each(|path| self.add(touches, path, Depth::All, reads));
+        touches.iter_mut().skip(before).for_each(|touch| touch.extent = files.extent);
+    }
+
+    /// Adds all files that git tracks where a command reads the objects they are kept in.
+    pub(crate) fn objects(&self, touches: &mut Vec<Touch>) {
+        let holds = |name: &String, depth: Depth| {
+            let parts = parts(name);
+            let at = parts.iter().position(|part| *part == ".git");
+            let within = at.and_then(|at| parts.get(at + 1..));
+            within.is_some_and(|within| match within.first() {
+                Some(first) => CONTENT.contains(first) || first.contains(['*', '?', '[']),
+                None => depth == Depth::All,
+            })
+        };
+        let reads = |touch: &Touch| match &touch.what {
+            What::Path { names, depth } | What::Pattern { names, depth } => {
+                touch.reads && names.iter().any(|name| holds(name, *depth))
+            }
+            What::Ending { .. } | What::Unknown => false,
+        };
+        if touches.iter().any(reads) {
+            self.files_of_git(&GitFiles { extent: Extent::Tracked, paths: Vec::new() }, true, touches);
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! Issue 15, line 3: a denied file is neither read nor written through git, whichever words name it: behind the hash of a
+//! folder, in git's own objects, and by commands that write all that git tracks.
+
+use lathe_policy::{Rulebook, Tier};
+use lathe_protocol::Verdict;
+
+use crate::reads::{Known, NONE, book, gate, wrong};
+
+/// Lines that print `sub/plan.txt` behind an object whose folder is not known.
+const BEHIND_OBJECTS: &[&str] = &[
+    "git show 1a2b3c4:plan.txt",
+    "git cat-file -p 1a2b3c4:plan.txt",
+    "git cat-file blob 1a2b3c4:plan.txt",
+    "git cat-file -p 1a2b3c4:./plan.txt",
+    "git cat-file -p 1a2b3c4^{tree}:plan.txt",
+    "git show 1a2b3c4^{}:plan.txt",
+    "git show v1-2-g1a2b3c4:plan.txt",
+    "git show 'HEAD^{/x}:plan.txt'",
+    "git show DEADBEEF:plan.txt",
+    "git show abcd:sub/plan.txt",
+    "git show $(git rev-parse HEAD:sub):plan.txt",
+    "t=$(cat a); git show \"$t:plan.txt\"",
+    "git --no-pager show 1a2b3c4:plan.txt",
+    "git-show 1a2b3c4:plan.txt",
+    "git show 1a2b3c4:a.txt 1a2b3c4:plan.txt",
+    "git diff 1a2b3c4:plan.txt 1a2b3c4:a.txt",
+    "git grep x 1a2b3c4",
+    "git cat-file -p 1a2b3c4",
+    "git cat-file --batch <<< 1a2b3c4:plan.txt",
+    "git cat-file --batch-c <<< 1a2b3c4:plan.txt",
+    "git cat-file --batch-command <<< 'contents 1a2b3c4'",
+    "git show 1a2b3c4",
+    "git tag x 1a2b3c4",
+    "git tag -f x 'HEAD^{tree}'",
+    "git tag -m x y 1a2b3c4",
+    "git update-ref refs/tags/x 1a2b3c4",
+    "git update-ref --stdin",
+    "git fetch . 1a2b3c4:refs/tags/x",
+    "git push . +1a2b3c4:refs/tags/x",
+    "git replace 1a2b3c4 2b3c4d5",
+    "git ls-tree HEAD | git mktree",
+    "git update-index --add --cacheinfo 100644,1a2b3c4,a.txt",
+    "git update-index --add --cach 100644,1a2b3c4,a.txt",
+    "git update-index --index-info < a",
+    "git commit-tree 1a2b3c4 -m x",
+    "git hash-object -t commit -w --stdin < a",
+    "git hash-object -w --stdin-paths < a",
+    "git update-index --add --stdin < a",
+    "git merge-file --object-id -p 1a2b 2b3c 3c4d",
+    "git log -sp",
+    "git log -zp",
+    "git log -1 -sqp",
+    "git checkout other --",
+    "cat .git/objects/1a/2b3c4",
+    "cp -r .git x",
+    "tar cf x.tar .git",
+    "cp .git/objects/pack/x.pack x",
+    "python3 -c \"open('.git/objects/1a/2b','rb')\"",
+    "git-unpack-objects < .git/objects/pack/x.pack",
+];
+
+/// Lines that show another file, or nothing that is in one.
+const OTHERS: &[&str] = &[
+    "git show HEAD:a.txt",
+    "git show main:a.txt",
+    "git show HEAD~2:plan.txt",
+    "git show v1.0:plan.txt",
+    "git show 1a2b3c4~1:plan.txt",
+    "git show 1a2b3c4:a.txt",
+    "git cat-file -p HEAD:a.txt",
+    "git cat-file -t 1a2b3c4",
+    "git cat-file --batch-check < a",
+    "git log --oneline -5",
+    "git log -n5 -s",
+    "git tag x",
+    "git tag x HEAD",
+    "git push origin main",
+    "git push origin HEAD:main",
+    "git fetch origin main:x",
+    "git ls-tree HEAD",
+    "ls .git/objects",
+    "cat .git/HEAD",
+    "git rev-parse HEAD",
+];
+
+/// Lines that write or delete `sub/plan.txt`, which git tracks.
+const WRITERS: &[&str] = &[
+    "git restore .",
+    "git restore sub",
+    "git restore sub/plan.txt",
+    "git restore -s HEAD .",
+    "git restore -sSTABLE .",
+    "git restore --source=HEAD~1 -- sub",
+    "git restore --staged --worktree .",
+    "git restore -SW .",
+    "git restore --stag --work .",
+    "git restore ':(glob)**/plan.txt'",
+    "git restore -s HEAD ':(glob)**/plan.txt'",
+    "git restore ':/'",
+    "git restore '*.txt'",
+    "git restore --pathspec-from-file=a.txt",
+    "git restore --pathspec-from a.txt",
+    "git checkout HEAD -- .",
+    "git checkout -- .",
+    "git checkout -- sub",
+    "git checkout HEAD -- sub/plan.txt",
+    "git checkout .",
+    "git checkout main",
+    "git checkout main --",
+    "git checkout -",
+    "git checkout -f",
+    "git checkout --forc",
+    "git checkout -b x origin/main",
+    "git switch main",
+    "git switch --discard-changes -c x",
+    "git switch --disc -c x",
+    "git stash",
+    "git stash push",
+    "git stash push -m message",
+    "git stash push --mess message",
+    "git stash push -- sub",
+    "git stash push sub",
+    "git stash save x",
+    "git stash pop",
+    "git stash apply",
+    "git stash -k",
+    "git stash -u",
+    "git reset --hard",
+    "git reset --har",
+    "git reset --hard HEAD~1",
+    "git reset --keep HEAD",
+    "git reset --merge",
+    "git merge x",
+    "git merge --abort",
+    "git pull",
+    "git pull --rebase origin main",
+    "git rebase main",
+    "git rebase --continue",
+    "git am a.patch",
+    "git apply a.patch",
+    "git apply --chec --apply a.patch",
+    "git apply --check --no-check a.patch",
+    "git cherry-pick x",
+    "git cherry-pick --abort",
+    "git revert x",
+    "git revert -n x",
+    "git sparse-checkout set a",
+    "git bisect reset",
+    "git submodule update",
+    "git -C . stash",
+    "git -C sub restore .",
+    "cd sub && git restore .",
+    "env git stash",
+    "git read-tree -u HEAD",
+    "git checkout-index -a",
+    "git rm -r sub",
+    "git mv sub x",
+];
+
+/// Lines that write no such file.
+const WRITE_OTHERS: &[&str] = &[
+    "git restore a.txt",
+    "git restore --staged .",
+    "git restore -S .",
+    "git checkout -- a.txt",
+    "git checkout HEAD -- a.txt",
+    "git checkout -b x",
+    "git checkout -bfeature",
+    "git switch -c x",
+    "git stash list",
+    "git stash drop",
+    "git stash push a.txt",
+    "git stash push -- a.txt",
+    "git stash push -m sub -- a.txt",
+    "git reset",
+    "git reset --soft HEAD",
+    "git clean -fd",
+    "git clean -fdx",
+    "git apply --check a.patch",
+    "git apply --stat a.patch",
+    "git apply --cached a.patch",
+    "git fetch",
+    "git commit -m 'git stash'",
+    "git add a.txt",
+    "git branch x",
+    "git sparse-checkout list",
+    "git submodule status",
+    "git bisect log",
+];
+
+#[test]
+fn a_denied_file_is_not_read_behind_an_object() {
+    let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
+    let gate = gate(&files);
+    for path in ["sub/plan.txt", "sub/**", "sub/*.txt", "sub", "/w/sub/plan.txt"] {
+        let rules = book(path);
+        assert_eq!(wrong(&gate, &rules, Verdict::Deny, BEHIND_OBJECTS), NONE, "{path}");
+        assert_eq!(wrong(&gate, &rules, Verdict::Allow, OTHERS), NONE, "{path}");
+    }
+}
+
+#[test]
+fn a_denied_file_is_not_written_by_git() {
+    let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
+    let gate = gate(&files);
+    for path in ["sub/plan.txt", "sub/**", "plan.txt"] {
+        let only_edits = format!("[[rule]]\ndecision = \"deny\"\nkind = [\"edit\"]\npath = [\"{path}\"]\n");
+        let only_edits = Rulebook::builtin().with(Tier::User, "f.toml", &only_edits).unwrap();
+        for rules in [book(path), only_edits] {
+            assert_eq!(wrong(&gate, &rules, Verdict::Deny, WRITERS), NONE, "{path}");
+            assert_eq!(wrong(&gate, &rules, Verdict::Allow, WRITE_OTHERS), NONE, "{path}");
+        }
+    }
+}
+
+/// Lines that write `sub/plan.txt` without git, by a folder it lies in or by a name that it has elsewhere.
+const COPIES: &[&str] = &[
+    "cp other/plan.txt sub",
+    "cp other/plan.txt sub/",
+    "cp -t sub other/plan.txt",
+    "cp --target=sub other/plan.txt",
+    "cp -r other/. sub",
+    "cp -a other .",
+    "mv other/plan.txt sub/",
+    "install other/plan.txt sub",
+    "ln -f other/plan.txt sub/",
+    "rsync -a other/ sub/",
+    "rsync other/plan.txt sub",
+    "tar xf a.tar",
+    "tar -xzf a.tgz",
+    "tar --extract --file=a.tar",
+    "tar xf a.tar -C sub",
+    "unzip a.zip",
+    "unzip -o a.zip -d sub",
+    "cpio -idu < a",
+    "ls | cpio -pd sub",
+    "pax -r < a",
+    "7z x a.7z",
+    "patch -p1 < a",
+    "patch -d sub < a",
+    "cd sub && patch < a",
+    "rm -rf sub",
+    "rm -r .",
+    "find sub -delete",
+    "find . -type f -delete",
+    "find . -name 'plan*' -delete",
+    "find . -name plan.txt -exec rm {} +",
+    "find . ! -name '*.py' -delete",
+    "find . -name '*.py' -o -name '*.txt' -delete",
+    "chmod -R 000 sub",
+    "mv sub other",
+];
+
+/// Lines that copy and unpack elsewhere.
+const COPY_ELSEWHERE: &[&str] = &[
+    "cp a.txt b.txt",
+    "cp a.txt sub/",
+    "mv a.txt other/",
+    "tar xf a.tar -C other",
+    "tar tf a.tar",
+    "unzip -l a.zip",
+    "unzip a.zip -d other",
+    "cp -r a.txt other",
+    "patch a.txt < b",
+    "patch --dry-run -p1 < a",
+    "7z x a.7z -oother",
+    "7z l a.7z",
+    "rm -rf other",
+    "rm a.txt",
+    "find . -name '*.pyc' -delete",
+    "find other -delete",
+    "find . -name plan.txt",
+];
+
+#[test]
+fn a_denied_file_is_not_written_by_copies_of_folders() {
+    let files = [
+        ("/w/a.txt", Known::Tracked, None),
+        ("/w/other/x", Known::Tracked, None),
+        ("/w/sub/plan.txt", Known::Tracked, None),
+    ];
+    let (gate, rules) = (gate(&files), book("sub/plan.txt"));
+    assert_eq!(wrong(&gate, &rules, Verdict::Deny, COPIES), NONE);
+    assert_eq!(wrong(&gate, &rules, Verdict::Allow, COPY_ELSEWHERE), NONE);
+}
+
+#[test]
+fn the_denial_names_the_rule_and_its_reason() {
+    let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
+    let rules = "[[rule]]\ndecision = \"deny\"\npath = [\"sub/plan.txt\"]\nreason = \"not for you\"\n";
+    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rules).unwrap();
+    for line in ["git restore -s HEAD ':(glob)**/plan.txt'", "git stash", "git cat-file -p 1a2b3c4:plan.txt"]
+    {
+        let mut gate = gate(&files);
+        gate.home = "/w2/.lathe".into();
+        let decided =
+            gate.decide_line(&rules, lathe_protocol::Actor::Model, lathe_protocol::Mode::FullAuto, line);
+        assert_eq!(decided.decision.rule, "f.toml:1", "{line}: {}", decided.decision.reason);
+        assert!(decided.decision.reason.ends_with("not for you"), "{}", decided.decision.reason);
+    }
+}
+
+#[test]
+fn clean_takes_away_what_git_does_not_know() {
+    let rules = book("*.key");
+    let cleans: &[&str] =
+        &["git clean -fd", "git clean -fd -e x", "git clean -f .", "git clean -fenode", "git clean --forc"];
+    let deep: &[&str] = &["git clean -fdx", "git clean -fdX", "git clean -xdf -e x"];
+    let dry: &[&str] =
+        &["git clean -n", "git clean -nd", "git clean --dry-run", "git clean -ndx", "git clean -fd sub"];
+    for (known, denied, free) in [
+        (Known::Untracked, [cleans, deep].concat(), dry.to_vec()),
+        (Known::Ignored, deep.to_vec(), [cleans, dry].concat()),
+        (Known::Tracked, Vec::new(), [cleans, deep, dry].concat()),
+    ] {
+        let files = [("/w/a.txt", Known::Tracked, None), ("/w/x.key", known, None)];
+        let gate = gate(&files);
+        assert_eq!(wrong(&gate, &rules, Verdict::Deny, &denied), NONE);
+        assert_eq!(wrong(&gate, &rules, Verdict::Allow, &free), NONE);
+    }
+}
