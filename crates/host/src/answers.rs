@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn damaged_answers_allow_nothing_else() {
         let home = tempfile::tempdir().unwrap();
-        let file = AnswerFile(home.path().join("policy").join(ANSWERS));
+        let file = AnswerFile(home.path().join("policy").join(ANSWERS), Home::at(home.path().to_owned()));
         let words = ["git", "push", "origin", "side"].map(str::to_owned).to_vec();
         let workspace = "/work/space".to_owned();
         let grants = vec![

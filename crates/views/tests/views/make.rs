@@ -217,6 +217,10 @@ impl Journal {
             after: keep(after),
             mode: 0o644,
             mode_before: None,
+            attributes: None,
+            attributes_before: None,
+            links: None,
+            links_before: None,
             raw_path: None,
             by: CallId::new(by),
         }
