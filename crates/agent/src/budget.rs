@@ -199,7 +199,7 @@ mod tests {
         let budget = Budget { cost: Some(50_000), price: Some(price), ..Budget::default() };
         let spent = spent(&[10_000], &budget);
         assert_eq!(spent.cost, 30_000);
-        assert!(spent.used_up(&budget).is_some_and(|why| why.contains("$0.0300 of $0.0500")));
+        assert!(spent.used_up(&budget).is_some_and(|why| why.contains("$0.03 of $0.05")));
     }
 
     #[test]

@@ -69,7 +69,11 @@ pub fn system_prompt(toolset: Toolset, facts: &Facts, limits: Option<&SessionLim
         Toolset::Bash => include_str!("prompts/finish-bash.md"),
         Toolset::Gemini => include_str!("prompts/finish-gemini.md"),
     };
-    let tools = limits.map_or_else(|| tools.to_owned(), |limits| limits.of_its_tools(tools));
+    let tools = match (toolset, limits) {
+        (Toolset::Lathe | Toolset::Trae | Toolset::Gemini, Some(limits)) => limits.of_its_tools(tools),
+        // There it speaks of commands.
+        (Toolset::Bash, _) | (_, None) => tools.to_owned(),
+    };
     let limits = limits.map(SessionLimits::words).unwrap_or_default();
     let parts = [
         include_str!("prompts/role.md"),

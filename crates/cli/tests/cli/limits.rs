@@ -38,7 +38,7 @@ fn a_run_stops_within_one_answer_of_its_cost_and_goes_on_with_a_higher_one() {
     let finished = bodies(&events, "task_finished").remove(0);
     assert_eq!(finished["ending"], "budget_used_up");
     let result = finished["result"].as_str().unwrap();
-    assert!(result.contains("$0.0800 of $0.0900") && result.contains("--max-cost"), "{result}");
+    assert!(result.contains("$0.08 of $0.09") && result.contains("--max-cost"), "{result}");
     assert_eq!(bodies(&events, "model_answered").len(), 4);
     let resumed =
         home.clone().args(["resume", "--max-cost", "1", "--output", "stream-json"]).with_model(&model);

@@ -147,7 +147,7 @@ fn a_rule_file_is_tried_on_past_sessions() {
         .collect();
     assert_eq!(ways, [("git status --short", "allow", "deny"), ("make deploy", "deny", "allow")]);
     let ran = replay(&["new.toml"]).expect_code(0);
-    assert!(ran.stdout.contains("5 calls of 1 sessions: 3 as before"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("5 calls of 1 session: 3 as before"), "{}", ran.stdout);
     repo.write("wrong.toml", "nonsense");
     replay(&["wrong.toml"]).expect_code(2);
     replay(&["new.toml", "nosuchsession"]).expect_code(2);
