@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_git::{Setting, parse_settings, read_regular};
 
-use crate::repository::{Repositories, is_same};
+use crate::repository::{Repositories, is_same, led_to};
 
 /// The end of the name under which something is set aside. No hook is called so.
 const ASIDE: &str = "set-aside-by-lathe";
@@ -116,10 +116,20 @@ impl Repositories {
         let mut aside = Vec::new();
         for (path, copy) in self.copies() {
             let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-            if !is_folder(path) || !is_folder(copy) {
+            // A `.git` that was moved, with a file or a link in its place, is still that repository.
+            let moved = (!is_folder(path)).then(|| led_to(path)).flatten();
+            let path = moved.as_deref().unwrap_or(path);
+            match (is_folder(path), is_folder(copy)) {
+                (true, true) => look(path, copy, &mut aside),
+                // A file or a link that leads to another repository now.
+                (_, false) if path.symlink_metadata().is_ok() && !is_same(copy, path) && is_there(copy) => {
+                    aside.push(put_back(path, copy));
+                }
+                (true | false, false) | (false, true) => {}
+            }
+            if !is_folder(copy) {
                 continue;
             }
-            look(path, copy, &mut aside);
             for tree in entries(&path.join("worktrees")) {
                 look(&tree, &copy.join("worktrees").join(tree.file_name().unwrap_or_default()), &mut aside);
             }
@@ -189,6 +199,10 @@ fn is_inert(setting: &Setting) -> bool {
         || setting.value.as_deref().is_some_and(|value| value.bytes().all(|c| c.is_ascii_lowercase()));
     let is_update = (setting.section.as_str(), setting.key.as_str()) == ("submodule", "update");
     INERT.contains(&setting.section.as_str()) && (!names || (is_update && is_word()))
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 fn is_executable(path: &Path) -> bool {

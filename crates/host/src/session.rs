@@ -396,14 +396,18 @@ impl Host {
             env: shell_env(),
             memory: has_facts.then(|| self.home.memory()),
         };
-        let files = LocalFiles::confined(root.to_owned(), self.home.path())
-            .recovering(self.home.path().join("recovery"));
-        let files = Arc::new(files.map_err(|error| HostError::Folder {
-            path: root.to_owned(),
-            reason: format!("what an earlier crash left cannot be mended: {error}"),
-        })?);
+        let files = Arc::new(self.files(root)?);
         let processes = Arc::new(LocalProcesses);
         Ok(Services::new(root.to_owned(), files, processes, self.home.blobs()?, redactor, plan))
+    }
+
+    /// The files of a folder, with what an earlier crash left in it put back or finished.
+    pub(crate) fn files(&self, root: &Path) -> Result<LocalFiles, HostError> {
+        let files = LocalFiles::confined(root.to_owned(), self.home.path());
+        files.recovering(self.home.path().join("recovery")).map_err(|error| HostError::Folder {
+            path: root.to_owned(),
+            reason: format!("what an earlier crash left cannot be mended: {error}"),
+        })
     }
 
     /// Keeps what lines take away and no copy can be kept of.

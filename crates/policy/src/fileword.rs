@@ -137,7 +137,8 @@ pub(crate) fn made_by_copy(name: &str, words: &[&str], targets: &[&str]) -> Vec<
         let target = target.trim_end_matches('/').to_owned();
         sources.map(|source| format!("{target}/{}", base(source))).collect::<Vec<_>>()
     };
-    targets.iter().flat_map(into).collect()
+    // A device is no folder.
+    targets.iter().filter(|target| !target.starts_with("/dev/")).flat_map(into).collect()
 }
 
 /// Whether it goes through a folder with all that is in it.

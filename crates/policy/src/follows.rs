@@ -79,6 +79,12 @@ const CURL: [FileOption; 4] = [
     option(None, "--netrc-file", false),
     option(Some('E'), "--cert", false),
 ];
+const SSH: [FileOption; 4] = [
+    option(Some('F'), "--", false),
+    option(Some('i'), "--", false),
+    option(Some('E'), "--", false),
+    option(Some('S'), "--", false),
+];
 const GIT_GREP: [FileOption; 1] = [option(Some('f'), "--file", false)];
 const GIT_LIST: [FileOption; 2] =
     [option(Some('X'), "--exclude-from", false), option(None, "--pathspec-from-file", true)];
@@ -112,6 +118,7 @@ fn options(name: &str, words: &[&str]) -> &'static [FileOption] {
         "awk" | "gawk" | "mawk" | "nawk" => &AWK,
         "jq" | "gojq" | "jaq" | "yq" => &JQ,
         "curl" => &CURL,
+        "ssh" | "ssh-copy-id" | "sshfs" | "mosh" | "autossh" => &SSH,
         "git" => match crate::git::split(words).map(|(sub, _)| sub) {
             Some("grep") => &GIT_GREP,
             Some(
@@ -139,6 +146,14 @@ pub(crate) fn files<'w>(name: &str, words: &[&'w str]) -> Vec<(&'w str, bool)> {
         // It writes its long options with one dash.
         if name == "find" && *word == "-files0-from" {
             found.extend(next().map(|file| (file, true)));
+        }
+        // `ssh -o IdentityFile=key`, and the same glued and with a blank.
+        if name.contains("ssh")
+            && let Some(setting) = word.strip_prefix("-o")
+        {
+            let setting = if setting.is_empty() { next() } else { Some(setting) };
+            let value = setting.and_then(|setting| setting.split_once(['=', ' ']));
+            found.extend(value.map(|(_, value)| (value.trim(), false)));
         }
         for option in known {
             let value = if word.starts_with("--") {

@@ -434,8 +434,17 @@ impl Gate {
                 verdict: Verdict::Deny,
                 rule: "headless".to_owned(),
                 reason: format!(
-                    "{} ({}), and nobody can be asked; `--mode full-auto` would allow it",
-                    said.reason, said.rule
+                    "{} ({}), and nobody can be asked; {} would allow it",
+                    said.reason,
+                    said.rule,
+                    {
+                        // Keys are denied there too.
+                        if said.rule == "reading.keys" {
+                            "a rule of yours with this `path`"
+                        } else {
+                            "`--mode full-auto`"
+                        }
+                    }
                 ),
             },
             (Mode::Plan | Mode::Default | Mode::AutoEdit, Verdict::Ask) => said,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::git::{self, Extent, GitFiles};
 use crate::git_objects::{InObject, in_object};
+use crate::git_option::may_be;
 use crate::git_writes;
 use crate::places::parts;
 use crate::reach::{FOLDERS, Reacher};
@@ -26,12 +27,23 @@ impl Reacher<'_> {
                 None => {}
             }
         }
+        // `--full-diff` shows whole commits whatever the paths are.
+        let is_full = words.iter().any(|word| may_be(word, &["--full-diff"]));
         if let Some(read) = git::read(words) {
-            self.files_of_git(&read, true, touches);
+            let paths = if is_full { Vec::new() } else { read.paths };
+            self.files_of_git(&GitFiles { paths: self.meant(paths), ..read }, true, touches);
         }
         if let Some(written) = git_writes::written(words) {
-            self.files_of_git(&written, false, touches);
+            let paths = self.meant(written.paths);
+            self.files_of_git(&GitFiles { paths, ..written }, false, touches);
         }
+    }
+
+    /// The paths, where they mean the files of their names: an option and a variable make git blind to capitals, or take
+    /// each path for a pattern. None stands for the whole repository.
+    fn meant<'w>(&self, paths: Vec<&'w str>) -> Vec<&'w str> {
+        let is_plain = !self.line.to_ascii_lowercase().contains("pathspecs");
+        if is_plain { paths } else { Vec::new() }
     }
 
     /// A file of a commit, which is named from the top of the repository, wherever that is.

@@ -23,8 +23,8 @@ const LENDING: [&str; 3] = ["env", "sudo", "doas"];
 /// What bash runs for a name.
 const MEANINGS: [&str; 2] = ["BASH_ALIASES", "BASH_CMDS"];
 
-/// Variables by which later programs run another one first or find other settings.
-const RUNNING: [&str; 8] = [
+/// Variables by which later programs run another one first, find other settings or take names of files for others.
+const RUNNING: [&str; 12] = [
     "BASH_ENV",
     "PROMPT_COMMAND",
     "LD_PRELOAD",
@@ -33,6 +33,10 @@ const RUNNING: [&str; 8] = [
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
     "GIT_CONFIG_PARAMETERS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_LITERAL_PATHSPECS",
 ];
 
 /// Variables whose text bash expands by itself, or that name a file that a shell runs first.

@@ -278,6 +278,8 @@ impl Services {
         *self.lines.lock().unwrap_or_else(PoisonError::into_inner) = Lines::default();
         if let Some(shell) = self.held() {
             shell.close().await;
+            // What a process wrote after the last line is looked at by nobody else.
+            self.tracking.set_programs_aside(0).await;
         }
     }
 

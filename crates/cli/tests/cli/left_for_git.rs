@@ -31,6 +31,18 @@ elif what == 'link':
     os.makedirs('mine', exist_ok=True)
     os.rename(git + part, 'mine/' + part)
     os.symlink('../mine/' + part, git + part)
+elif what == 'move':
+    os.rename(git[:-1], 'gd')
+    if part == 'file':
+        with open(git[:-1], 'w') as out:
+            out.write('gitdir: gd\\n')
+    else:
+        os.symlink('gd', git[:-1])
+    with open('gd/config', 'a') as out:
+        out.write(text)
+    with open('gd/hooks/pre-commit', 'w') as out:
+        out.write('exit 1')
+    os.chmod('gd/hooks/pre-commit', 0o755)
 elif what == 'copy':
     os.rename(git + part, git + sys.argv[3])
 ";
@@ -95,6 +107,30 @@ fn what_a_process_writes_after_its_line_is_set_aside_with_the_next_line() {
     let (_, events) = place.run("full-auto", &[late, wait, "true"]);
     assert_eq!(seen(&place, "hooks/pre-commit"), None, "{events:#?}");
     assert!(result(&events, "c1").contains("set aside"), "{events:#?}");
+}
+
+#[test]
+fn a_repository_that_is_moved_is_looked_at_where_it_is_now() {
+    for how in ["file", "link"] {
+        let place = place();
+        let before = fs::read(place.repo().join(".git/config")).unwrap();
+        let line = format!("python3 leave.py move {how} '[core]\\n\\tfsmonitor = evil\\n'");
+        let (_, events) = place.run("full-auto", &[&line]);
+        let told = result(&events, "c0");
+        assert_eq!(told.matches("may make git run a program later").count(), 2, "{how}: {told}");
+        let config = fs::read(place.repo().join("gd/config")).unwrap();
+        assert_eq!(config, before, "{how}: {events:#?}");
+        assert!(!place.repo().join("gd/hooks/pre-commit").exists(), "{how}");
+    }
+}
+
+#[test]
+fn what_a_process_writes_after_the_last_line_is_set_aside_when_the_session_ends() {
+    let place = place();
+    let line = "python3 leave.py late hooks/pre-commit 'exit 1' > /dev/null 2>&1 & touch go";
+    let (_, events) = place.run("full-auto", &[line]);
+    // The process may have been ended before it came to it; what it wrote is not there in any case.
+    assert_eq!(seen(&place, "hooks/pre-commit"), None, "{events:#?}");
 }
 
 #[test]
