@@ -73,10 +73,11 @@ pub(crate) type Tree = BTreeMap<String, (u32, Vec<u8>)>;
 
 /// What must hold after an end: every look agrees, and everything comes back.
 pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
-    let left = tree(repo.path());
     let at = |args: &[&str]| at_home(run).in_dir(repo.path()).args(args).run();
     let diff = at(&["diff", "--stat"]);
     let shown = at(&["show"]);
+    // The first look finishes or puts back what a file tool had half done.
+    let left = tree(repo.path());
     if left == *first {
         return;
     }
