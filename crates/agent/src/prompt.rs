@@ -17,7 +17,7 @@ pub struct Facts {
     pub project: Vec<(String, String)>,
 }
 
-/// What the model has and may do in a session, for the model to know beforehand.
+/// The tools and the mode of a session, for the model to know beforehand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLimits {
     pub mode: Mode,

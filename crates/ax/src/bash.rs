@@ -50,7 +50,7 @@ pub struct LineScript<'a> {
     pub code: i32,
     pub outputs: [String; 2],
     pub state_slot: usize,
-    /// Where the agent commands are, if there are any.
+    /// The folder of the agent commands, if there are any.
     pub session: Option<&'a Session>,
 }
 

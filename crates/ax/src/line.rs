@@ -90,12 +90,12 @@ impl Line {
         self.answer = if self.broke_out { Some(0) } else { code.parse().ok() };
     }
 
-    /// Whether bash reads and runs nothing.
+    /// Tells whether bash reads and runs nothing.
     pub fn is_silent(&self) -> bool {
         self.silent >= SILENT_LOOKS
     }
 
-    /// Whether a `break` or `continue` of its own ended it early.
+    /// Tells whether a `break` or `continue` of its own ended it early.
     pub fn has_dropped_its_rest(&self) -> bool {
         self.broke_out && self.stop.is_none()
     }

@@ -58,7 +58,7 @@ const DRAIN_MAX: usize = 1024 * 1024;
 const LATE_MAX: usize = 128;
 /// How often a stop looks again.
 const TICK: Duration = Duration::from_millis(5);
-/// How often a running line is looked at.
+/// The time between two looks at a running line.
 const LOOK: Duration = Duration::from_millis(250);
 const END_GRACE: Duration = Duration::from_millis(200);
 

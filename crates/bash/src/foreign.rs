@@ -337,8 +337,9 @@ const IN_GIT: [&str; 14] = [
     "exclude",
 ];
 
-/// Whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`. It is meant where
-/// the text goes there, copies to it, or has a name that stands in it: `Path('.git', 'config')`, `p + '/config'`.
+/// Tells whether a path is one of a repository's own. The bare name is often only left out: `dirs.remove('.git')`. It
+/// is meant where the text goes there, copies to it, or has a name that stands in it: `Path('.git', 'config')`, `p +
+/// '/config'`.
 fn is_in_git(text: &str, path: &str) -> bool {
     let ways =
         ["join(", "') /", "\") /", "')/", "\")/", "rename", "shutil.move", "symlink", "hooks", "chdir"];

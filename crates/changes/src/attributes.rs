@@ -46,17 +46,17 @@ impl Attributes {
         if self == **plain { Arc::clone(plain) } else { Arc::new(self) }
     }
 
-    /// Whether a file that this process makes has the same attributes: then nothing has to be recorded.
+    /// Tells whether a file that this process makes has the same attributes: then nothing has to be recorded.
     pub fn is_plain(&self) -> bool {
         *self == **plain()
     }
 
-    /// Whether a folder gives what is made in it an access control list.
+    /// Tells whether a folder gives what is made in it an access control list.
     pub fn is_passed_on(&self) -> bool {
         self.extended.contains_key(b"system.posix_acl_default".as_slice())
     }
 
-    /// Whether this process may give a file this owner, this group and these capabilities.
+    /// Tells whether this process may give a file this owner, this group and these capabilities.
     pub fn can_be_given(&self) -> bool {
         let (user, group) = (nix::unistd::geteuid(), nix::unistd::Gid::from_raw(self.gid));
         let own_group = || {
@@ -67,7 +67,7 @@ impl Attributes {
         user.is_root() || user.as_raw() == self.uid && own_group() && !capable
     }
 
-    /// Whether a file with the others has to be given an owner, a group or capabilities to have these.
+    /// Tells whether a file with the others has to be given an owner, a group or capabilities to have these.
     pub fn needs_more_than(&self, other: &Self) -> bool {
         let of = |one: &Self| (one.uid, one.gid, one.extended.get(CAPABILITY).cloned());
         of(self) != of(other)
@@ -135,12 +135,12 @@ impl Attributes {
     }
 }
 
-/// What a file has besides content and mode.
+/// The parts of a file besides content and mode.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Beside {
     /// Owner and extended attributes, in the store. None where they are those of any file of the user's.
     pub attributes: Option<Digest>,
-    /// How many names it has.
+    /// The number of its names.
     pub names: u32,
 }
 
@@ -173,7 +173,7 @@ fn plain() -> &'static Arc<Attributes> {
     })
 }
 
-/// Whether an attribute is one that is kept.
+/// Tells whether an attribute is one that is kept.
 #[cfg(target_os = "linux")]
 fn is_kept(name: &[u8]) -> bool {
     name.starts_with(b"user.")

@@ -105,13 +105,13 @@ impl Book {
         file.write_all(&begun)
     }
 
-    /// How long the book was when the last line began.
+    /// The length of the book when the last line began.
     fn begun(folder: &Path) -> Option<u64> {
         let bytes = std::fs::read(folder.join(BEGUN)).ok()?;
         frame::next(&bytes)?.0.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// What the book in a folder says. If it cannot be read up to the line that began last, that is an error: how the tree
+    /// Reads the book in a folder. If it cannot be read up to the line that began last, that is an error: how the tree
     /// was before the line is lost.
     pub fn read_whole(folder: &Path) -> io::Result<Option<Read>> {
         let read = Self::read(folder)?;
@@ -178,7 +178,7 @@ impl Book {
     }
 }
 
-/// How entries are written.
+/// The form in which entries are written.
 #[derive(Debug, Clone, Copy)]
 enum Format {
     WithoutAttributes,

@@ -57,7 +57,7 @@ impl State {
         Self { digest, mode, attributes: None, links: None }
     }
 
-    /// Whether content, mode and what is known of the attributes are the same. Other names may come and go.
+    /// Tells whether content, mode and what is known of the attributes are the same. Other names may come and go.
     pub fn agrees(&self, other: &Self) -> bool {
         let same_attributes = match (&self.attributes, &other.attributes) {
             (Some(own), Some(other)) => own == other,

@@ -279,7 +279,7 @@ impl Worker<'_> {
         Ok(Some(TreeChange::new(path, before.state, after.state)))
     }
 
-    /// Whether what is made in the folder of a path gets a group or an access control list from the folder.
+    /// Tells whether what is made in the folder of a path gets a group or an access control list from the folder.
     fn is_inherited(&self, rel: &Rel) -> bool {
         let folder = split(rel).0;
         let was = self.shared.manifest.get(folder);
@@ -405,13 +405,13 @@ impl Worker<'_> {
     }
 }
 
-/// Whether it is a folder that gives what is made in it a group or an access control list.
+/// Tells whether it is a folder that gives what is made in it a group or an access control list.
 fn is_passing(stat: &Stat, attributes: Option<&Arc<Attributes>>) -> bool {
     let listed = attributes.is_some_and(|attributes| attributes.is_passed_on());
     stat.kind() == Kind::Folder && (stat.mode & 0o2000 != 0 || listed)
 }
 
-/// Why owner or capabilities cannot be given back, if somebody else's file became another one.
+/// The reason why owner or capabilities cannot be given back, if somebody else's file became another one.
 fn privilege(before: &Entry, now: Option<&Attributes>) -> Option<Why> {
     let before = before.attributes.as_deref()?;
     let changed = now.is_none_or(|now| before.needs_more_than(now));

@@ -46,7 +46,7 @@ impl<'a> Names<'a> {
         others(&self.now, rel, stat)
     }
 
-    /// Why a file cannot be what it was if it had names that are not in the tree.
+    /// The reason why a file cannot be what it was if it had names that are not in the tree.
     pub fn beyond(&self, before: &Entry) -> Option<Why> {
         let inside = self.before.get(&before.stat.inode).map_or(0, Vec::len);
         let names = usize::try_from(before.stat.names).unwrap_or(usize::MAX);

@@ -106,7 +106,7 @@ const PROGRAMS: [(&str, &str); 25] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
     pub path: PathBuf,
-    /// Where it is now, or why it is still there.
+    /// Its place now, or the reason why it is still there.
     pub aside: Result<PathBuf, String>,
 }
 

@@ -126,7 +126,7 @@ pub fn sweep(root: &Path, paths: impl Iterator<Item = std::path::PathBuf>, pid: 
     }
 }
 
-/// Whether mode and attributes alone were to change, and some of them did.
+/// Tells whether mode and attributes alone were to change, and some of them did.
 fn is_between(found: &Option<State>, wanted: &Wanted) -> bool {
     match (found, &wanted.now, &wanted.want) {
         (Some(found), Some(now), Some(want)) => is_mode_only(found, want) && is_mode_only(now, want),

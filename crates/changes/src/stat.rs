@@ -15,8 +15,8 @@ pub(crate) struct Stat {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
-    /// How many names a file has: through another one it may change without a word from the watcher. 1 for what is no
-    /// file.
+    /// The number of a file's names: through another one it may change without a word from the watcher. 1 for what is
+    /// no file.
     pub names: u32,
     pub inode: u64,
     pub size: u64,
@@ -71,13 +71,13 @@ impl Stat {
         Kind::of(self.mode)
     }
 
-    /// Whether it has other names.
+    /// Tells whether it has other names.
     pub fn linked(&self) -> bool {
         self.names > 1
     }
 
-    /// Whether a look at content and attributes can be spared. The size of a folder and the time it was modified only
-    /// tell of its entries, which are looked at themselves.
+    /// Tells whether a look at content and attributes can be spared. The size of a folder and the time it was modified
+    /// only tell of its entries, which are looked at themselves.
     pub fn same(&self, other: &Self) -> bool {
         match (self.kind(), other.kind()) {
             (Kind::Folder, Kind::Folder) => {

@@ -1,4 +1,4 @@
-//! Which commands change what belongs to the user in Lathe's home. A session's shell may not run those: see
+//! Commands that change what belongs to the user in Lathe's home. A session's shell may not run those: see
 //! [`Home::refuse_inside_session`](lathe_host::Home::refuse_inside_session).
 
 use crate::args::Command;

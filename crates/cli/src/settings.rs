@@ -136,8 +136,8 @@ pub(crate) fn settle_quietly(
     Ok(Settled::new(config, look, place))
 }
 
-/// What the configuration of a folder adds, for commands that say nothing else about it. A configuration that cannot be used
-/// ends the program.
+/// The additions of a folder's configuration, for commands that say nothing else about it. A configuration that cannot
+/// be used ends the program.
 pub(crate) fn extras_of(host: &Host, folder: &Path) -> Result<Extras, Exit> {
     tell_unread_rules(host);
     let settled = settle_quietly(host, Place { folder, file: None }, Vec::new());

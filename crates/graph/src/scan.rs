@@ -77,7 +77,7 @@ pub struct Walked {
     pub layout: Option<Layout>,
 }
 
-/// Whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
+/// Tells whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".git/info/exclude"];
     // Those that a `.git` file leads to are read by the walk too.

@@ -91,7 +91,8 @@ impl AnswerFile {
     }
 }
 
-/// Whether the rules are those that the checksum was made of. A file without one was edited by hand, or is an older one.
+/// Tells whether the rules are those that the checksum was made of. A file without one was edited by hand, or is an
+/// older one.
 fn is_as_written(text: &str) -> bool {
     let Some((sum_line, rules)) = text.split_once(SUM).and_then(|(_, rest)| rest.split_once('\n')) else {
         return !text.contains("# Checksum of ");

@@ -24,7 +24,7 @@ const NO_KEY: &str = "no key";
 /// Stands for a model that nobody named.
 const NO_MODEL: &str = "MODEL";
 
-/// What a request is written for.
+/// The occasion that a request is written for.
 struct Written {
     form: Form,
     model: String,

@@ -86,7 +86,7 @@ impl Host {
         Ok(())
     }
 
-    /// When the files of a session were last written.
+    /// The time at which the files of a session were last written.
     fn written(&self, id: &SessionId) -> Option<Timestamp> {
         let times = session_files(&self.home().sessions(), id);
         let times = times.iter().filter_map(|file| file.metadata().ok()?.modified().ok());

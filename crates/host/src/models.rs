@@ -34,7 +34,7 @@ pub struct ModelRequest {
     pub api_key: Option<String>,
     /// Other keys of the user. A resumed session gets one of them if it was sent to its address before.
     pub other_keys: Vec<String>,
-    /// What a resumed session remembers of its key.
+    /// The origin of its key that a resumed session remembers.
     pub recorded_key: Option<KeyMark>,
     pub patience: Patience,
     /// The version of the interface (Azure).

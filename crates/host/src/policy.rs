@@ -127,7 +127,7 @@ impl Host {
     }
 }
 
-/// What is told of a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
+/// The sentence about a `.latheignore` in a folder that cannot be used. None: it can, or there is none.
 pub fn unread_ignore_file(folder: &Path) -> Option<String> {
     lathe_search::unread_own_file(folder).map(|reason| lathe_search::unread_sentence(folder, folder, &reason))
 }

@@ -283,7 +283,7 @@ fn content(blobs: &Blobs, id: Option<&Digest>) -> Result<Option<Vec<u8>>, Lost> 
     }
 }
 
-/// What stands in the place of a diff that cannot be made.
+/// The words in the place of a diff that cannot be made.
 fn lost_diff(path: &str) -> String {
     format!(
         "{path}: it changed, but the recorded content is damaged or missing, so the change cannot be shown\n"

@@ -259,7 +259,7 @@ fn lost_after(events: &[Event], end: Seq) -> Vec<String> {
     later.flat_map(|event| event.fact.not_undoable()).collect()
 }
 
-/// What the step of an act, and those after it, changed for good.
+/// The changes of an act's step, and of those after it, that cannot be taken back.
 fn lost_since(events: &[Event], act: &Act) -> Vec<String> {
     let of = |event: &Event| (event.place.run, event.place.step);
     let step = events.iter().find(|event| event.seq == act.seq).map(of).filter(|(_, step)| step.is_some());

@@ -17,7 +17,7 @@ pub(crate) struct Files {
     pub db: PathBuf,
     pub wal: PathBuf,
     pub lock: PathBuf,
-    /// How many events there are.
+    /// The file with the number of events.
     pub mark: PathBuf,
     /// The database before it is whole.
     pub unfinished: PathBuf,

@@ -15,7 +15,7 @@ use crc32fast::Hasher;
 /// Bytes of one number with what belongs to it.
 const SLOT: usize = 64;
 
-/// Whose number it is.
+/// The one whose number it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Writer,
@@ -81,7 +81,7 @@ impl Mark {
 /// The bytes of a slot that its checksum covers.
 const SUMMED: usize = 8 + 36;
 
-/// How many events there must be.
+/// The number of events that there must be.
 pub(crate) fn least(path: &Path) -> i64 {
     let Ok(file) = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW).open(path) else {
         return 0;
@@ -112,7 +112,7 @@ fn sum(by: By, said: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// What tells this run of the machine from others; zeros where the system does not say.
+/// The mark of this run of the machine; zeros where the system does not say.
 fn boot() -> [u8; 36] {
     let mut boot = [0; 36];
     let id = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();

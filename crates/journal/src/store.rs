@@ -141,7 +141,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Whether closing leaves the log where it is.
+    /// Sets whether closing leaves the log where it is.
     fn keep_log(&self, keep: bool) -> Result<(), JournalError> {
         let set = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep);
         set.map(drop).map_err(|error| self.fail("open", error))

@@ -62,8 +62,8 @@ pub(crate) fn eased(
     Some(Eased { command, decision: decision(Verdict::Allow, "builtin.parts", reason) })
 }
 
-/// Whether a `cd` surely ends in a folder of the workspace, by its real place too. Where git runs in the same line, only the
-/// workspace itself will do: another folder may be a repository that nobody looked into.
+/// Tells whether a `cd` surely ends in a folder of the workspace, by its real place too. Where git runs in the same
+/// line, only the workspace itself will do: another folder may be a repository that nobody looked into.
 fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch]) -> bool {
     let words: Option<Vec<&str>> = command.words.iter().skip(1).map(Word::literal).collect();
     let words = words.unwrap_or_default();
@@ -84,8 +84,8 @@ fn goes_inside(gate: &Gate, script: &Script, command: &Command, touches: &[Touch
     !touches.is_empty() && touches.iter().all(|touch| inside(touch) && (!git || is_root(touch)))
 }
 
-/// Whether an `xargs` has plain options, and a command of the agent behind it. Where it is known what it is sent, the command
-/// stands there once more with that.
+/// Tells whether an `xargs` has plain options, and a command of the agent behind it. Where it is known what it is sent,
+/// the command stands there once more with that.
 fn runs_our_own(rules: &Rulebook, script: &Script, index: usize, command: &Command) -> bool {
     let behind = || script.commands.iter().filter(|other| other.behind == Some(index));
     let Some(inner) = behind().next() else { return false };

@@ -7,7 +7,7 @@
 use crate::git_objects::{names_file, names_tree};
 use crate::git_option::{is, may_be};
 
-/// Which files of a folder are read or written.
+/// The files of a folder that are read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     /// Every file.
@@ -24,7 +24,7 @@ pub(crate) enum Extent {
     Worktree,
 }
 
-/// What a git command reads or writes besides the files that its words name.
+/// The files that a git command reads or writes besides the files that its words name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GitFiles<'w> {
     pub(crate) extent: Extent,
@@ -582,7 +582,7 @@ pub(crate) fn is_far(address: &str) -> bool {
     scheme || colon.is_some_and(|colon| address.find('/').is_none_or(|slash| colon < slash))
 }
 
-/// Whether the words end with the mark that no path follows: `git checkout main --`.
+/// Tells whether the words end with the mark that no path follows: `git checkout main --`.
 pub(crate) fn is_last_mark(words: &[&str]) -> bool {
     words.len() > 1 && words.last() == Some(&"--")
 }

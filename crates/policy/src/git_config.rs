@@ -127,7 +127,7 @@ pub(crate) fn denied(words: &[&str]) -> Option<Decision> {
 /// Options of `git config` that have a value.
 const VALUED: [&str; 8] = ["-f", "--file", "--blob", "-t", "--type", "--default", "--comment", "--value"];
 
-/// What an alias stands for that the command brings along: `git -c alias.x=config x`.
+/// The meaning of an alias that the command brings along: `git -c alias.x=config x`.
 fn alias<'w>(words: &[&'w str], sub: &str) -> Option<&'w str> {
     let given = words.iter().filter_map(|word| word.strip_prefix("alias.")?.split_once('='));
     given.into_iter().find(|(name, _)| *name == sub).map(|(_, meant)| meant)

@@ -14,7 +14,7 @@ pub(crate) enum InObject<'w> {
     Anywhere(&'w str),
 }
 
-/// What a word names in an object; nothing where it is no such name.
+/// The name that a word has in an object; none where it is no such name.
 pub(crate) fn in_object(word: &str) -> Option<InObject<'_>> {
     if let Some(path) = pathspec(word) {
         return Some(InObject::Top(path));

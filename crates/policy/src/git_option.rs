@@ -1,4 +1,5 @@
-//! How git reads options: letters in a row, long names, and any beginning of a long name that means one option only.
+//! The options of git, as it reads them: letters in a row, long names, and any beginning of a long name that means one
+//! option only.
 
 /// Tells whether a word of git may be one of these options: a letter alone or among others, a long name, or the beginning of
 /// one. A long name in the list also stands for all options that begin with it.

@@ -111,7 +111,7 @@ fn is_dry(given: &[&str]) -> bool {
     without_values(given, &["-e", "--exclude"]).iter().any(dry) && !taken_back
 }
 
-/// Whether a command may change the files that say what git leaves alone, without naming them.
+/// Tells whether a command may change the files that say what git leaves alone, without naming them.
 pub(crate) fn rewrites(words: &[&str]) -> bool {
     let Some((sub, rest)) = split(words) else { return false };
     let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));

@@ -198,7 +198,7 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
     Some(found)
 }
 
-/// Whether `7z` only looks at an archive, or takes from it.
+/// Tells whether `7z` only looks at an archive, or takes from it.
 fn seven_reads(given: &[&str]) -> bool {
     matches!(given.first(), Some(&("x" | "e" | "l" | "t" | "h" | "b" | "i")))
 }

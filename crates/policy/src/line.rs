@@ -200,8 +200,8 @@ impl Rulebook {
         all
     }
 
-    /// What is decided about files that tests of bash's own look for, and patterns whose names a variable gets: `[[ -e x ]]`,
-    /// `x=(a/*)`.
+    /// The decision about files that tests of bash's own look for, and patterns whose names a variable gets: `[[ -e x
+    /// ]]`, `x=(a/*)`.
     fn tested(
         &self,
         gate: &Gate,

@@ -385,7 +385,7 @@ pub(crate) fn outside_proc(path: &str) -> String {
     path
 }
 
-/// What follows the folder that a command itself runs in: `/proc/self/cwd/a`.
+/// The path behind the folder that a command itself runs in: `/proc/self/cwd/a`.
 pub(crate) fn behind_own_folder(path: &str) -> Option<String> {
     let mut path = path.to_owned();
     while let Some((process, link, rest)) = link_of_process(&path) {

@@ -1,4 +1,4 @@
-//! What a search deletes, by the names it looks for.
+//! Files that a search deletes, by the names it looks for.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::reading::Depth;
 use crate::touch::{Touch, What, text};
 
 impl Reacher<'_> {
-    /// What a search deletes: files by their name, or all that it finds.
+    /// Adds the files that a search deletes: by their name, or all that it finds.
     pub(crate) fn deleted_by_find(&self, words: &[&str], touches: &mut Vec<Touch>) {
         let found = find_parts(words);
         if !found.deletes {

@@ -1,4 +1,4 @@
-//! What git reads and writes: files that its words name in commits, and those that no word names.
+//! Files that git reads and writes: those that its words name in commits, and those that no word names.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::touch::{Touch, What, text};
 const CONTENT: [&str; 4] = ["objects", "lfs", "modules", "worktrees"];
 
 impl Reacher<'_> {
-    /// What git reads and writes besides the files that its words name, and files of commits.
+    /// Adds the files that git reads and writes besides those that its words name, and files of commits.
     pub(crate) fn touched_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
         for word in words {
             match in_object(word) {

@@ -42,8 +42,8 @@ pub(crate) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// Whether a path is a command's own input or output. The link behind it leads to what this process has there, which is
-/// not what the command will have.
+/// Tells whether a path is a command's own input or output. The link behind it leads to what this process has there,
+/// which is not what the command will have.
 pub(crate) fn is_own_stream(path: &str) -> bool {
     let streams = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"];
     streams.contains(&path)

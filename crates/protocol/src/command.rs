@@ -88,7 +88,7 @@ pub enum ReceiptAnswer {
     },
 }
 
-/// Why a command is refused after the task that owns the session has ended.
+/// The reason why a command is refused after the task that owns the session has ended.
 pub const SESSION_ENDED: &str = "the session has ended";
 
 /// Something that is happening. Never stored; carries the event it follows.

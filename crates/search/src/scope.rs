@@ -27,7 +27,7 @@ pub struct Scope {
     pub case_insensitive_globs: bool,
     /// A folder that is left out with all in it, by whatever name it is met: Lathe's own.
     pub closed: Option<PathBuf>,
-    /// Where unusable ignore files that the walk meets are noted.
+    /// The list of unusable ignore files that the walk meets.
     pub unread: UnreadRules,
 }
 
@@ -58,7 +58,7 @@ fn id(folder: &Path) -> Option<(u64, u64)> {
     folder.symlink_metadata().ok().filter(std::fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()))
 }
 
-/// Whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
+/// Tells whether a file that says what to leave out is a pipe or a device here, or huge, which the walk would wait for.
 fn has_blocking_ignores(folder: &Path) -> bool {
     let names = [".gitignore", ".ignore", ".latheignore", ".geminiignore", ".git/info/exclude"];
     let mut files = names.iter().map(|name| folder.join(name)).chain(led_to(folder));

@@ -75,7 +75,7 @@ pub(crate) fn read_ignore_file(folder: &Path, file: &Path) -> Result<Option<Giti
     }
 }
 
-/// Why the `.latheignore` of a folder cannot be used. None: it can, or there is none.
+/// The reason why the `.latheignore` of a folder cannot be used. None: it can, or there is none.
 pub fn unread_own_file(folder: &Path) -> Option<String> {
     read_ignore_file(folder, &folder.join(OWN)).err().map(|unread| unread.reason)
 }
@@ -118,7 +118,7 @@ impl UnreadRules {
     }
 }
 
-/// What is told of a `.latheignore` that cannot be used.
+/// The sentence about a `.latheignore` that cannot be used.
 pub fn sentence(root: &Path, folder: &Path, reason: &str) -> String {
     let inside = folder.strip_prefix(root).unwrap_or(folder);
     let place = match inside.as_os_str().is_empty() {

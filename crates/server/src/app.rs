@@ -77,7 +77,7 @@ pub struct ReviewWish {
 /// Makes plans from wishes: whoever knows the configuration gives this to the server.
 pub trait Plans: Send + Sync {
     fn plan(&self, wish: &Wish) -> Result<SessionPlan, String>;
-    /// How a session that was left is opened again. It goes on with the model that it had.
+    /// The plan by which a session that was left is opened again. It goes on with the model that it had.
     fn overrides(&self, folder: &Path, before: &ModelChoice) -> Result<Overrides, String>;
     /// Where documents are kept.
     fn online(&self) -> Result<OnlinePlan, String> {
@@ -247,7 +247,7 @@ impl App {
         needs.check(identity, work)
     }
 
-    /// What a session needs that is not open here.
+    /// The role that a session needs that is not open here.
     fn needs(&self, id: &SessionId) -> Result<Needs, ApiError> {
         Ok(Needs::of(&self.host.options(id)?))
     }

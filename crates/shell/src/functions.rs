@@ -1,5 +1,5 @@
-//! What bash is given where there are agent commands: functions for the session's own bash, and a file that every other
-//! bash below it reads first.
+//! Texts that bash is given where there are agent commands: functions for the session's own bash, and a file that every
+//! other bash below it reads first.
 //!
 //! PATH cannot come before builtins, so two names need a function that tells which one is meant; nested shells do not get
 //! these two, so scripts are untouched. A line may give PATH another value and go on: names that other programs have too get

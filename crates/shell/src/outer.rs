@@ -17,7 +17,7 @@ use crate::sweep;
 /// Looks at the ancestors before they are given up. A parent may end while we look, and its child has another one then.
 const TRIES: usize = 50;
 
-/// What is known of the shells above this process.
+/// The shells of Lathe above this process, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OuterShells {
     /// This process was not started by a shell of Lathe.

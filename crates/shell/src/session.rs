@@ -42,7 +42,7 @@ pub(crate) struct Session {
     content: Option<Content>,
 }
 
-/// What the environment of bash says that is ours to change.
+/// The variables of bash's environment that are ours to change.
 struct Around {
     path: OsString,
     bash_env: Option<OsString>,

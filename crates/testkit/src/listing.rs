@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-/// What is at a path.
+/// The thing at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The whole `st_mode`.

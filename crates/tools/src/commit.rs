@@ -27,7 +27,7 @@ pub(crate) struct Committed {
     pub(crate) files: Vec<Applied>,
     /// Why a change that was made cannot be taken back.
     pub(crate) unrecorded: Option<BlobError>,
-    /// What of it cannot be taken back, with the reason.
+    /// The parts of it that cannot be taken back, each with the reason.
     pub(crate) not_undoable: Vec<String>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) async fn commit_known(
     Ok(committed)
 }
 
-/// What files have besides content and mode, before or after the change.
+/// The attributes and other names of files, before or after the change.
 async fn besides(services: &Services, paths: Vec<PathBuf>) -> Vec<Option<Beside>> {
     let blobs = services.blobs.clone();
     // What cannot be looked at is told by the change itself.

@@ -19,7 +19,7 @@ use crate::tool::RunContext;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hidden {
     paths: HashSet<PathBuf>,
-    /// How many of them are files beneath the folder: folders, and what links lead to, are not told as files.
+    /// The number of files among them beneath the folder: folders, and what links lead to, are not told as files.
     files: usize,
 }
 

@@ -19,7 +19,7 @@ use crate::disk::LocalDisk;
 /// Files of which some are not there for tools.
 pub(crate) struct Unseen {
     pub(crate) files: Arc<dyn Files>,
-    /// Where unusable ignore files are noted.
+    /// The list of unusable ignore files.
     pub(crate) unread: UnreadRules,
 }
 

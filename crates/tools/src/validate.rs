@@ -116,7 +116,7 @@ impl Check<'_> {
         }
     }
 
-    /// What the schema says by way of other schemas.
+    /// Checks what the schema says by way of other schemas.
     fn combined(&self, schema: &Value, value: &Value, place: &str, problems: &mut Vec<String>) {
         let list = |key: &str| schema.get(key).and_then(Value::as_array);
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));

@@ -87,7 +87,7 @@ impl Item<'_> {
         self.now.zip(self.want).is_some_and(|(now, want)| is_mode_only(now, want))
     }
 
-    /// Whether the file has other names, or had.
+    /// Tells whether the file has other names, or had.
     fn is_named(&self) -> bool {
         let has_names = |state: Option<&State>| state.is_some_and(|state| state.links.is_some());
         self.kinds().1 == Some(Kind::File)

@@ -89,7 +89,7 @@ pub(super) struct Prepared {
     pub folder: Rc<OwnedFd>,
     name: String,
     placed: bool,
-    /// What it could not be given, in words.
+    /// The parts that it could not be given, in words.
     pub flaw: Option<String>,
 }
 

@@ -27,12 +27,12 @@ impl<'a> Names<'a> {
         Self { root, inode: inode(root, rel), now: of(now), want: of(want) }
     }
 
-    /// Whether the file that is there has one of the wanted names already.
+    /// Tells whether the file that is there has one of the wanted names already.
     pub fn wanted_one_is_same(&self) -> bool {
         self.want.iter().any(|rel| self.is_same(rel))
     }
 
-    /// Whether nothing has to be done about names: it has them, or none that it should not have and none to take.
+    /// Tells whether nothing has to be done about names: it has them, or none that it should not have and none to take.
     pub fn are_as_wanted(&self) -> bool {
         if self.wanted_one_is_same() {
             return true;
@@ -55,7 +55,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Whether the names of what is at a path are those that are wanted.
+/// Tells whether the names of what is at a path are those that are wanted.
 pub(super) fn fit(root: &Root, blobs: &Blobs, rel: &Rel, now: Option<&State>, want: Option<&State>) -> bool {
     let links = |state: Option<&State>| state.and_then(|state| state.links.clone());
     if links(now).is_none() && links(want).is_none() {

@@ -8,7 +8,7 @@ use lathe_protocol::Digest;
 
 use crate::tree::{Tree, after};
 
-/// What becomes of each path; of what was found, content and mode.
+/// The steps for each path; of what was found, content and mode.
 fn steps(planned: &[Planned]) -> Vec<Step> {
     let plain = |state: State| State::new(state.digest, state.mode);
     let step = |planned: &Planned| match planned.step.clone() {

@@ -66,7 +66,7 @@ fn sample(killed: bool) -> Sample {
     Sample { home: run.home(), left, repo, model, _run: run }
 }
 
-/// What of Lathe's home is kept of sessions, from the home on.
+/// The files of sessions in Lathe's home, named from the home on.
 fn files_of(home: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![home.to_owned()];
@@ -90,7 +90,7 @@ fn files_of(home: &Path) -> Vec<String> {
     found
 }
 
-/// What a command said and did, without what is another in each run: times, and the home's own name.
+/// The output and effect of a command, without what is another in each run: times, and the home's own name.
 #[derive(Debug, PartialEq)]
 struct Seen {
     code: i32,

@@ -6,7 +6,7 @@ use lathe_testkit::{Lathe, TempRepo};
 use crate::denials_behind::{SECRET, with_rule};
 use crate::{denials_behind, lathe};
 
-/// What each line answers. A session ends after a few denials in a row, so there are several.
+/// The answer to each line. A session ends after a few denials in a row, so there are several.
 fn session(lathe: &Lathe, repo: &TempRepo, lines: &[&str]) -> Vec<String> {
     lines.chunks(2).flat_map(|lines| denials_behind::session(lathe, repo, lines)).collect()
 }

@@ -12,7 +12,7 @@ use crate::interrupted::{ENDS, End, Tree, at_home, comes_back, end, repo};
 use crate::rewinds::tree;
 use crate::{lathe, size};
 
-/// How a run is ended.
+/// The way in which a run is ended.
 #[derive(Debug, Clone, Copy)]
 enum Ends {
     By(End),
@@ -122,7 +122,7 @@ os.close(master)
 os.waitpid(pid, 0)
 ";
 
-/// How far a run has come: what it said, or what its line told.
+/// The progress of a run: what it said, or what its line told.
 fn progress(running: &Running, told: &Path, is_line: bool) -> usize {
     if is_line {
         std::fs::read(told).map_or(0, |told| told.len())
@@ -136,7 +136,7 @@ fn has_ended(pid: u32) -> bool {
     stat.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
-/// Whether no process works in a folder.
+/// Tells whether no process works in a folder.
 fn is_deserted(folder: &Path) -> bool {
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let inside = |process: std::fs::DirEntry| {
@@ -145,7 +145,7 @@ fn is_deserted(folder: &Path) -> bool {
     !all.into_iter().any(inside)
 }
 
-/// What must hold, looked at by two of the four commands; all of them, back and forth, in the full run.
+/// Checks what must hold, by two of the four commands; all of them, back and forth, in the full run.
 fn agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree, round: usize) {
     if size(0, 1) == 1 {
         return comes_back(about, run, repo, first);

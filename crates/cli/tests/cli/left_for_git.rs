@@ -78,7 +78,7 @@ fn place() -> Place {
     place
 }
 
-/// What git has of a part: its kind, its mode and its content.
+/// A part as git has it: its kind, its mode and its content.
 fn seen(place: &Place, part: &str) -> Option<(bool, u32, Option<Vec<u8>>)> {
     let path = place.repo().join(".git").join(part);
     let found = path.symlink_metadata().ok()?;

@@ -6,7 +6,7 @@ use lathe_testkit::TempRepo;
 
 use crate::lathe;
 
-/// How the code calls a section where it reads one, and the type whose own methods read it too.
+/// The name by which the code reads a section, and the type whose own methods read it too.
 const SECTIONS: [(&str, &[&str], &str); 12] = [
     ("", &["settings"], "Settings"),
     ("model", &["model", "section"], "ModelSection"),
@@ -62,7 +62,7 @@ fn sources(folder: &Path, into: &mut String) {
     }
 }
 
-/// Whether a code reads `receiver.name`.
+/// Tells whether a code reads `receiver.name`.
 fn reads(code: &str, receiver: &str, name: &str) -> bool {
     let wanted = format!("{receiver}.{name}");
     let is_word = |c: char| c.is_alphanumeric() || c == '_';

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{bodies, lathe, result, run_in};
 
-/// What becomes of a kind of change.
+/// The fate of a kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Undo {
     /// Undo puts everything back.
@@ -106,7 +106,7 @@ const ROWS: [Row; 62] = [
     ),
 ];
 
-/// What every question and description says beforehand.
+/// The words that every question and description says beforehand.
 const BEFOREHAND: [&str; 7] =
     ["64 MB", "pipes", "sockets", "devices", "times", "`node_modules`", "outside of the workspace"];
 

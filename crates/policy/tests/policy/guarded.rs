@@ -1,19 +1,11 @@
 //! Issue 15: `.git` and Lathe's own folder are guarded by the same code. Every row is tried once for each of them: a name
 //! that only the running line knows, program texts, words of unknown programs, patterns of `extglob`.
 
-use lathe_policy::{Gate, OnDisk, Rulebook};
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 fn gate() -> Gate {
-    Gate {
-        home: "/srv/work/home8".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: false,
-        disk: OnDisk::default(),
-    }
+    Gate { home: "/srv/work/home8".into(), ..crate::gate(false) }
 }
 
 /// Lines that are only read here. `DIR` stands for the guarded folder, `FILE` for a file in it.

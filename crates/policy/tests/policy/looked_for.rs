@@ -1,19 +1,11 @@
 //! Issue 15, build 9: nothing of Lathe's own folder is told to the model, not even whether it is there; and a link of the
 //! process itself is the place it leads to.
 
-use lathe_policy::{Call, Gate, OnDisk, Rulebook};
+use lathe_policy::{Call, Gate, Rulebook};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 
 fn gate() -> Gate {
-    Gate {
-        home: "/srv/work/home8".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: false,
-        disk: OnDisk::default(),
-    }
+    Gate { home: "/srv/work/home8".into(), ..crate::gate(false) }
 }
 
 /// Lines that tell something of Lathe's folder. `HOME8` stands for it.
@@ -142,7 +134,7 @@ fn nothing_tells_whether_a_file_of_lathes_folder_is_there() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Who works in a home folder unpacks, copies and deletes there.
+/// Lines of somebody who works in a home folder: unpacking, copying and deleting there.
 #[test]
 fn writing_into_a_folder_tells_nothing_of_the_keys_in_it() {
     let gate = Gate {

@@ -1,18 +1,10 @@
 //! Issue 15, line 9: one decision for a path outside the workspace, whatever reads it.
 
-use lathe_policy::{Call, Depth, Gate, OnDisk, Region, Rulebook, Tier};
+use lathe_policy::{Call, Depth, Gate, Region, Rulebook, Tier};
 use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 
 fn gate() -> Gate {
-    Gate {
-        home: "/home/me/.lathe".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: false,
-        disk: OnDisk::default(),
-    }
+    Gate { home: "/home/me/.lathe".into(), ..crate::gate(false) }
 }
 
 const PATHS: [(&str, Region); 62] = [

@@ -1,19 +1,11 @@
 //! Issue 15: files inside of `.git` and of Lathe's own folder are written by none of the ways that hide the file: programs
 //! inside of words, options, variables, other folders, and git itself.
 
-use lathe_policy::{Gate, OnDisk, Rulebook};
+use lathe_policy::{Gate, Rulebook};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 fn gate() -> Gate {
-    Gate {
-        home: "/srv/work/home8".into(),
-        root: "/srv/work/repo".into(),
-        user_home: Some("/home/me".into()),
-        here: Some("/srv/work/repo".into()),
-        git_runs: None,
-        headless: false,
-        disk: OnDisk::default(),
-    }
+    Gate { home: "/srv/work/home8".into(), ..crate::gate(false) }
 }
 
 /// Lines that are only read here.

@@ -30,7 +30,7 @@ async fn tasks(server: &Server, session: &str) -> usize {
     server.events(session).await.iter().filter(|event| event["kind"] == "task_given").count()
 }
 
-/// How many events a command of this id led to.
+/// The number of events that a command of this id led to.
 async fn effects(server: &Server, session: &str, id: &str) -> usize {
     let events = server.events(session).await;
     let of_command = |event: &&Value| {

@@ -69,7 +69,7 @@ impl Printed {
         }
     }
 
-    /// Whether it is something else than text: many bytes that no text has, and a zero among them.
+    /// Tells whether it is something else than text: many bytes that no text has, and a zero among them.
     fn is_binary(&self) -> bool {
         let head = self.bytes.get(..self.bytes.len().min(LOOKED_AT)).unwrap_or_default();
         let is_odd = |byte: &&u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127..=255);

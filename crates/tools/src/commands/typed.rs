@@ -76,7 +76,7 @@ pub(crate) struct Given {
     pub(crate) missing: Vec<String>,
 }
 
-/// Whether `true` or `false` behind a flag is its value.
+/// The reading of `true` or `false` behind a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flags {
     TakeWords,

@@ -165,7 +165,7 @@ impl Many {
     }
 }
 
-/// What was read so far, and how.
+/// The text that was read so far, and how.
 #[derive(Default)]
 struct Reading {
     exclude: Vec<String>,

@@ -91,7 +91,7 @@ struct Arguments {
     /// Whether what ignore files name is refused.
     #[serde(default)]
     respect_ignore: bool,
-    /// Whether a folder is refused.
+    /// A folder is refused.
     #[serde(default)]
     only_files: bool,
 }
