@@ -426,7 +426,8 @@ pub struct QuestionAsked {
     pub questions: Vec<Question>,
 }
 
-/// A command of the agent, inside the shell line of a call, has ended. Its changes are a part of those of the call.
+/// A command of the agent, inside the shell line of a call, has ended. Its changes are a part of those of the call, unless
+/// it made them after the line and before the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandRan {
     /// Its words as bash expanded them; long ones are cut.
@@ -437,6 +438,9 @@ pub struct CommandRan {
     pub took_ms: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// It ran in the background and changed files while no line did, so that no result of a call holds its changes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub between_lines: bool,
     /// The canonical name of the tool behind it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,

@@ -22,6 +22,7 @@ impl Fact {
                 Held { changes: &finished.changes, result: Some(finished), ..Held::default() }
             }
             Fact::FilesRestored(restored) => Held { changes: &restored.changes, ..Held::default() },
+            Fact::CommandRan(ran) if ran.between_lines => Held { changes: &ran.changes, ..Held::default() },
             // The result of the line's call holds all that the line changed.
             Fact::CommandRan(ran) => Held { repeated: &ran.changes, ..Held::default() },
             Fact::TaskGiven(given) => Held { images: &given.images, ..Held::default() },

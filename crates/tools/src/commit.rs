@@ -25,6 +25,8 @@ pub(crate) struct Committed {
     pub(crate) changes: Vec<TreeChange>,
     /// The files themselves, for whoever looks at them.
     pub(crate) files: Vec<Applied>,
+    /// They were written while no line ran, whose look at the tree would find them.
+    pub(crate) between_lines: bool,
     /// Why a change that was made cannot be taken back.
     pub(crate) unrecorded: Option<BlobError>,
     /// The parts of it that cannot be taken back, each with the reason.
@@ -35,8 +37,8 @@ impl Committed {
     /// The outcome of a tool whose act this was.
     pub(crate) fn into_outcome(self, data: Data) -> Outcome {
         let seen = self.seen();
-        let Self { changes, files, unrecorded, not_undoable } = self;
-        Outcome { changes, files, unrecorded, not_undoable, seen, ..Ok(data).into() }
+        let Self { changes, files, between_lines, unrecorded, not_undoable } = self;
+        Outcome { changes, files, between_lines, unrecorded, not_undoable, seen, ..Ok(data).into() }
     }
 
     /// The files as they are now: the model made them so.
@@ -74,10 +76,14 @@ pub(crate) async fn commit_known(
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
     let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
+    let line = services.tracking.line().await;
     let (applied, stored) = tokio::join!(files.apply(ops), storing);
+    let between_lines = !*line;
+    drop(line);
     let applied = applied?;
     let changes = made(files, missing).await;
-    let mut committed = Committed { changes, files: applied, unrecorded: None, not_undoable: Vec::new() };
+    let not_undoable = Vec::new();
+    let mut committed = Committed { changes, files: applied, between_lines, unrecorded: None, not_undoable };
     let has = besides(services, committed.files.iter().map(|applied| applied.path.clone()).collect()).await;
     let (after, mut failed) = stored.unwrap_or_else(|gone| (Vec::new(), Some(lost(services, gone))));
     for (at, applied) in committed.files.iter().enumerate() {

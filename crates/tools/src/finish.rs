@@ -31,6 +31,7 @@ pub(crate) async fn finish(
         mut data,
         changes,
         files,
+        between_lines: _,
         unrecorded,
         not_undoable,
         kept,

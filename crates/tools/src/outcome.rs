@@ -22,6 +22,8 @@ pub(crate) struct Outcome {
     pub(crate) changes: Vec<TreeChange>,
     /// What a file tool wrote, with what was there before.
     pub(crate) files: Vec<Applied>,
+    /// The files were written while no line ran.
+    pub(crate) between_lines: bool,
     /// Why a change that was made is not among them.
     pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
@@ -49,6 +51,7 @@ impl From<Result<Data, Problem>> for Outcome {
             data,
             changes: Vec::new(),
             files: Vec::new(),
+            between_lines: false,
             unrecorded: None,
             not_undoable: Vec::new(),
             kept: None,

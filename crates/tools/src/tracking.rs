@@ -8,12 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::{Broken, ChangesError, Compared, Repositories, SetAside, Tracker, TrackerOptions, Why};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, RwLock, RwLockReadGuard};
 use tokio::task::JoinHandle;
 
 /// The tracker of a session's tree. One line at a time uses it, as one line at a time runs.
 pub struct Tracking {
     state: AsyncMutex<State>,
+    /// Whether a line runs, between its two looks. What writes files by itself holds it meanwhile, so that each write is
+    /// seen by a line's looks or by none.
+    in_line: RwLock<bool>,
     /// Set while the tree is being secured beside something else.
     securing: Mutex<Option<JoinHandle<State>>>,
     /// Only lines that take something away are looked at.
@@ -54,6 +57,7 @@ impl Tracking {
     pub fn off() -> Self {
         Self {
             state: AsyncMutex::new(State::Off),
+            in_line: RwLock::new(false),
             securing: Mutex::default(),
             sparing: false,
             root: PathBuf::new(),
@@ -125,6 +129,7 @@ impl Tracking {
             let left = self.look_for_programs().await;
             self.aside.lock().unwrap_or_else(PoisonError::into_inner).extend(left);
         }
+        let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
         if let Some(task) = self.begun() {
             *state = task.await.unwrap_or_else(|error| State::Broken(error.to_string()));
@@ -154,7 +159,18 @@ impl Tracking {
         })
         .await;
         *state = now;
-        if matches!(*state, State::Full) { Err(NoRoom) } else { Ok(()) }
+        *in_line = !matches!(*state, State::Full);
+        if *in_line { Ok(()) } else { Err(NoRoom) }
+    }
+
+    /// Whether a line runs, for as long as the answer is held.
+    pub(crate) async fn line(&self) -> RwLockReadGuard<'_, bool> {
+        self.in_line.read().await
+    }
+
+    /// The line that was looked forward to does not run.
+    pub(crate) async fn called_off(&self) {
+        *self.in_line.write().await = false;
     }
 
     /// Before a line that may do anything: only git's own data is looked at.
@@ -187,6 +203,7 @@ impl Tracking {
 
     /// After a line: what it changed, beside the repositories it broke.
     pub(crate) async fn after(&self, broken: &[Broken]) -> Result<Compared, String> {
+        let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, State::Off);
         let objects = self.repositories.as_ref().and_then(|copies| lock(copies).objects(broken));
@@ -202,6 +219,7 @@ impl Tracking {
         })
         .await;
         *state = now;
+        *in_line = false;
         compared.and_then(|compared| compared)
     }
 }

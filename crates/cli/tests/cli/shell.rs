@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Script, TempRepo, call, done, eventually, no_process_with};
+use lathe_testkit::{FakeModel, Fault, Script, TempRepo, call, done, eventually, no_process_with};
 use serde_json::{Value, json};
 
 use crate::lost::Place;
@@ -78,6 +78,27 @@ fn a_command_in_the_background_belongs_to_its_line_and_finishes() {
     let rewound = place.lathe().env("LATHE_HOME", run.home()).args(["rewind", "--to", "0"]).run();
     assert_eq!(rewound.code, 0, "{}{}", rewound.stdout, rewound.stderr);
     assert_eq!(place.tree(), before);
+}
+
+/// The model takes its time with its second answer, and meanwhile no line looks at the tree.
+#[test]
+fn what_a_command_in_the_background_writes_between_two_lines_can_be_taken_back() {
+    let place = Place::new();
+    let before = place.tree();
+    let late = "(sleep 0.2; write late.txt late; write a.txt other -y) > /dev/null 2>&1 & echo begun";
+    let busy = Fault::status(503, "busy").header("retry-after", "1");
+    let script = Script::new()
+        .answer(bash("c0", late))
+        .answer(bash("c1", "wait; cat late.txt").fails(1, busy))
+        .answer(done("ok"));
+    let model = FakeModel::serving(script);
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let run = place.lathe().args(words).with_model(&model);
+    let events = run.run().expect_code(0).events();
+    assert!(result(&events, "c1").contains("late"), "{events:#?}");
+    let rewound = place.lathe().env("LATHE_HOME", run.home()).args(["rewind", "--to", "0"]).run();
+    assert_eq!(rewound.code, 0, "{}{}", rewound.stdout, rewound.stderr);
+    assert_eq!(place.tree(), before, "{events:#?}");
 }
 
 #[test]

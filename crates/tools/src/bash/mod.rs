@@ -191,13 +191,16 @@ impl Line {
         }
         let secured = match secure::before(context, &self.command, &cwd).await {
             Ok(secured) => secured,
-            Err(reason) => return denied(&reason).into(),
+            Err(reason) => {
+                tracking.called_off().await;
+                return denied(&reason).into();
+            }
         };
         let tracked = !tracking.is_sparing() || secured.needs_tracking();
         let data =
             self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
-        let own = line.take_changes();
+        line.end();
         outcome.seen = line.take_seen();
         let not_kept = secured.not_kept.clone();
         let running = match &outcome.data {
@@ -207,6 +210,7 @@ impl Line {
         let aside = tracking.set_programs_aside(running).await;
         let broken = tracking.broken().await;
         let compared = if tracked { tracking.after(&broken).await } else { Ok(Compared::default()) };
+        let own = line.take_changes();
         // A session writes changes down by itself.
         let unknown =
             compared.as_ref().ok().filter(|_| tracking.is_sparing()).map(|found| found.changes.clone());

@@ -1,7 +1,7 @@
 //! What the commands of a line share with the call whose line it is.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lathe_changes::TreeChange;
@@ -240,6 +240,7 @@ pub(crate) struct LineContext {
     /// Images that its commands showed.
     attached: Mutex<Vec<Attached>>,
     ran: AtomicUsize,
+    has_ended: AtomicBool,
 }
 
 impl LineContext {
@@ -251,7 +252,17 @@ impl LineContext {
             seen: Mutex::default(),
             attached: Mutex::default(),
             ran: AtomicUsize::new(0),
+            has_ended: AtomicBool::new(false),
         }
+    }
+
+    /// Its shell is through with it. Commands that it left in the background go on.
+    pub(crate) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
     }
 
     /// Counts one more command; whether it is still to be written down by itself.

@@ -103,6 +103,8 @@ struct Running {
 struct Left {
     tool: Option<&'static str>,
     changes: Vec<lathe_changes::TreeChange>,
+    /// They were made while no line ran.
+    between_lines: bool,
     seen: Vec<lathe_protocol::SeenFile>,
     memory: Option<Raw>,
     summary: Option<String>,
@@ -271,6 +273,7 @@ impl Running {
             ))
             .await;
         }
+        self.left.between_lines |= outcome.between_lines && self.line.has_ended();
         self.left.changes.append(&mut outcome.changes);
         self.left.seen.append(&mut outcome.seen);
         self.left.memory = outcome.memory.take().or(self.left.memory.take());
@@ -520,7 +523,9 @@ impl Running {
 
     /// Writes down what it came to.
     async fn finish(self, code: u8) -> u8 {
-        if !self.line.count() && self.left.memory.is_none() && self.left.summary.is_none() {
+        let between_lines = self.left.between_lines;
+        let is_told = self.line.count() || between_lines;
+        if !is_told && self.left.memory.is_none() && self.left.summary.is_none() {
             return code;
         }
         let context = &self.line.context;
@@ -534,6 +539,7 @@ impl Running {
             exit: code,
             took_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             changes,
+            between_lines,
             tool: self.left.tool.map(str::to_owned),
             seen: self.left.seen,
             memory: self.left.memory,

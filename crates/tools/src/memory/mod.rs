@@ -176,6 +176,7 @@ impl Remember {
                 Committed {
                     changes: Vec::new(),
                     files: Vec::new(),
+                    between_lines: false,
                     unrecorded: None,
                     not_undoable: Vec::new(),
                 }
