@@ -1,9 +1,7 @@
 //! One call of a tool that was found.
 
-use std::path::Path;
-
 use lathe_protocol::Raw;
-use lathe_workspace::{CaptureEnd, CaptureLimits, Captured, Ended, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Captured, Ended, Surroundings, capture};
 use tokio_util::sync::CancellationToken;
 
 use crate::Program;
@@ -34,12 +32,12 @@ impl Program {
         &self,
         name: &str,
         arguments: &Raw,
-        folder: &Path,
+        caller: &Surroundings,
         cancel: &CancellationToken,
     ) -> Result<ToolRan, String> {
         let limits = CaptureLimits { time: self.call_time, keep: COMMAND_KEEP };
         let what = self.spawn(&self.call_command, &[name]).map_err(|error| error.to_string())?;
-        let what = Spawn { cwd: folder.to_owned(), ..what };
+        let what = caller.give(what);
         let input = arguments.get().as_bytes();
         let ran = capture(&*self.processes, what, input, limits, cancel.cancelled()).await;
         let mut ran = ran.map_err(|error| error.to_string())?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lathe_extend::{Clean, Program, ToolRan};
 use lathe_protocol::{Boxed, Kind, Persona, Raw, ToolChoice, ToolErrorKind, Toolset};
 use lathe_tools::{CheckRule, Checks, Domain, Layer, OutsideTool, Provider, ProviderRan, ToolAbout, Toolbox};
-use lathe_workspace::{LocalProcesses, Pin};
+use lathe_workspace::{LocalProcesses, Pin, Surroundings};
 use tokio_util::sync::CancellationToken;
 
 use crate::aside::ReviewPlan;
@@ -239,11 +239,11 @@ impl Provider for Discovered {
         &'a self,
         name: &'a str,
         arguments: Raw,
-        folder: &'a Path,
+        caller: &'a Surroundings,
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<ProviderRan, String>> {
         Box::pin(async move {
-            let ToolRan { stdout, stderr, code } = self.0.run(name, &arguments, folder, cancel).await?;
+            let ToolRan { stdout, stderr, code } = self.0.run(name, &arguments, caller, cancel).await?;
             Ok(ProviderRan { stdout, stderr, code })
         })
     }

@@ -138,6 +138,7 @@ impl PersonShell {
             memory: None,
             shown: None,
             line_seconds: u32::MAX,
+            umask: None,
             asker: None,
             judge: self.judge.clone(),
             ledger: Arc::clone(&self.ledger),

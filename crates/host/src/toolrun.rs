@@ -158,6 +158,7 @@ impl Bench {
             memory: None,
             shown: None,
             line_seconds: Limits::default().line_seconds,
+            umask: None,
             asker: None,
             judge: self.judge.clone(),
             ledger: Arc::new(Notebook::default()),

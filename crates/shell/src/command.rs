@@ -5,6 +5,7 @@
 //! process for a line that is nothing but one such command, so both ways are one.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 
 use lathe_protocol::Boxed;
@@ -26,6 +27,26 @@ pub trait CommandHost: Send + Sync {
     fn run(&self, call: CommandCall, io: CommandIo) -> Boxed<'static, u8>;
 }
 
+/// The process of a command, which waits until its host has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    pub pid: i32,
+    pub umask: u32,
+}
+
+impl Caller {
+    /// Its environment: what was exported, and what stood before its name. Empty if it is gone.
+    pub fn variables(self) -> Vec<(OsString, OsString)> {
+        let bytes = std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        let part = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let pair = |text: &[u8]| {
+            let at = text.iter().position(|byte| *byte == b'=')?;
+            Some((part(text.get(..at)?), part(text.get(at + 1..)?)))
+        };
+        bytes.split(|byte| *byte == 0).filter_map(pair).collect()
+    }
+}
+
 /// One use of an agent command.
 #[derive(Debug, Clone)]
 pub struct CommandCall {
@@ -33,7 +54,8 @@ pub struct CommandCall {
     pub argv: Vec<OsString>,
     /// The folder of the caller, which a subshell may have changed.
     pub cwd: PathBuf,
-    pub umask: u32,
+    /// The process that called; none for a command that needs no process.
+    pub caller: Option<Caller>,
     pub output: Output,
     pub input: Input,
     /// The line it belongs to: the one that left its process in the background, else the one that runs. None for a process

@@ -33,7 +33,7 @@ mod sweep;
 mod wire;
 
 pub use clock::{ClockHold, Deadline, LineClock};
-pub use command::{CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, Input, Output, Said};
+pub use command::{Caller, CallerGone, CommandCall, CommandEnd, CommandHost, CommandIo, Input, Output, Said};
 pub use error::ShellError;
 pub use jobs::{Job, Jobs};
 pub use line::{LineEnd, LineExit, LineLimits, LiveChunk, Stream};

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client_wire::{Frames, Replies, Reply, Request};
 use crate::peer::{self, Peer};
 use crate::session::Shared;
-use crate::{CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, Said};
+use crate::{Caller, CommandCall, CommandEnd, CommandHost, CommandIo, LineClock, Said};
 
 /// Commands at once; more of them wait to be accepted.
 const CONNECTIONS: usize = 512;
@@ -85,11 +85,12 @@ async fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
         return refuse(&mut replies, &name, code, text).await;
     }
     let cancel = shared.ending.child_token();
-    let left_by = match &peer {
-        Peer::Ours(processes) => shared.jobs.line_of(processes).await,
-        Peer::Stranger | Peer::Elsewhere => None,
+    let (left_by, pid) = match &peer {
+        Peer::Ours(processes) => (shared.jobs.line_of(processes).await, processes.first().copied()),
+        Peer::Stranger | Peer::Elsewhere => (None, None),
     };
-    let Some(call) = call(request, shared, left_by, cancel.clone()) else {
+    let caller = pid.map(|pid| Caller { pid, umask: request.umask });
+    let Some(call) = call(request, caller, shared, left_by, cancel.clone()) else {
         return refuse(&mut replies, &name, INTERNAL, "the current folder does not exist any more").await;
     };
     let (io, mut end) = CommandIo::pair();
@@ -127,6 +128,7 @@ async fn caught(host: &Arc<dyn CommandHost>, call: CommandCall, io: CommandIo) -
 /// The command as its host sees it. What an earlier line left in the background belongs to that line.
 fn call(
     request: Request,
+    caller: Option<Caller>,
     shared: &Shared,
     left_by: Option<u64>,
     cancel: CancellationToken,
@@ -138,7 +140,7 @@ fn call(
     Some(CommandCall {
         argv: request.argv,
         cwd: request.cwd?,
-        umask: request.umask,
+        caller,
         output: request.output,
         input: request.input,
         line,

@@ -115,6 +115,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         memory: None,
         shown: None,
         line_seconds: 60,
+        umask: None,
         asker: None,
         judge: Judge {
             gate: gate.clone(),

@@ -77,7 +77,7 @@ pub(crate) async fn commit_known(
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
     let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
     let line = services.tracking.line().await;
-    let (applied, stored) = tokio::join!(files.apply(ops), storing);
+    let (applied, stored) = tokio::join!(files.apply_masked(ops, context.umask), storing);
     let between_lines = !*line;
     drop(line);
     let applied = applied?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lathe_policy::{OwnCommand, Permit};
 use lathe_protocol::{Boxed, Effects, Kind, Raw, ToolErrorKind};
+use lathe_workspace::Surroundings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +29,7 @@ pub trait Provider: Send + Sync {
         &'a self,
         name: &'a str,
         arguments: Raw,
-        _folder: &'a Path,
+        _caller: &'a Surroundings,
         cancel: &'a CancellationToken,
     ) -> Boxed<'a, Result<ProviderRan, String>> {
         Box::pin(async move {

@@ -77,6 +77,8 @@ pub struct RunContext {
     /// The digest of the preview that a person allowed; nothing else may be done then.
     pub shown: Option<Digest>,
     pub line_seconds: u32,
+    /// The umask of the process that called, for what it makes; none is Lathe's own.
+    pub umask: Option<u32>,
     /// Whoever can put a question to the user; none where nobody is there.
     pub asker: Option<Arc<dyn Asker>>,
     /// Decides about the commands of a shell line.

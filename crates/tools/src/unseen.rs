@@ -78,13 +78,17 @@ impl Files for Unseen {
         self.files.list(path)
     }
 
-    fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
+    fn apply_masked<'a>(
+        &'a self,
+        ops: Vec<FileOp>,
+        umask: Option<u32>,
+    ) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
         Box::pin(async move {
             for op in &ops {
                 let (FileOp::Write { path, .. } | FileOp::Remove { path, .. }) = op;
                 self.check_write(path)?;
             }
-            self.files.apply(ops).await
+            self.files.apply_masked(ops, umask).await
         })
     }
 

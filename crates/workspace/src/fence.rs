@@ -27,13 +27,14 @@ pub enum FenceRight {
 pub struct Fence {
     inherited: Vec<Arc<OwnedFd>>,
     rules: Option<Arc<OwnedFd>>,
+    umask: Option<u32>,
 }
 
 impl Fence {
     /// A fence that lets a child use only these places. Where the kernel has no landlock it is open.
     pub fn around(places: &[(BorrowedFd<'_>, FenceRight)]) -> io::Result<Self> {
         let rules = system::ruleset(places)?.map(Arc::new);
-        Ok(Self { inherited: Vec::new(), rules })
+        Ok(Self { rules, ..Self::default() })
     }
 
     /// Lets the child inherit a descriptor, under its number.
@@ -44,7 +45,12 @@ impl Fence {
     /// The same descriptors without the limits.
     #[must_use]
     pub fn opened(&self) -> Self {
-        Self { inherited: self.inherited.clone(), rules: None }
+        Self { rules: None, ..self.clone() }
+    }
+
+    /// Lets the child have a umask of its own; none is that of this process.
+    pub fn set_umask(&mut self, umask: Option<u32>) {
+        self.umask = umask;
     }
 
     /// Whether the kernel keeps the child inside.
@@ -54,11 +60,14 @@ impl Fence {
 
     /// Puts the fence around the process that a command starts.
     pub fn apply(&self, command: &mut Command) {
-        if self.inherited.is_empty() && self.rules.is_none() {
+        if self.inherited.is_empty() && self.rules.is_none() && self.umask.is_none() {
             return;
         }
         let fence = self.clone();
         let enter = move || {
+            if let Some(umask) = fence.umask {
+                nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(umask));
+            }
             for descriptor in &fence.inherited {
                 // SAFETY: the number is that of an open descriptor, which `fence` owns.
                 if unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, 0) } < 0 {

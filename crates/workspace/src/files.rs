@@ -98,7 +98,15 @@ pub trait Files: Send + Sync {
     /// All names in one folder, hidden ones too, sorted.
     fn list<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<Vec<Named>, WorkspaceError>>;
     /// All operations, or none. Names that [`is_protected`](crate::is_protected) knows are refused.
-    fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
+    fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
+        self.apply_masked(ops, None)
+    }
+    /// The same with new files and folders made under the umask of a caller; none is that of this process.
+    fn apply_masked<'a>(
+        &'a self,
+        ops: Vec<FileOp>,
+        umask: Option<u32>,
+    ) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>>;
     /// Where a path leads when all links are followed; refused if that is outside.
     fn real<'a>(&'a self, path: &'a Path) -> Boxed<'a, Result<PathBuf, WorkspaceError>>;
     /// A regular file of this machine, open for reading, for what reads by itself on a thread of its own, as search does.

@@ -157,13 +157,21 @@ impl Files for LocalFiles {
     }
 
     /// Once begun it runs to its end, also when the caller stops waiting.
-    fn apply<'a>(&'a self, ops: Vec<FileOp>) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
+    fn apply_masked<'a>(
+        &'a self,
+        ops: Vec<FileOp>,
+        umask: Option<u32>,
+    ) -> Boxed<'a, Result<Vec<Applied>, WorkspaceError>> {
         Box::pin(async move {
             let (guard, writing) = (Arc::clone(&self.guard), Arc::clone(&self.writing));
             let notes = self.notes.clone();
             let (applied, olds) = blocking(self.guard.first_root(), move || {
                 let _one = writing.lock().unwrap_or_else(PoisonError::into_inner);
-                apply::apply(&guard, notes.as_deref(), ops)
+                let apply = || apply::apply(&guard, notes.as_deref(), ops);
+                match umask {
+                    Some(umask) => under_umask(umask, guard.first_root(), apply),
+                    None => apply(),
+                }
             })
             .await?;
             if !olds.is_empty() {
@@ -195,6 +203,40 @@ impl Files for LocalFiles {
     fn closed(&self) -> Option<&Path> {
         self.guard.closed()
     }
+}
+
+/// Works under another umask than the process has: on a thread of its own, since all others share one.
+#[cfg(target_os = "linux")]
+fn under_umask<T: Send>(
+    umask: u32,
+    root: &Path,
+    work: impl FnOnce() -> Result<T, WorkspaceError> + Send,
+) -> Result<T, WorkspaceError> {
+    use nix::sched::{CloneFlags, unshare};
+    use nix::sys::stat::{Mode, umask as set_umask};
+    let working = || {
+        unshare(CloneFlags::CLONE_FS).map_err(|error| WorkspaceError::io(root, error.into()))?;
+        set_umask(Mode::from_bits_truncate(umask));
+        work()
+    };
+    let ended = std::thread::scope(|scope| {
+        std::thread::Builder::new().spawn_scoped(scope, working).map(std::thread::ScopedJoinHandle::join)
+    });
+    match ended {
+        Ok(Ok(done)) => done,
+        Ok(Err(_)) => Err(WorkspaceError::io(root, io::Error::other("writing failed inside; this is a bug"))),
+        Err(error) => Err(WorkspaceError::io(root, error)),
+    }
+}
+
+/// Elsewhere a thread has no umask of its own.
+#[cfg(not(target_os = "linux"))]
+fn under_umask<T: Send>(
+    _: u32,
+    _: &Path,
+    work: impl FnOnce() -> Result<T, WorkspaceError> + Send,
+) -> Result<T, WorkspaceError> {
+    work()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -165,6 +165,7 @@ impl Actor {
             memory: recalled.memory,
             shown: None,
             line_seconds: self.state.options.limits.line_seconds,
+            umask: None,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
             judge: self.judge(),
             ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),

@@ -355,6 +355,25 @@ fn what_commands_changed_is_taken_back_with_their_line() {
 }
 
 #[test]
+fn what_commands_make_has_the_mode_that_the_umask_of_the_line_leaves() {
+    let (lathe, repo) = (lathe(), files());
+    let diff = "*** Begin Patch\n*** Add File: p/q.txt\n+x\n*** End Patch\n";
+    for (line, out) in [
+        ("umask 077; write f x > /dev/null; stat -c %a f", "600\n"),
+        ("umask 027; write deep/er/f x > /dev/null; stat -c %a deep deep/er deep/er/f", "750\n750\n640\n"),
+        ("umask 000; write open/f x > /dev/null; stat -c %a open open/f", "777\n666\n"),
+        ("(umask 077; write g x > /dev/null); write h x > /dev/null; stat -c %a g h", "600\n644\n"),
+        ("chmod 751 a.txt; umask 077; edit a.txt one two > /dev/null; stat -c %a a.txt", "751\n"),
+        ("umask 077; apply_patch < patch > /dev/null; stat -c %a p p/q.txt", "700\n600\n"),
+    ] {
+        repo.write("patch", diff);
+        let line = format!("umask 022; {line}");
+        let ran = lathe.clone().in_dir(repo.path()).args(["shell", "-c", &line]).run();
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, out), "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_program_of_a_domain_has_its_own_folder_streams_and_code() {
     let (lathe, repo) = (lathe(), files());
     std::fs::create_dir_all(lathe.home()).unwrap();
@@ -363,10 +382,10 @@ fn a_program_of_a_domain_has_its_own_folder_streams_and_code() {
     std::fs::write(lathe.home().join("config.toml"), config).unwrap();
     let names = r#"{"type":"object","properties":{"names":{"type":"array","items":{"type":"string"}}},"required":["names"]}"#;
     let tools = format!(
-        r#"[{{"name":"where"}},{{"name":"much"}},{{"name":"fails"}},{{"name":"bytes"}},{{"name":"names","parameters":{names}}}]"#
+        r#"[{{"name":"where"}},{{"name":"much"}},{{"name":"fails"}},{{"name":"bytes"}},{{"name":"env"}},{{"name":"make"}},{{"name":"names","parameters":{names}}}]"#
     );
     std::fs::write(lathe.home().join("mine.json"), tools).unwrap();
-    let script = "case ${@: -1} in where) pwd;; much) seq 200000;; fails) echo out; echo err >&2; exit 7;; bytes) printf 'a\\377\\000b';; names) cat;; esac";
+    let script = "case ${@: -1} in where) pwd;; much) seq 200000;; fails) echo out; echo err >&2; exit 7;; bytes) printf 'a\\377\\000b';; names) cat;; env) echo $A-$B-$C-${PATH%%:*};; make) echo x > made; stat -c %a made;; esac";
     std::fs::write(lathe.home().join("mine.sh"), script).unwrap();
     for (line, code, out) in [
         ("cd sub; field:mine:where | sed 's|.*/||'", 0, "sub\n"),
@@ -376,6 +395,13 @@ fn a_program_of_a_domain_has_its_own_folder_streams_and_code() {
         ("field:mine:fails 2>/dev/null; echo rc $?", 0, "out\nrc 7\n"),
         ("field:mine:fails 2>&1 >/dev/null | cat", 0, "err\n"),
         ("field:mine:bytes | od -An -tx1 | tr -d ' '", 0, "61ff0062\n"),
+        (
+            "export A=a; b=no; B=b field:mine:env | cut -d- -f1-3; unset A; field:mine:env | cut -d- -f1-3",
+            0,
+            "a-b-\n--\n",
+        ),
+        ("PATH=/evil field:mine:env | grep -c evil; true", 0, "0\n"),
+        ("umask 027; field:mine:make; umask 077; (umask 002; rm made; field:mine:make)", 0, "640\n664\n"),
         ("ls *.md | xargs field:mine:names", 0, "{\"names\":[\"b.md\",\"c.md\"]}"),
     ] {
         let ran = lathe.clone().in_dir(repo.path()).args(["shell", "-c", line]).run();

@@ -76,7 +76,7 @@ async fn answer(call: &CommandCall, io: &mut CommandIo) -> Result<u8, CallerGone
         },
         b"where" => io.out([call.cwd.as_os_str().as_bytes(), b"\n"].concat()).await?,
         b"face" => {
-            let text = format!("{:?} {:?} {:03o}\n", call.output, call.input, call.umask);
+            let text = format!("{:?} {:?} {:03o}\n", call.output, call.input, call.caller.unwrap().umask);
             io.out(text).await?;
         }
         b"panics" => panic!("as it was asked to"),

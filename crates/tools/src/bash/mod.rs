@@ -265,8 +265,11 @@ impl Line {
         }
         let words = fast::literal(&self.line).filter(|_| plain)?;
         let name = words.first()?;
-        // Bash has these names too, or reads them as grammar.
-        if matches!(name.as_str(), "read" | "jobs" | "done") || !commands.names().contains(name) {
+        // Bash has these names too, or reads them as grammar; programs of others are given its variables.
+        if matches!(name.as_str(), "read" | "jobs" | "done")
+            || name.contains(':')
+            || !commands.names().contains(name)
+        {
             return None;
         }
         let shell = services.held_shell();
@@ -375,7 +378,7 @@ async fn run_direct(
     let call = CommandCall {
         argv: words.into_iter().map(OsString::from).collect(),
         cwd: cwd.to_owned(),
-        umask: 0o022,
+        caller: None,
         output: Output::Session,
         input: Input::Nothing,
         line: Some(0),

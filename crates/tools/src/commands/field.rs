@@ -4,6 +4,8 @@ use std::sync::{PoisonError, RwLock};
 
 use lathe_policy::{Call, OwnCommand};
 use lathe_protocol::{Raw, edit_distance};
+use lathe_shell::Caller;
+use lathe_workspace::Surroundings;
 use regex::RegexBuilder;
 use serde_json::Value;
 
@@ -124,8 +126,14 @@ impl AgentCommands {
         }
         running.left.tool = Some(found.id());
         let Ok(arguments) = Raw::from_serialize(&arguments) else { return code::USAGE };
-        let (folder, cancel) = (running.call.cwd.clone(), running.call.cancel.clone());
-        match found.provider.run(&found.original, arguments, &folder, &cancel).await {
+        let caller = running.call.caller;
+        let surroundings = Surroundings {
+            folder: running.call.cwd.clone(),
+            variables: caller.map(Caller::variables).unwrap_or_default(),
+            umask: caller.map(|caller| caller.umask),
+        };
+        let cancel = running.call.cancel.clone();
+        match found.provider.run(&found.original, arguments, &surroundings, &cancel).await {
             Ok(ran) => {
                 running.say(ran.stdout).await;
                 if !ran.stderr.is_empty() {

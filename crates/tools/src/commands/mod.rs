@@ -375,6 +375,7 @@ impl Running {
             seen: Vec::new(),
             shown: self.shown.clone(),
             memory: recalled.memory,
+            umask: self.call.caller.map(|caller| caller.umask),
             cancel: self.call.cancel.clone(),
             ..context.clone()
         }

@@ -212,6 +212,7 @@ impl Bench {
             memory: self.memory.get(tool).cloned(),
             shown: None,
             line_seconds: self.line_seconds,
+            umask: None,
             asker: self.asker.clone(),
             judge: Judge {
                 gate: self.gate.clone(),
