@@ -291,6 +291,10 @@ impl Actor {
                 let _ = reply.send(self.recall(&tool, paths));
                 Ok(())
             }
+            Inbox::Output { handle, reply } => {
+                let _ = reply.send(self.output(handle));
+                Ok(())
+            }
             Inbox::Ran { call, ran, written } => {
                 self.append(self.at_call(call), *ran)?;
                 let _ = written.send(());

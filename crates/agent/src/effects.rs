@@ -10,7 +10,7 @@ use lathe_protocol::{
     CallFinished, CallId, Command, CommandRan, Decision, Ending, Frame, FrameBody, Question, Receipt, Seq,
     StepNo, ToolErrorKind, Update, Usage,
 };
-use lathe_tools::{Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
+use lathe_tools::{Handle, Output, Prepared, Preview, Recalled, RunContext, Toolbox, Wanted, review_changes};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,11 @@ pub(crate) enum Inbox {
         tool: String,
         paths: Vec<String>,
         reply: oneshot::Sender<Recalled>,
+    },
+    /// A call wants the output of an earlier one.
+    Output {
+        handle: Handle,
+        reply: oneshot::Sender<Option<Output>>,
     },
     /// A command of a running line has ended.
     Ran {

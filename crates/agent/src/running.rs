@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use lathe_protocol::{Boxed, CallId, CommandRan, Decision, Question, Seq, Verdict};
-use lathe_tools::{Asker, Ledger, Recalled, Wanted};
+use lathe_tools::{Asker, Handle, Ledger, Output, Recalled, Wanted};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -136,6 +136,10 @@ impl Ledger for InboxLedger {
             let (call, ran) = (call.clone(), Box::new(ran));
             self.ask(|written| Inbox::Ran { call, ran, written }).await;
         })
+    }
+
+    fn output<'a>(&'a self, handle: Handle) -> Boxed<'a, Option<Output>> {
+        Box::pin(async move { self.ask(|reply| Inbox::Output { handle, reply }).await.flatten() })
     }
 
     fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>> {

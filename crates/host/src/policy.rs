@@ -210,6 +210,7 @@ mod tests {
             user_home: None,
             here: None,
             git_runs: None,
+            outputs: None,
             headless: false,
             disk: lathe_policy::OnDisk::default(),
         };

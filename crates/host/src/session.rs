@@ -19,7 +19,7 @@ use lathe_protocol::{
 };
 use lathe_redact::{Redactor, secrets_in_address};
 use lathe_shell::StartFolder;
-use lathe_tools::{Keeper, LocalDisk, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
+use lathe_tools::{Keeper, LocalDisk, Outputs, OutsideTool, Services, ShellPlan, Toolbox, Tracking};
 use lathe_workspace::{LocalFiles, LocalProcesses};
 use tokio::task::JoinHandle;
 
@@ -164,6 +164,12 @@ impl Session {
             Err(error) => Err(HostError::Crashed(error.to_string())),
         }
     }
+}
+
+/// Where outputs of a session's calls lie while they are read again: the same place whenever it is gone on with.
+fn outputs_folder(id: &SessionId) -> PathBuf {
+    let temp = std::env::temp_dir();
+    temp.canonicalize().unwrap_or(temp).join(format!("lathe-{id}"))
 }
 
 /// A request as it would be sent, with its size.
@@ -320,13 +326,18 @@ impl Host {
         let outputs = self.keep_outputs(&id, root, &extras.outputs)?;
         let mut services = self
             .services(root, Arc::clone(&redactor))?
-            .tracked(self.tracking(&id, root, outputs)?.map_or_else(Tracking::off, |options| {
-                Tracking::new(options).with(self.quarantine().repositories())
-            }))
+            .tracked(
+                self.tracking(&id, root, [outputs, vec![outputs_folder(&id)]].concat())?
+                    .map_or_else(Tracking::off, |options| {
+                        Tracking::new(options).with(self.quarantine().repositories())
+                    }),
+            )
             .keeping(self.keeper(Some(&id)))
             .pledging(self.pledges(&id))
             .checked(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
+        let read_again = outputs_folder(&id);
+        services.outputs = Some(Outputs::in_folder(read_again.clone()));
         let source = extras.review.source.as_ref();
         services.reviewer = self.reviewer(review.as_ref(), source, &ready, (&variables, root), &journal)?;
         if online {
@@ -347,7 +358,11 @@ impl Host {
             journal,
             model: ready.client,
             toolbox: Arc::clone(&toolbox),
-            gate: Gate { headless: attended != Attended::Person, ..self.gate(root) },
+            gate: Gate {
+                headless: attended != Attended::Person,
+                outputs: Some(read_again),
+                ..self.gate(root)
+            },
             remember: Arc::new(self.answers()),
             rules: Arc::new(toolbox.teach(self.base_rules(root, &extras)?)),
             clock: Arc::new(SystemClock),
@@ -427,6 +442,7 @@ impl Host {
             user_home: std::env::home_dir().filter(|home| home.parent().is_some()),
             here: Some(root.to_owned()),
             git_runs: lathe_tools::git_runs(root),
+            outputs: None,
             headless: true,
             disk: OnDisk::new(LocalDisk),
         }

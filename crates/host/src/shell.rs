@@ -139,6 +139,7 @@ impl PersonShell {
             shown: None,
             line_seconds: u32::MAX,
             umask: None,
+            handle: None,
             asker: None,
             judge: self.judge.clone(),
             ledger: Arc::clone(&self.ledger),

@@ -159,6 +159,7 @@ impl Bench {
             shown: None,
             line_seconds: Limits::default().line_seconds,
             umask: None,
+            handle: None,
             asker: None,
             judge: self.judge.clone(),
             ledger: Arc::new(Notebook::default()),

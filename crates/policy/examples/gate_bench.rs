@@ -17,6 +17,7 @@ fn main() {
         user_home: Some("/home/me".into()),
         here: Some("/w".into()),
         git_runs: None,
+        outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
     };

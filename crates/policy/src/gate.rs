@@ -23,6 +23,8 @@ pub struct Gate {
     pub here: Option<PathBuf>,
     /// The setting of the repository's own configuration that makes git run a program when it only reads.
     pub git_runs: Option<String>,
+    /// The folder with outputs of the session's own calls, which it may read.
+    pub outputs: Option<PathBuf>,
     /// Whether nobody can be asked.
     pub headless: bool,
     /// What names mean on the disk.
@@ -176,6 +178,7 @@ mod tests {
             user_home: None,
             here: None,
             git_runs: None,
+            outputs: None,
             headless: true,
             disk: OnDisk::default(),
         }

@@ -300,6 +300,9 @@ impl Gate {
         if path.starts_with(&self.home) && path != self.home.join(MEMORY) {
             return Region::LatheHome;
         }
+        if self.outputs.as_ref().is_some_and(|outputs| path.starts_with(outputs)) {
+            return Region::Public;
+        }
         // Who works in such a folder has chosen it; who works above one has not.
         if self.is_key(path) && !self.is_key(&self.root) {
             return Region::Keys;

@@ -49,6 +49,7 @@ async fn main() -> Result<(), Failure> {
         user_home: None,
         here: None,
         git_runs: None,
+        outputs: None,
         headless: true,
         disk: lathe_policy::OnDisk::default(),
     };
@@ -116,6 +117,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         shown: None,
         line_seconds: 60,
         umask: None,
+        handle: None,
         asker: None,
         judge: Judge {
             gate: gate.clone(),

@@ -16,6 +16,7 @@ use crate::bash::shares;
 use crate::disk::LocalDisk;
 use crate::face::Voice;
 use crate::outcome::{Attached, Data, Outcome, ShellData};
+use crate::outputs::Handle;
 use crate::services::Services;
 use crate::syntax;
 
@@ -26,6 +27,7 @@ pub(crate) async fn finish(
     voice: Voice,
     outcome: Outcome,
     by: CallId,
+    handle: Option<Handle>,
 ) -> CallFinished {
     let Outcome {
         mut data,
@@ -70,7 +72,14 @@ pub(crate) async fn finish(
         },
     };
     if let Ok(Data::Shell(shell)) = data {
+        let file = shell.whole.as_ref().map(|file| file.display().to_string());
         finished.truncated = keep_whole(services, shell, voice.cap).await;
+        if let (Some(_), Some(handle), Some(file)) = (&finished.truncated, handle, file)
+            && !finished.text.contains(&file)
+        {
+            finished.text +=
+                &format!("\n[The whole output is {handle}: read it by that name, or as {file}.]");
+        }
     }
     for attached in attached {
         attach(services, &mut finished, attached).await;

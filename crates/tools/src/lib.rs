@@ -31,6 +31,7 @@ mod memory;
 mod modify;
 mod online;
 mod outcome;
+mod outputs;
 mod outside;
 mod patch;
 mod placeholder;
@@ -63,6 +64,7 @@ pub use disk::LocalDisk;
 pub use finish::recorded;
 pub use git_runs::git_runs;
 pub use online::{DocumentAnswer, DocumentAsk, Documents};
+pub use outputs::{Handle, Output, Outputs};
 pub use outside::{Domain, Layer, OutsideTool, Provider, ProviderRan};
 pub use preview::Preview;
 pub use review::{

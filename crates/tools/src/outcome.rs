@@ -196,6 +196,8 @@ pub(crate) struct ShellData {
     pub(crate) untraced: usize,
     /// The seconds the call asked for.
     pub(crate) asked: Option<u32>,
+    /// The file by which all of the output can be read, whatever is shown of it.
+    pub(crate) whole: Option<PathBuf>,
 }
 
 pub(crate) struct FileData {

@@ -20,6 +20,7 @@ use crate::commands::{AgentCommands, LineContext};
 use crate::face::Face;
 use crate::known::Known;
 use crate::online::Documents;
+use crate::outputs::Outputs;
 use crate::review::Reviewer;
 use crate::secure::Keeper;
 use crate::tracking::Tracking;
@@ -60,6 +61,8 @@ pub struct Services {
     pub plan: ShellPlan,
     /// What shell lines change.
     pub tracking: Tracking,
+    /// Outputs of earlier calls. None where there is no session that has them.
+    pub outputs: Option<Outputs>,
     /// Where things are kept that a line takes away; none where nothing is.
     pub keeper: Option<Keeper>,
     /// Where file tools write down what they are about to change; none where no session would look there.
@@ -109,6 +112,7 @@ impl Services {
             redactor,
             plan,
             tracking: Tracking::off(),
+            outputs: None,
             keeper: None,
             pledges: None,
             checks: Checks::default(),
@@ -280,6 +284,9 @@ impl Services {
             shell.close().await;
             // What a process wrote after the last line is looked at by nobody else.
             self.tracking.set_programs_aside(0).await;
+        }
+        if let Some(outputs) = &self.outputs {
+            outputs.discard();
         }
     }
 

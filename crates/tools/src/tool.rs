@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::commands::{Judge, Ledger};
 use crate::outcome::Outcome;
+use crate::outputs::Handle;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::{LiveOutput, Services};
@@ -68,6 +69,8 @@ pub struct ShellLine {
 pub struct RunContext {
     pub services: Arc<Services>,
     pub call: CallId,
+    /// The name its output will have; none where there is no session.
+    pub handle: Option<Handle>,
     pub live: LiveOutput,
     pub cancel: CancellationToken,
     /// What the model has seen of the files this call touches.

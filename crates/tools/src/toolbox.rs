@@ -28,7 +28,7 @@ use crate::{
     ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search,
     think, todo, trae, view, write,
 };
-use crate::{placeholder, validate};
+use crate::{outputs, placeholder, validate};
 
 /// The setting that takes tools and commands away.
 const EXCLUDE: &str = "tools.exclude";
@@ -277,6 +277,9 @@ impl Toolbox {
             let message = format!("Tool execution denied by policy. {reason}.");
             return Err(failed(ToolErrorKind::PolicyViolation, message));
         }
+        if let (Some(outputs), Value::Object(arguments)) = (&self.services.outputs, &mut value) {
+            outputs.place(arguments, &self.services.cwd());
+        }
         let placeholder = placeholder::find(&value);
         let (id, invocation) = self.build(entry, value).map_err(problem)?;
         let effects = invocation.effects();
@@ -319,7 +322,8 @@ impl Toolbox {
     pub async fn run(&self, prepared: Prepared, permit: Permit, context: RunContext) -> CallFinished {
         let began = Instant::now();
         let Prepared { name, voice, invocation, notes, effects, kind, .. } = prepared;
-        let (by, cancel) = (context.call.clone(), context.cancel.clone());
+        let (by, cancel, handle) = (context.call.clone(), context.cancel.clone(), context.handle);
+        outputs::provide(&context, &effects.reads).await;
         let checks = &self.services.checks;
         if kind == Kind::Edit {
             checks.before(&self.services, &effects.writes, &cancel).await;
@@ -327,7 +331,7 @@ impl Toolbox {
         // A tool that breaks takes its call with it, not the session.
         let ran = std::panic::AssertUnwindSafe(invocation.run(permit, context)).catch_unwind().await;
         let mut finished = match ran {
-            Ok(outcome) => finish(&self.services, &name, voice, outcome, by).await,
+            Ok(outcome) => finish(&self.services, &name, voice, outcome, by, handle).await,
             Err(_) => CallFinished::failed(
                 &name,
                 ToolErrorKind::UnhandledException,

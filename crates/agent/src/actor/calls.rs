@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, FrameBody, Kind,
-    OutputStream, SeenFile, ToolErrorKind, Verdict,
+    Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, Fact, FrameBody,
+    Kind, OutputStream, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
 };
 use lathe_redact::Redactor;
-use lathe_tools::{Asker, Judge, Judged, LiveOutput, Prepared, REVIEW_TOOL, Recalled, RunContext};
+use lathe_tools::{
+    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, REVIEW_TOOL, Recalled, RunContext,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Actor, AgentError};
@@ -158,6 +160,7 @@ impl Actor {
         let recalled = self.recall(tool, effects.reads.iter().chain(&effects.writes).cloned().collect());
         RunContext {
             services: Arc::clone(self.setup.toolbox.services()),
+            handle: self.handle(&call),
             live: self.live(call.clone()),
             cancel,
             call,
@@ -170,6 +173,12 @@ impl Actor {
             judge: self.judge(),
             ledger: Arc::new(InboxLedger { inbox: self.answers.clone(), cancel: self.cancel.clone() }),
         }
+    }
+
+    /// The name by which later calls read the output of this one.
+    fn handle(&self, call: &CallId) -> Option<Handle> {
+        let index = self.state.calls.iter().position(|known| known.id == *call)?;
+        Some(Handle { step: self.state.step.0, call: u32::try_from(index + 1).ok()? })
     }
 
     /// Decides as the session is set now.
@@ -192,6 +201,34 @@ impl Actor {
             Some(SeenFile { path, hash })
         });
         Recalled { seen: seen.collect(), memory: self.state.memory.get(tool).cloned() }
+    }
+
+    /// The output of a call of the live branch: that of the last answer its step had.
+    pub(super) fn output(&self, handle: Handle) -> Option<Output> {
+        let reader = self.setup.journal.reader().ok()?;
+        let step = StepNo(handle.step);
+        // Steps are numbered through the session, and most often it is one of this run.
+        let mut events = Vec::new();
+        for run in (0..=self.state.run.0).rev() {
+            events = reader.of_step(RunNo(run), step).ok()?;
+            if !events.is_empty() {
+                break;
+            }
+        }
+        let answer = events.iter().rposition(|event| matches!(event.fact, Fact::ModelAnswered(_)))?;
+        let (before, after) = events.split_at(answer + 1);
+        let Some(Fact::ModelAnswered(answered)) = before.last().map(|event| &event.fact) else { return None };
+        let index = usize::try_from(handle.call.checked_sub(1)?).ok()?;
+        let call = lathe_protocol::calls_of(&answered.blocks).nth(index)?;
+        after.iter().find_map(|event| match &event.fact {
+            Fact::CallFinished(finished) if event.place.call.as_ref() == Some(&call.id) => {
+                Some(match &finished.truncated {
+                    Some(cut) => Output::Blob(cut.blob.clone()),
+                    None => Output::Text(finished.text.clone()),
+                })
+            }
+            _ => None,
+        })
     }
 
     pub(super) fn look(&self) -> Look {

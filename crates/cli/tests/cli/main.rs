@@ -22,6 +22,7 @@ mod gate;
 mod gate_lines;
 mod graph;
 mod guide;
+mod handles;
 mod hostile;
 mod hostile_git;
 mod hostile_layouts;

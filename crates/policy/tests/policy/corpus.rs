@@ -11,6 +11,7 @@ pub(crate) fn gate() -> Gate {
         user_home: None,
         here: None,
         git_runs: None,
+        outputs: None,
         headless: false,
         disk: lathe_policy::OnDisk::default(),
     }

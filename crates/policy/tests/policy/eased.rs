@@ -11,6 +11,7 @@ fn gate() -> Gate {
         user_home: Some("/home/me".into()),
         here: Some("/srv/repo".into()),
         git_runs: None,
+        outputs: None,
         headless: false,
         disk: OnDisk::default(),
     }

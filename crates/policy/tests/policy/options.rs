@@ -64,6 +64,7 @@ fn gate(disk: OnDisk) -> Gate {
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/repo".into()),
         git_runs: None,
+        outputs: None,
         headless: true,
         disk,
     }

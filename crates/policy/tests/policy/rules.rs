@@ -146,6 +146,7 @@ fn each_mode_has_the_last_word_on_a_question() {
             user_home: None,
             here: None,
             git_runs: None,
+            outputs: None,
             disk: lathe_policy::OnDisk::default(),
             headless,
         };

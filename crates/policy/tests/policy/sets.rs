@@ -10,6 +10,7 @@ fn gate() -> Gate {
         user_home: Some("/home/me".into()),
         here: Some("/srv/work/r".into()),
         git_runs: None,
+        outputs: None,
         headless: false,
         disk: OnDisk::default(),
     }

@@ -26,6 +26,7 @@ use tokio::sync::mpsc;
 
 use crate::commands::{AgentCommands, LineContext};
 use crate::outcome::{Data, Outcome, ShellData};
+use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::secure;
@@ -299,11 +300,13 @@ impl Line {
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
+                whole: outputs::file_of(context),
             }
         }))
     }
 
     async fn line(&self, context: &RunContext) -> Result<ShellData, Problem> {
+        outputs::provide_named(context, &self.command).await;
         let shell = context.services.take_shell().await.map_err(problem)?;
         let number = shell.next_line();
         context.services.number_line(number);
@@ -335,6 +338,7 @@ impl Line {
             seconds,
             untraced: 0,
             asked: self.timeout,
+            whole: outputs::file_of(context),
         })
     }
 

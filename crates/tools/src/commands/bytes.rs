@@ -63,6 +63,7 @@ async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>
     let call = Call { tool: crate::view::ID, also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
     running.decide(&call, None).await.map_err(Failed::Refused)?;
     running.left.tool = Some(crate::view::ID);
+    crate::outputs::provide(&running.line.context, &effects.reads).await;
     let crate::hidden::ReadPlace { files, path: real, .. } =
         crate::hidden::ReadPlace::of(&running.line.context, &path, crate::view::ID, Kind::Read);
     let wrong = |error| Failed::Problem(Problem::from_workspace(error, &path, Doing::Reading));

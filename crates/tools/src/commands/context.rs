@@ -13,6 +13,7 @@ use lathe_protocol::{
 
 use crate::disk::LocalDisk;
 use crate::outcome::Attached;
+use crate::outputs::{Handle, Output};
 use crate::tool::{RunContext, ShellLine};
 use crate::toolbox::Prepared;
 
@@ -183,6 +184,11 @@ pub trait Ledger: Send + Sync {
 
     /// Writes down what a command came to.
     fn record<'a>(&'a self, call: &'a CallId, ran: CommandRan) -> Boxed<'a, ()>;
+
+    /// The output of an earlier call.
+    fn output<'a>(&'a self, _: Handle) -> Boxed<'a, Option<Output>> {
+        Box::pin(async { None })
+    }
 
     /// Whether the task may end now; else the reason why not.
     fn may_end<'a>(&'a self) -> Boxed<'a, Result<(), String>>;

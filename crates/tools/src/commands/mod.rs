@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 use crate::face::Adapted;
 use crate::finish::recorded;
 use crate::outcome::Outcome;
+use crate::outputs;
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::services::Services;
@@ -172,6 +173,9 @@ impl AgentCommands {
             return running.misused(&wrong, &grammar).await;
         }
         running.expand_home(&mut given.arguments, command.paths);
+        if let Some(outputs) = &running.line.context.services.outputs {
+            outputs.place(&mut given.arguments, &running.call.cwd);
+        }
         if command.name == "view" && bytes::wanted(&given.arguments, running.call.output) {
             return bytes::view(running, &given.arguments).await;
         }
@@ -251,6 +255,7 @@ impl Running {
         }
         self.left.tool = Some(tool);
         let context = self.context(tool, &effects).await;
+        outputs::provide(&context, &effects.reads).await;
         let services = Arc::clone(&context.services);
         let cancel = context.cancel.clone();
         if kind == Kind::Edit {

@@ -126,8 +126,42 @@ fn edited_words(edited: &EditedData) -> String {
     )
 }
 
-/// The eight lines, whatever there is to tell.
+/// The eight lines; of a long output both ends, behind the name of a file that has all of it.
 fn shell_words(shell: &ShellData, cap: usize) -> String {
+    let is_long = shell.stdout.total + shell.stderr.total > cap as u64;
+    let Some(file) = shell.whole.as_ref().filter(|_| is_long) else { return eight_lines(shell, cap) };
+    let text = eight_lines(shell, usize::MAX / 2);
+    let (head, tail) = (cap / 5, cap - cap / 5);
+    let count = text.chars().count();
+    if count <= cap {
+        return text;
+    }
+    let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    format!(
+        "Output too large. Showing first {} and last {} characters. For full output see: {}\n{}\n\n... [{} characters omitted] ...\n\n{}",
+        grouped(head),
+        grouped(tail),
+        file.display(),
+        text.get(..at(head)).unwrap_or_default(),
+        grouped(count - cap),
+        text.get(at(count - tail)..).unwrap_or_default(),
+    )
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn eight_lines(shell: &ShellData, cap: usize) -> String {
     let (out, err) = crate::bash::shares(&shell.stdout, &shell.stderr, cap);
     let mut output = shell.stdout.cut(out).text;
     let stderr = shell.stderr.cut(err).text;

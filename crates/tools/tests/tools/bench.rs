@@ -150,6 +150,7 @@ impl Bench {
                 user_home: None,
                 here: None,
                 git_runs: None,
+                outputs: None,
                 headless: true,
                 disk: lathe_policy::OnDisk::default(),
             },
@@ -213,6 +214,7 @@ impl Bench {
             shown: None,
             line_seconds: self.line_seconds,
             umask: None,
+            handle: None,
             asker: self.asker.clone(),
             judge: Judge {
                 gate: self.gate.clone(),

@@ -293,6 +293,7 @@ async fn call(bench: &mut Bench, tool: &str, arguments: Value) -> (String, Optio
             user_home: None,
             here: None,
             git_runs: None,
+            outputs: None,
             headless: true,
             disk: lathe_policy::OnDisk::default(),
         };

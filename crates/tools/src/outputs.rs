@@ -1,0 +1,218 @@
+//! Outputs of earlier calls, by their handles.
+//!
+//! `@3.2` is what the second call of step 3 gave, all of it, however much of it the model was shown. Whatever reads a file
+//! takes a handle for one: it stands for a file of that name in a folder of the session, which is written from the journal
+//! when it is first asked for. So nothing is written that nobody wants, and a session that is gone on with has them too.
+
+use std::fmt::{Display, Formatter, Result as Shown};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use lathe_blobs::Blobs;
+use lathe_protocol::Digest;
+use serde_json::{Map, Value};
+
+use crate::tool::RunContext;
+
+/// The name of an output: a step, and the number of the call in it, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Handle {
+    pub step: u32,
+    pub call: u32,
+}
+
+impl Display for Handle {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Shown {
+        write!(f, "@{}.{}", self.step, self.call)
+    }
+}
+
+impl FromStr for Handle {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let number = |text: &str| -> Result<u32, ()> {
+            let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+            if plain { text.parse().map_err(|_| ()) } else { Err(()) }
+        };
+        let (step, call) = text.strip_prefix('@').and_then(|rest| rest.split_once('.')).ok_or(())?;
+        Ok(Self { step: number(step)?, call: number(call)? })
+    }
+}
+
+/// An output as the journal has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    Text(String),
+    Blob(Digest),
+}
+
+/// Parameters whose values are names of files.
+const PATHS: [&str; 8] =
+    ["path", "paths", "file_path", "absolute_path", "dir_path", "notebook_path", "file", "files"];
+
+/// The folder of a session's outputs. It is made with the first of them.
+#[derive(Debug, Clone)]
+pub struct Outputs {
+    folder: PathBuf,
+}
+
+impl Outputs {
+    pub fn in_folder(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// The file that a handle stands for.
+    pub(crate) fn file(&self, handle: Handle) -> PathBuf {
+        self.folder.join(handle.to_string())
+    }
+
+    fn handle(&self, path: &Path) -> Option<Handle> {
+        let name = path.strip_prefix(&self.folder).ok()?.to_str()?;
+        name.parse().ok()
+    }
+
+    /// Puts files in the place of handles among the arguments of a call. A file of that name in the caller's folder is meant
+    /// by its name.
+    pub(crate) fn place(&self, arguments: &mut Map<String, Value>, here: &Path) {
+        let place = |text: &mut String| {
+            if let Ok(handle) = text.parse::<Handle>()
+                && here.join(&*text).symlink_metadata().is_err()
+            {
+                *text = self.file(handle).display().to_string();
+            }
+        };
+        for (_, value) in arguments.iter_mut().filter(|(name, _)| PATHS.contains(&name.as_str())) {
+            match value {
+                Value::String(text) => place(text),
+                Value::Array(all) => all.iter_mut().for_each(|one| {
+                    if let Value::String(text) = one {
+                        place(text);
+                    }
+                }),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+            }
+        }
+    }
+
+    /// Takes the folder away.
+    pub(crate) fn discard(&self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+
+    fn write(&self, handle: Handle, output: Output, blobs: &Blobs) -> io::Result<()> {
+        let content = match output {
+            Output::Text(text) => text.into_bytes(),
+            Output::Blob(digest) => {
+                blobs.get(&digest).map_err(io::Error::other)?.ok_or(io::ErrorKind::NotFound)?
+            }
+        };
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&self.folder)?;
+        let found = std::fs::symlink_metadata(&self.folder)?;
+        // Others may write where it lies, and make a folder of this name first.
+        if !found.is_dir() || found.uid() != nix::unistd::geteuid().as_raw() || found.mode() & 0o077 != 0 {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let new = self.folder.join(format!(".{handle}.{}", std::process::id()));
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600).open(&new)?.write_all(&content)?;
+        std::fs::rename(&new, self.file(handle))
+    }
+}
+
+/// Writes the files of those handles that a call is about to read. One that there is no output for is left to whoever reads:
+/// it is a file that does not exist.
+pub(crate) async fn provide(context: &RunContext, reads: &[String]) {
+    let Some(outputs) = &context.services.outputs else { return };
+    for handle in reads.iter().filter_map(|path| outputs.handle(Path::new(path))) {
+        provide_one(context, outputs, handle).await;
+    }
+}
+
+/// The same for the handles that a shell line names.
+pub(crate) async fn provide_named(context: &RunContext, line: &str) {
+    let Some(outputs) = &context.services.outputs else { return };
+    for handle in named(line) {
+        provide_one(context, outputs, handle).await;
+    }
+}
+
+async fn provide_one(context: &RunContext, outputs: &Outputs, handle: Handle) {
+    if outputs.file(handle).exists() {
+        return;
+    }
+    let Some(output) = context.ledger.output(handle).await else { return };
+    let (outputs, blobs) = (outputs.clone(), context.services.blobs.clone());
+    // Where it cannot be written, the reader says that it is not there.
+    let _ = tokio::task::spawn_blocking(move || outputs.write(handle, output, &blobs)).await;
+}
+
+/// The file by which the output of a call will be read.
+pub(crate) fn file_of(context: &RunContext) -> Option<PathBuf> {
+    context.services.outputs.as_ref().zip(context.handle).map(|(outputs, handle)| outputs.file(handle))
+}
+
+/// Handles in a text, each once.
+fn named(text: &str) -> Vec<Handle> {
+    let mut found = Vec::new();
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    for (at, _) in text.match_indices('@') {
+        let rest = text.get(at + 1..).unwrap_or_default();
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let word = rest.get(..end).unwrap_or_default().trim_end_matches('.');
+        if let Ok(handle) = format!("@{word}").parse::<Handle>()
+            && !found.contains(&handle)
+        {
+            found.push(handle);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_is_a_step_and_a_call() {
+        for (text, expected) in [
+            ("@3.2", Some((3, 2))),
+            ("@12.10", Some((12, 10))),
+            ("@3", None),
+            ("3.2", None),
+            ("@3.2.1", None),
+            ("@0.1", None),
+            ("@03.1", None),
+            ("@3.-1", None),
+            ("@3.", None),
+            ("@99999999999.1", None),
+        ] {
+            let parsed = text.parse::<Handle>().ok().map(|handle| (handle.step, handle.call));
+            assert_eq!(parsed, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn handles_of_a_line_are_found_wherever_they_stand() {
+        let line = "grep x /tmp/o/@3.2; view @3.2 | wc; cat \"$d/@4.1\". me@example.org pkg@1.2.3";
+        let names: Vec<String> = named(line).iter().map(Handle::to_string).collect();
+        assert_eq!(names, ["@3.2", "@4.1"]);
+    }
+
+    #[test]
+    fn a_file_of_that_name_is_meant_by_its_name() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::write(here.path().join("@1.1"), "").unwrap();
+        let outputs = Outputs::in_folder("/outputs".into());
+        let mut arguments = serde_json::json!({
+            "path": "@1.2", "paths": ["@1.1", "@2.1", "x"], "pattern": "@1.2",
+        });
+        outputs.place(arguments.as_object_mut().unwrap(), here.path());
+        let expected = serde_json::json!({
+            "path": "/outputs/@1.2", "paths": ["@1.1", "/outputs/@2.1", "x"], "pattern": "@1.2",
+        });
+        assert_eq!(arguments, expected);
+    }
+}
