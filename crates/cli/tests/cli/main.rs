@@ -15,6 +15,7 @@ mod denials_behind;
 mod discovered;
 mod edits;
 mod ends;
+mod examples;
 mod faults;
 mod folders;
 mod foreign_keys;
