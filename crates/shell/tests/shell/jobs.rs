@@ -198,10 +198,9 @@ async fn old_jobs_are_forgotten_and_outputs_go_round() {
     let mut sh = shell().await;
     let jobs = sh.jobs();
     sh.run("sleep 98788 &").await;
-    for _ in 0..80 {
+    for id in 2..=81 {
         sh.run("sleep 0.02 & true").await;
-    }
-    for id in 60..=81 {
+        // On a busy machine an early one may outlive later ones, and is kept then.
         gone(&jobs, id).await;
     }
     let list = jobs.list().await;
