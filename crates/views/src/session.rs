@@ -157,7 +157,14 @@ impl<'a> SessionView<'a> {
 
 impl<'a> RunView<'a> {
     fn take(&mut self, event: &'a Event) {
-        self.last = event.at;
+        // What is done about a run later is not its time.
+        let is_beside = matches!(
+            event.fact,
+            Fact::StepSummarised(_) | Fact::EditsReviewed(_) | Fact::FilesRestored(_) | Fact::CommandTaken(_)
+        );
+        if !is_beside {
+            self.last = event.at;
+        }
         match &event.fact {
             Fact::ModelAsked(_) => self.asked(event),
             Fact::TaskFinished(finished) => {

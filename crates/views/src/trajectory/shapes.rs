@@ -89,12 +89,14 @@ impl Call {
 
 impl ToolResult {
     pub fn of(call: &str, finished: &CallFinished) -> Self {
+        let failed_with = exit_code(finished).filter(|code| *code != 0);
+        let error = finished.error.as_ref().map(|error| error.message.clone());
         Self {
             call_id: call.to_owned(),
             name: finished.name.clone(),
-            success: finished.error.is_none() && matches!(exit_code(finished), None | Some(0)),
+            success: error.is_none() && failed_with.is_none(),
             result: finished.text.clone(),
-            error: finished.error.as_ref().map(|error| error.message.clone()),
+            error: error.or_else(|| failed_with.map(|code| format!("exit code {code}"))),
             id: None,
             failed: finished.error.is_some(),
         }

@@ -1,7 +1,7 @@
 use lathe_protocol::{
     CallFinished, Event, Forked, OptionsChanged, Reviewed, Rewound, SessionId, StepNo, StepSummarised,
 };
-use lathe_views::{By, CostReport, Money, Prices, SessionCost};
+use lathe_views::{By, CostReport, Money, Prices, SessionCost, SessionView};
 
 use crate::make::{Journal, options, result, text, usage};
 
@@ -86,6 +86,25 @@ fn summaries_and_reviews_are_counted_and_told_apart() {
     assert_eq!((total.review.answers, total.review.usage.input_tokens), (3, 2_000_007));
     assert_eq!((total.lakeview.answers, total.lakeview.usage.input_tokens), (1, 3_000));
     assert_eq!(total.unpriced_models.iter().collect::<Vec<_>>(), ["house-model", "unknown"]);
+}
+
+#[test]
+fn a_summary_that_is_made_later_is_not_the_time_of_the_run() {
+    let mut journal = Journal::new("claude-sonnet-4-5");
+    journal.task("t");
+    answers(&mut journal, 1);
+    let took = |journal: &Journal| SessionView::of(&journal.events).runs[0].took_ms();
+    let before = took(&journal);
+    let summary = StepSummarised {
+        task: "reads".into(),
+        details: "Reads.".into(),
+        tags: Vec::new(),
+        model: "house-model".into(),
+        usage: usage(1, 0, 0),
+        command: None,
+    };
+    journal.add(None, summary);
+    assert_eq!(took(&journal), before);
 }
 
 #[test]

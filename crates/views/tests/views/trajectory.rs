@@ -196,7 +196,7 @@ fn an_accepted_end_completes_its_step_whatever_failed_beside_it() {
 fn a_command_that_exited_with_an_error_had_no_success_but_needs_no_reflection() {
     let trajectory = build(None, &demo().events);
     let results = &trajectory["agent_steps"][0]["tool_results"];
-    assert_eq!((&results[0]["success"], &results[0]["error"]), (&json!(false), &Value::Null));
+    assert_eq!((&results[0]["success"], &results[0]["error"]), (&json!(false), &json!("exit code 1")));
     assert_eq!(results[1]["success"], true);
     assert_eq!(states(&trajectory)[0], "completed");
 }
