@@ -121,6 +121,10 @@ fn words(undone: &Undone, preview: bool, back: WayBack) -> String {
         out.push_str(&format!("{}\n", paint.yellow(say(Say::LeftAlone))));
         undone.conflicts.iter().for_each(|act| out.push_str(&row(act)));
     }
+    if !undone.others.is_empty() {
+        out.push_str(&format!("{}\n", say(Say::OthersWrote)));
+        undone.others.iter().for_each(|path| out.push_str(&format!("  {}\n", term::clean(path))));
+    }
     for lost in &undone.not_undoable {
         let words = format!("{}: {}", say(Say::NotUndoable), term::clean(lost));
         out.push_str(&format!("{}\n", paint.yellow(&words)));

@@ -5,6 +5,7 @@ mod aside;
 mod auth;
 mod browse;
 mod budget;
+mod claims;
 mod demo;
 mod doctor;
 mod documents;

@@ -5,13 +5,13 @@
 //! first. Only what those changes left is replaced; what somebody else changed meanwhile is a conflict, shown and kept.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lathe_changes::restore::{self, Planned, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
-    CallId, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo,
+    CallId, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Timestamp,
 };
 use lathe_redact::Redactor;
 use serde::Serialize;
@@ -53,6 +53,9 @@ pub struct Undone {
     pub restored: Vec<PathAct>,
     /// Paths that are left as they are, each with the reason.
     pub conflicts: Vec<PathAct>,
+    /// Paths that somebody else wrote while a line ran: there is nothing of ours to take back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// Steps of the conversation that are left behind.
     pub steps: u32,
     /// What was taken back, for people.
@@ -111,8 +114,10 @@ impl Host {
         let rewound = (what.conversation() && to < last).then_some(to);
         undone.steps = rewound.map_or(0, |to| last.0 - to.0);
         if what.files() {
+            let later = || story.all.iter().filter(|event| event.seq > end);
             let changes = changes_after(&story.all, end);
-            let plan = self.plan_back(&story, &changes, &mut undone)?;
+            let plan = self.plan_back(&story, &changes, later().next().map(|event| event.at), &mut undone)?;
+            undone.leave_to_others(later());
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
             if let Some(journal) = &mut held {
                 let restoring =
@@ -148,7 +153,13 @@ impl Host {
         };
         let mut undone = story.undone(id, act.about.clone());
         undone.not_undoable = lost_since(&story.all, &act);
-        let plan = self.plan_back(&story, &act.changes, &mut undone)?;
+        let is_of_act = |event: &&Event| {
+            event.place.call.as_ref().is_some_and(|call| act.calls.iter().any(|known| known == call.as_str()))
+        };
+        let of_act = || story.all.iter().filter(is_of_act);
+        let plan =
+            self.plan_back(&story, &act.changes, of_act().next().map(|event| event.at), &mut undone)?;
+        undone.leave_to_others(of_act());
         if let Some(journal) = &mut held {
             let restoring = Restoring {
                 undoes: Some(act.seq),
@@ -165,16 +176,21 @@ impl Host {
         Ok(undone.cleaned(&self.screen()))
     }
 
-    /// What undoing changes, oldest first in the list, does to the tree.
+    /// What undoing changes, oldest first in the list, does to the tree. They were made after `since`.
     fn plan_back(
         &self,
         story: &Story,
         changes: &[TreeChange],
+        since: Option<Timestamp>,
         undone: &mut Undone,
     ) -> Result<Vec<Planned>, HostError> {
         let (root, blobs) = (&*folder_or_gone(&story.opened)?, self.home().blobs()?);
         let wrong = HostError::from;
-        let plan = restore::plan(&net(changes), &blobs, root).map_err(wrong)?;
+        let mut wanted = net(changes);
+        if let Some(since) = since {
+            self.leave_to_other_sessions(&story.opened.session, root, since, &mut wanted);
+        }
+        let plan = restore::plan(&wanted, &blobs, root).map_err(wrong)?;
         for planned in &plan {
             note(root, planned, undone);
         }
@@ -211,6 +227,21 @@ impl Host {
 }
 
 impl Undone {
+    /// Names what somebody else wrote while lines of these events ran: it is not touched.
+    fn leave_to_others<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
+        let finished = events.filter_map(|event| match &event.fact {
+            Fact::CallFinished(finished) => Some(finished),
+            _ => None,
+        });
+        let root = PathBuf::from(&self.folder);
+        for path in finished.flat_map(|finished| &finished.others) {
+            let path = shown(&root, Path::new(path));
+            if !self.others.contains(&path) {
+                self.others.push(path);
+            }
+        }
+    }
+
     /// The same with placeholders for secrets in names: all of it is for showing.
     fn cleaned(mut self, screen: &Redactor) -> Self {
         let clean = |text: &mut String| {
@@ -219,7 +250,7 @@ impl Undone {
             }
         };
         self.restored.iter_mut().chain(&mut self.conflicts).for_each(|act| clean(&mut act.path));
-        self.not_undoable.iter_mut().for_each(clean);
+        self.not_undoable.iter_mut().chain(&mut self.others).for_each(clean);
         self
     }
 }
@@ -353,6 +384,16 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                         None => "the rejection of edits".to_owned(),
                     },
                     changes: restored.changes.iter().map(TreeChange::from).collect(),
+                    rewind: None,
+                    calls: Vec::new(),
+                });
+            }
+            Fact::CommandRan(ran) if !event.fact.changes().is_empty() => {
+                let name = ran.argv.first().map_or("a command", String::as_str);
+                return Some(Act {
+                    seq: event.seq,
+                    about: format!("what `{name}` wrote in the background"),
+                    changes: ran.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),
                 });

@@ -264,6 +264,9 @@ pub struct CallFinished {
     /// What changed and cannot be taken back, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_undoable: Vec<String>,
+    /// Paths that somebody else changed while the call ran: no part of its changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<SeenFile>,
     /// What belongs to the text and is not text.
@@ -491,6 +494,7 @@ impl CallFinished {
             truncated: None,
             changes: Vec::new(),
             not_undoable: Vec::new(),
+            others: Vec::new(),
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,

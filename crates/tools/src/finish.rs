@@ -36,6 +36,7 @@ pub(crate) async fn finish(
         between_lines: _,
         unrecorded,
         not_undoable,
+        others,
         kept,
         broken,
         seen,
@@ -56,6 +57,7 @@ pub(crate) async fn finish(
             truncated: None,
             changes: Vec::new(),
             not_undoable: Vec::new(),
+            others: Vec::new(),
             seen,
             attachments: Vec::new(),
             memory,
@@ -88,6 +90,15 @@ pub(crate) async fn finish(
     for words in &finished.not_undoable {
         finished.text += &format!("\n[Cannot be taken back: {words}]");
     }
+    finished.others = others.iter().map(|path| redactor.text(path).into_owned()).collect();
+    if !finished.others.is_empty() {
+        let (count, named) = (finished.others.len(), finished.others.iter().take(NAMED));
+        let mut named = named.map(String::as_str).collect::<Vec<_>>().join(", ");
+        if count > NAMED {
+            named += &format!(" and {} more", count - NAMED);
+        }
+        finished.text += &format!("\n[Changed by somebody else while this ran: {named}. Leave it as it is.]");
+    }
     finished.changes = recorded(changes, &by, redactor);
     finished.text += &syntax::told(services, &files).await;
     if left_out > 0 {
@@ -109,6 +120,9 @@ pub(crate) async fn finish(
     }
     finished
 }
+
+/// Paths of others that are named.
+const NAMED: usize = 20;
 
 /// Changes as the journal has them. A secret in a path is there for the way back only.
 pub fn recorded(changes: Vec<TreeChange>, by: &CallId, redactor: &Redactor) -> Vec<Change> {

@@ -27,6 +27,8 @@ pub(crate) struct Outcome {
     /// Why a change that was made is not among them.
     pub(crate) unrecorded: Option<BlobError>,
     pub(crate) not_undoable: Vec<String>,
+    /// Paths that somebody else changed while it ran.
+    pub(crate) others: Vec<String>,
     /// The entry of the quarantine that holds what the line took away.
     pub(crate) kept: Option<String>,
     /// Repositories that are no longer whole, with what can be done.
@@ -54,6 +56,7 @@ impl From<Result<Data, Problem>> for Outcome {
             between_lines: false,
             unrecorded: None,
             not_undoable: Vec::new(),
+            others: Vec::new(),
             kept: None,
             broken: Vec::new(),
             seen: Vec::new(),

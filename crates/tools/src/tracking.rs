@@ -189,6 +189,11 @@ impl Tracking {
         aside
     }
 
+    /// Whether processes of an earlier line ran on when the last one ended.
+    pub(crate) fn has_left_running(&self) -> bool {
+        self.left_running.load(Ordering::Relaxed)
+    }
+
     /// A person's lines may write what they like.
     async fn look_for_programs(&self) -> Vec<SetAside> {
         let Some(copies) = self.repositories.clone().filter(|_| !self.sparing) else { return Vec::new() };

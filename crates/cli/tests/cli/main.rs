@@ -73,6 +73,7 @@ mod undone;
 mod unread_ignores;
 mod user_checks;
 mod waits;
+mod whose;
 mod wires;
 mod words;
 

@@ -99,6 +99,8 @@ struct WentBack {
     about: String,
     restored: Vec<PathAct>,
     conflicts: Vec<PathAct>,
+    /// Paths that somebody else wrote while a line ran: there was nothing to take back.
+    others: Vec<String>,
     not_undoable: Vec<String>,
     steps: u32,
 }
@@ -355,6 +357,7 @@ fn went_back(undone: Undone) -> WentBack {
         about: undone.about,
         restored: acts(undone.restored),
         conflicts: acts(undone.conflicts),
+        others: undone.others,
         not_undoable: undone.not_undoable,
         steps: undone.steps,
     }

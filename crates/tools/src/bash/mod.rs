@@ -3,6 +3,7 @@
 mod fast;
 mod live;
 mod one;
+mod others;
 mod person;
 mod printed;
 
@@ -24,6 +25,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use self::others::Certain;
 use crate::commands::{AgentCommands, LineContext};
 use crate::outcome::{Data, Outcome, ShellData};
 use crate::outputs;
@@ -198,6 +200,7 @@ impl Line {
             }
         };
         let tracked = !tracking.is_sparing() || secured.needs_tracking();
+        let had_jobs = tracking.has_left_running();
         let data =
             self.line(context).await.map(|data| Data::Shell(ShellData { untraced: line.untraced(), ..data }));
         let mut outcome = Outcome::from(data);
@@ -218,6 +221,7 @@ impl Line {
         let kept = secure::after(secured, context, unknown.unwrap_or_default(), broken.clone()).await;
         match compared {
             Ok(mut compared) => {
+                outcome.others = self.others(context, &mut compared.changes, &own, had_jobs);
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
                 let known =
                     |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
@@ -254,6 +258,24 @@ impl Line {
         outcome.kept = kept.map(|kept| kept.id);
         outcome.attached = line.take_attached();
         outcome
+    }
+
+    /// Takes out what somebody else changed while the line ran, as far as its text is certain about its own doings.
+    fn others(
+        &self,
+        context: &RunContext,
+        changes: &mut Vec<TreeChange>,
+        own: &[TreeChange],
+        had_jobs: bool,
+    ) -> Vec<String> {
+        // Processes that an earlier line left are the session's doing too.
+        if changes.is_empty() || had_jobs {
+            return Vec::new();
+        }
+        let line = ShellLine { text: self.command.clone(), folder: self.folder.clone() };
+        let Some(certain) = Certain::of(&context.judge.line(&line).each) else { return Vec::new() };
+        let others = certain.others(changes, own);
+        others.iter().map(|change| change.path.display().to_string()).collect()
     }
 
     /// One literal agent command, run without bash.

@@ -67,7 +67,7 @@ pub struct Judged {
 }
 
 /// Commands of one line whose decisions are kept.
-const KEPT: usize = 100;
+pub(crate) const JUDGED: usize = 100;
 
 impl Judge {
     /// The same judge for a shell that is in another folder now.
@@ -111,7 +111,7 @@ impl Judge {
             each: decided
                 .each
                 .into_iter()
-                .take(KEPT)
+                .take(JUDGED)
                 .map(|each| CommandDecided {
                     words: each.words,
                     decision: each.decision,

@@ -36,8 +36,8 @@ use crate::toolbox::Tools;
 use table::Base;
 use typed::{Given, Request};
 
-pub(crate) use context::LineContext;
 pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
+pub(crate) use context::{JUDGED, LineContext};
 pub(crate) use field::FieldTools;
 pub use own::built_in_commands;
 pub(crate) use table::{COMMANDS, Command};

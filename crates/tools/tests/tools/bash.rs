@@ -47,6 +47,7 @@ async fn a_result_is_data_words_and_nothing_else() {
             truncated: None,
             changes: Vec::new(),
             not_undoable: Vec::new(),
+            others: Vec::new(),
             seen: Vec::new(),
             attachments: Vec::new(),
             memory: None,

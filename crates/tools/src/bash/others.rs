@@ -1,0 +1,120 @@
+//! Changes that were not the line's doing.
+//!
+//! A person, or another run, may write in the same folder while a line runs, and a look at the tree cannot tell whose doing a
+//! change was. Where the text of the line says for certain which files it can write, whatever else is another then was
+//! written by somebody else: it is told, and no way back of ours touches it. A line that starts programs which may write
+//! anything (`make`, a script) says no such thing, and all that changed meanwhile counts as its doing.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path};
+
+use lathe_changes::TreeChange;
+use lathe_protocol::CommandDecided;
+
+/// Programs that write only what their operands, or redirections, name.
+const BY_NAME: [&str; 10] = ["rm", "rmdir", "mv", "cp", "mkdir", "touch", "chmod", "ln", "tee", "truncate"];
+
+/// Programs, words of bash and commands of the agent that write nothing, but by redirections or by their own account.
+const READERS: &str = " : [ [[ apply_patch ask awk basename break case cat cd cmp code commands comm continue cut date declare df diff \
+    dirname du echo edit egrep exit export false fgrep file find for git glob grep head hexdump hostname id if join jobs \
+    json_edit let list local ls memory nl od paste popd printf ps pushd pwd read readlink realpath return rg search sed seq set \
+    shift sleep sort stat tail test think time todo tr true type uname uniq unset until view wait wc which while whoami write xxd ";
+
+/// Names that a line can write, in its own spelling: any file with such a name at its end, or in its way, may be meant.
+pub(crate) struct Certain(Vec<String>);
+
+impl Certain {
+    /// None where the line may write something that it does not name.
+    pub(crate) fn of(commands: &[CommandDecided]) -> Option<Self> {
+        let mut names = Vec::new();
+        for command in commands {
+            let effects = &command.effects;
+            let program = command.words.first().map_or("", String::as_str);
+            if effects.opaque || !effects.programs.is_empty() || !effects.hosts.is_empty() {
+                return None;
+            }
+            let named = BY_NAME.contains(&program);
+            if !named && !program.contains('=') && !READERS.contains(&format!(" {program} ")) {
+                return None;
+            }
+            let written = effects.writes.iter().filter(|name| !(named && name.starts_with('-')));
+            for name in written {
+                if !is_plain(name) || !(named || is_redirection(command, name)) {
+                    return None;
+                }
+                names.push(name.clone());
+            }
+        }
+        // A list that may have been cut says nothing for certain.
+        (!commands.is_empty() && commands.len() < crate::commands::JUDGED).then_some(Self(names))
+    }
+
+    /// Takes those changes out that the line cannot have made. `own` are those that its commands made by their own account.
+    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[TreeChange]) -> Vec<TreeChange> {
+        let is_ours = |change: &TreeChange| {
+            let below =
+                |own: &TreeChange| own.path.starts_with(&change.path) || change.path.starts_with(&own.path);
+            own.iter().any(below) || self.0.iter().any(|name| may_be(&change.path, Path::new(name)))
+        };
+        changes.extract_if(.., |change| !is_ours(change)).collect()
+    }
+}
+
+/// Whether bash takes it as it stands.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['$', '`', '*', '?', '[', '{', '~', '\\', '\'', '"', '…'])
+}
+
+/// Whether a command's write can only be its redirection: it is a reader by all other means.
+fn is_redirection(command: &CommandDecided, name: &str) -> bool {
+    !name.starts_with('-') && command.words.iter().skip(1).all(|word| word != name)
+}
+
+/// Whether a name of a line, in whatever folder, may mean this path or something above or below it.
+fn may_be(path: &Path, name: &Path) -> bool {
+    let parts: Vec<&OsStr> = name
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(part) => Some(part),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) | Component::ParentDir => None,
+        })
+        .collect();
+    let Some(last) = parts.last() else { return true };
+    // Folders on the way to a file that the line made are its doing too.
+    path.iter().any(|part| part == *last) || parts.iter().any(|part| path.file_name() == Some(*part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(path: &str) -> TreeChange {
+        TreeChange { path: path.into(), ..TreeChange::default() }
+    }
+
+    #[test]
+    fn a_name_may_mean_what_ends_with_it_and_what_lies_below() {
+        for (path, name, expected) in [
+            ("/w/a.txt", "a.txt", true),
+            ("/w/sub/a.txt", "a.txt", true),
+            ("/w/sub/a.txt", "../sub/a.txt", true),
+            ("/w/d/e/f", "d", true),
+            ("/w/x", "x/y/z", true),
+            ("/w/x/y", "x/y/z", true),
+            ("/w/b.txt", "a.txt", false),
+            ("/w/b.txt", "/w/a.txt", false),
+            ("/w/anything", ".", true),
+        ] {
+            assert_eq!(may_be(Path::new(path), Path::new(name)), expected, "{path} {name}");
+        }
+    }
+
+    #[test]
+    fn what_no_name_and_no_command_accounts_for_is_somebody_elses() {
+        let mut changes = vec![change("/w/a.txt"), change("/w/theirs"), change("/w/own.txt")];
+        let certain = Certain(vec!["a.txt".to_owned()]);
+        let others = certain.others(&mut changes, &[change("/w/own.txt")]);
+        assert_eq!(others, [change("/w/theirs")]);
+        assert_eq!(changes, [change("/w/a.txt"), change("/w/own.txt")]);
+    }
+}
