@@ -95,7 +95,7 @@ pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
 pub use travel::{Difference, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
-pub use typed::drop_typed;
+pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
 pub use watching::{Happened, Watching};
 
 pub use lathe_agent::{Divergence, Lakeview, Verified};

@@ -59,6 +59,7 @@ mod secrets;
 mod server;
 mod shell;
 mod shown_requests;
+mod stops;
 mod store;
 mod stranger;
 mod surface;
