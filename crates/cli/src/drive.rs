@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_host::{Host, Session, TrajectoryFile, run_report};
+use lathe_host::{Host, Session, TrajectoryFile, run_report_since};
 use lathe_protocol::{
     Actor, ApprovalAsked, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question,
     ReceiptAnswer, Seq, SessionId, Update,
@@ -52,6 +52,7 @@ pub(crate) async fn work(
         (CommandBody::GiveTask { .. }, Ok(last)) if !output.is_stream() => last,
         _ => Seq(0),
     };
+    let before = host.last_seq(&id).unwrap_or_default();
     let mut updates = session.handle().subscribe(from);
     let trajectory = files.trajectory.clone().map(|path| session.write_trajectory(path));
     if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
@@ -82,8 +83,9 @@ pub(crate) async fn work(
             Ok(()) => {}
         }
     }
-    let closed =
-        host.last_run(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));
+    let closed = host
+        .last_run(&id)
+        .and_then(|events| output.closing(host, &id, &run_report_since(&events, None, before), exit));
     match closed {
         Ok(()) => exit,
         Err(error) => Exit::host(&error),

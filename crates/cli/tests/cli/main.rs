@@ -36,6 +36,7 @@ mod instants;
 mod interrupted;
 mod keys;
 mod kills;
+mod last_words;
 mod layers;
 mod left_for_git;
 mod limits;
