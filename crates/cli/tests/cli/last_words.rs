@@ -178,7 +178,8 @@ fn gemini_finds_nothing_in_a_place_that_git_ignores_though_it_is_named() {
 
 #[test]
 fn a_damaged_session_is_marked_in_the_list() {
-    let damages: [(&str, fn(&std::path::Path)); 4] = [
+    type Damage = fn(&std::path::Path);
+    let damages: [(&str, Damage); 4] = [
         ("cut", |db| std::fs::File::options().write(true).open(db).unwrap().set_len(8192).unwrap()),
         ("empty", |db| std::fs::write(db, b"").unwrap()),
         ("header", |db| {
