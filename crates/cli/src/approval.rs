@@ -3,7 +3,9 @@
 use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw};
 use serde_json::Value;
 
+use crate::editor::{NoText, edited_text};
 use crate::question::Lines;
+use crate::stops::Stops;
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -20,8 +22,13 @@ pub(crate) struct Said {
 }
 
 /// Shows what would be done and asks until the answer is understood. The end of the input is a no. Arguments that are given
-/// may be changed.
-pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &mut Lines) -> Said {
+/// may be changed. None if the run is to be stopped instead.
+pub(crate) async fn ask(
+    asked: &ApprovalAsked,
+    arguments: Option<&Raw>,
+    lines: &mut Lines,
+    stops: &mut Stops,
+) -> Option<Said> {
     let language = Language::find();
     let hint = if asked.remember.is_empty() { Say::AskOnce } else { Say::AskApproval };
     // What was typed before the question was seen is no answer to it.
@@ -37,9 +44,13 @@ pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &
             more.push_str(&format!(", {all}"));
         }
         term::out(&format!("{}{more}: ", hint.text(language)));
-        let Some(line) = lines.next().await else {
+        let line = tokio::select! {
+            line = lines.next() => line,
+            _ = stops.next() => return None,
+        };
+        let Some(line) = line else {
             let reason = Some("nobody is there any more".to_owned());
-            return Said { answer: ApprovalAnswer::No, reason, edited: None };
+            return Some(Said { answer: ApprovalAnswer::No, reason, edited: None });
         };
         if matches!(line.trim(), "v" | "view") {
             term::out(&format!("\n{}", shown(asked, language, usize::MAX).0));
@@ -47,66 +58,57 @@ pub(crate) async fn ask(asked: &ApprovalAsked, arguments: Option<&Raw>, lines: &
             continue;
         }
         if let (Some(arguments), "e" | "edit") = (arguments, line.trim()) {
-            match edit(arguments, lines, language).await {
+            match edit(arguments, lines, stops, language).await {
                 Ok(edited) => {
-                    return Said { answer: ApprovalAnswer::Once, reason: None, edited: Some(edited) };
+                    return Some(Said { answer: ApprovalAnswer::Once, reason: None, edited: Some(edited) });
                 }
-                Err(reason) => term::out(&format!("{}\n", term::clean(&reason))),
+                Err(NoText::Stopped) => return None,
+                Err(NoText::Wrong(reason)) => term::out(&format!("{}\n", term::clean(&reason))),
             }
             continue;
         }
-        if let Some(said) = understood(line.trim(), !asked.remember.is_empty()) {
+        let said = understood(line.trim(), !asked.remember.is_empty());
+        if said.is_some() {
             return said;
         }
     }
 }
 
 /// Lets a person change the arguments: in the editor, or where none is set by typing a line.
-async fn edit(arguments: &Raw, lines: &mut Lines, language: Language) -> Result<Raw, String> {
+async fn edit(
+    arguments: &Raw,
+    lines: &mut Lines,
+    stops: &mut Stops,
+    language: Language,
+) -> Result<Raw, NoText> {
     let mut value: Value = serde_json::from_str(arguments.get()).map_err(|error| error.to_string())?;
     let editor =
         ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|set| !set.is_empty()));
     let one = value.get("command").and_then(Value::as_str).map(str::to_owned);
     let text = match (editor, &one) {
-        (Some(editor), Some(command)) => edited_text(&editor, command, "sh")?,
+        (Some(editor), Some(command)) => edited_text(&editor, command, "sh", stops).await?,
         (Some(editor), None) => {
             let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
-            edited_text(&editor, &text, "json")?
+            edited_text(&editor, &text, "json", stops).await?
         }
         (None, _) => {
             term::out(&format!("{}: ", Say::NewText.text(language)));
-            lines.next().await.ok_or("nothing was typed")?
+            let line = tokio::select! {
+                line = lines.next() => line,
+                _ = stops.next() => return Err(NoText::Stopped),
+            };
+            line.ok_or_else(|| "nothing was typed".to_owned())?
         }
     };
     let text = text.trim_end_matches('\n');
     if text.trim().is_empty() {
-        return Err("nothing is left of it; `n` says no".to_owned());
+        return Err("nothing is left of it; `n` says no".to_owned().into());
     }
     match (one, value.as_object_mut()) {
         (Some(_), Some(members)) => drop(members.insert("command".to_owned(), text.into())),
         _ => value = serde_json::from_str(text).map_err(|error| format!("that is no JSON: {error}"))?,
     }
-    Raw::from_serialize(&value).map_err(|error| error.to_string())
-}
-
-/// What the person's editor makes of a text.
-fn edited_text(editor: &str, text: &str, ending: &str) -> Result<String, String> {
-    // In a folder that only this user can enter: other programs can neither read nor replace it.
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let file = folder.path().join(format!("proposal.{ending}"));
-    let wrong = |error: std::io::Error| format!("{}: {error}", file.display());
-    std::fs::write(&file, text).map_err(wrong)?;
-    // The variable may hold options after the program.
-    let ran = std::process::Command::new("/bin/sh")
-        .args(["-c", &format!("{editor} \"$1\""), "sh"])
-        .arg(&file)
-        .status();
-    let text = std::fs::read_to_string(&file);
-    match ran {
-        Ok(status) if status.success() => text.map_err(wrong),
-        Ok(status) => Err(format!("the editor ended with {status}")),
-        Err(error) => Err(format!("the editor cannot be started: {error}")),
-    }
+    Raw::from_serialize(&value).map_err(|error| error.to_string().into())
 }
 
 pub(crate) fn understood(line: &str, can_remember: bool) -> Option<Said> {

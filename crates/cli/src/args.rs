@@ -193,7 +193,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, short)]
     pub(crate) model: Option<String>,
     /// Address of the model's server. It is spoken to as --provider is (see `lathe models`); without a provider that Lathe
-    /// knows, in OpenAI's Chat Completions
+    /// knows, in OpenAI's Chat Completions. A provider's key is sent there only with --provider; else give --api-key or
+    /// LATHE_API_KEY
     #[arg(long, value_name = "URL")]
     pub(crate) model_base_url: Option<String>,
     /// Key for the model; better in the environment, as <PROVIDER>_API_KEY

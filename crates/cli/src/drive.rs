@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lathe_host::{Host, Session, TrajectoryFile, run_report};
+use lathe_host::{Host, Session, TrajectoryFile, run_report_since};
 use lathe_protocol::{
     Actor, ApprovalAsked, CallId, Command, CommandBody, CommandId, EventStream, Fact, Question,
     ReceiptAnswer, Seq, SessionId, Update,
 };
 use lathe_protocol::{Arguments, Block, Proposal, Raw};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::approval;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::{Lines, ask};
+use crate::stops::Stops;
 use crate::term;
 
 /// What became of a command.
@@ -43,6 +43,7 @@ pub(crate) async fn work(
     mut output: Output,
     files: Files,
 ) -> Exit {
+    let mut stops = Stops::listen();
     output.opening(&session);
     output.remembered(host.remembered_facts().as_ref());
     let id = session.id.clone();
@@ -51,17 +52,18 @@ pub(crate) async fn work(
         (CommandBody::GiveTask { .. }, Ok(last)) if !output.is_stream() => last,
         _ => Seq(0),
     };
+    let before = host.last_seq(&id).unwrap_or_default();
     let mut updates = session.handle().subscribe(from);
     let trajectory = files.trajectory.clone().map(|path| session.write_trajectory(path));
     if session.unfinished && matches!(body, CommandBody::GiveTask { .. }) {
         // Another task for a session whose last one was interrupted: that one is closed first.
         session.handle().submit(command(CommandBody::Cancel)).await;
     }
-    let performed = perform(host, &session, &mut *updates, &mut output, body, None).await;
+    let performed = perform(host, &session, &mut *updates, &mut output, body, (None, &mut stops)).await;
     if let Performed::Ended(exit, seq) = &performed {
-        show_last_summaries(host, &session, &mut *updates, &mut output, (*exit, *seq)).await;
+        show_last_summaries(host, &session, &mut *updates, &mut output, (*exit, *seq), &mut stops).await;
     }
-    let closed = close(session).await;
+    let closed = close(session, &mut stops).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
     }
@@ -75,14 +77,15 @@ pub(crate) async fn work(
     };
     host.note(&id);
     if let Some(path) = &files.patch {
-        match write_patch(host, &id, path).await {
+        match write_patch(host, &id, path, &mut stops).await {
             Err(exit) => return exit,
             Ok(()) if output.is_text() => term::out(&format!("Patch saved to: {}\n", path.display())),
             Ok(()) => {}
         }
     }
-    let closed =
-        host.last_run(&id).and_then(|events| output.closing(host, &id, &run_report(&events, None), exit));
+    let closed = host
+        .last_run(&id)
+        .and_then(|events| output.closing(host, &id, &run_report_since(&events, None, before), exit));
     match closed {
         Ok(()) => exit,
         Err(error) => Exit::host(&error),
@@ -98,8 +101,7 @@ pub(crate) async fn finish_trajectory(trajectory: TrajectoryFile, output: &Outpu
     }
 }
 
-async fn write_patch(host: &Host, id: &SessionId, path: &Path) -> Result<(), Exit> {
-    let mut stops = Stops::listen();
+async fn write_patch(host: &Host, id: &SessionId, path: &Path, stops: &mut Stops) -> Result<(), Exit> {
     let written = tokio::select! {
         written = host.write_patch(id, path) => written.map_err(|error| Exit::host(&error))?,
         _ = stops.next() => return Err(Exit::Cancelled),
@@ -116,6 +118,7 @@ pub(crate) async fn show_last_summaries(
     updates: &mut dyn EventStream,
     output: &mut Output,
     (exit, ended): (Exit, Seq),
+    stops: &mut Stops,
 ) {
     match exit {
         Exit::Done | Exit::Failed | Exit::Denied => {}
@@ -126,7 +129,6 @@ pub(crate) async fn show_last_summaries(
         | Exit::Cancelled
         | Exit::Line(_) => return,
     }
-    let mut stops = Stops::listen();
     let has_more = tokio::select! {
         has_more = session.summed_up(ended) => has_more,
         _ = stops.next() => false,
@@ -142,21 +144,22 @@ pub(crate) async fn show_last_summaries(
     }
 }
 
-/// Submits a command and shows updates until the run that was begun or gone on with has finished.
+/// Submits a command and shows updates until the run that was begun or gone on with has finished. A person, if there is one,
+/// answers what is asked; a signal at a question stops the run like a signal anywhere else.
 pub(crate) async fn perform(
     host: &Host,
     session: &Session,
     updates: &mut dyn EventStream,
     output: &mut Output,
     body: CommandBody,
-    mut person: Option<&mut Lines>,
+    (mut person, stops): (Option<&mut Lines>, &mut Stops),
 ) -> Performed {
+    stops.begin_task();
     let accepted = match session.handle().submit(command(body)).await.answer {
         ReceiptAnswer::Accepted { seq } => seq,
         ReceiptAnswer::Refused { reason } => return Performed::Refused(reason),
     };
     host.note(&session.id);
-    let mut stops = Stops::listen();
     let mut proposed = HashMap::new();
     let mut patience = None;
     loop {
@@ -166,10 +169,16 @@ pub(crate) async fn perform(
                 output.update(&update, session).await;
                 if let (Some((call, seq, questions)), Some(lines)) = (question(&update), person.as_deref_mut()) {
                     let answers = tokio::select! {
-                        answers = ask(questions, lines) => answers,
+                        answers = ask(questions, lines) => Some(answers),
                         _ = stops.next() => None,
                     };
-                    let body = CommandBody::Answer { call: call.clone(), question: seq, answers };
+                    let body = match answers {
+                        Some(answers) => CommandBody::Answer { call: call.clone(), question: seq, answers },
+                        None => {
+                            output.stopping();
+                            CommandBody::Cancel
+                        }
+                    };
                     session.handle().submit(command(body)).await;
                 }
                 note_calls(&update, &mut proposed);
@@ -177,10 +186,7 @@ pub(crate) async fn perform(
                     let arguments = proposed.get(call).filter(|_| !matches!(asked.what, Proposal::Command { .. }));
                     // What a person made of a proposal may be refused; then they are asked again.
                     loop {
-                        let said = tokio::select! {
-                            said = approval::ask(asked, arguments, lines) => Some(said),
-                            _ = stops.next() => None,
-                        };
+                        let said = approval::ask(asked, arguments, lines, stops).await;
                         let edited = said.as_ref().is_some_and(|said| said.edited.is_some());
                         let body = match said {
                             Some(said) => CommandBody::Approve {
@@ -210,7 +216,7 @@ pub(crate) async fn perform(
                     return Performed::Ended(finished.ending.into(), event.seq);
                 }
             }
-            count = stops.next() => match count {
+            _ = stops.next() => match stops.count() {
                 1 => {
                     output.stopping();
                     session.handle().submit(command(CommandBody::Cancel)).await;
@@ -276,44 +282,17 @@ fn question(update: &Update) -> Option<(&CallId, Seq, &[Question])> {
     }
 }
 
-/// The signals that ask for an end, counted: Ctrl-C, SIGTERM, a closed terminal, Ctrl-\\.
-pub(crate) struct Stops {
-    signals: [Option<Signal>; 4],
-    count: u32,
-}
-
-impl Stops {
-    pub(crate) fn listen() -> Self {
-        let kinds =
-            [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup(), SignalKind::quit()];
-        Self { signals: kinds.map(|kind| signal(kind).ok()), count: 0 }
-    }
-
-    pub(crate) async fn next(&mut self) -> u32 {
-        async fn one(signal: &mut Option<Signal>) {
-            match signal {
-                Some(signal) => {
-                    signal.recv().await;
-                }
-                None => std::future::pending().await,
-            }
-        }
-        let [interrupt, terminate, hangup, quit] = &mut self.signals;
-        tokio::select! {
-            () = one(interrupt) => {}
-            () = one(terminate) => {}
-            () = one(hangup) => {}
-            () = one(quit) => {}
-        }
-        self.count += 1;
-        self.count
-    }
-}
-
 /// Ends a session; says what was wrong, if something was.
-pub(crate) async fn close(session: Session) -> Option<Exit> {
+pub(crate) async fn close(session: Session, stops: &mut Stops) -> Option<Exit> {
     // The shell is closed within moments; a hang here must not hold the user up.
-    match tokio::time::timeout(Duration::from_secs(10), session.close()).await {
+    let mut closing = std::pin::pin!(tokio::time::timeout(Duration::from_secs(10), session.close()));
+    let closed = loop {
+        tokio::select! {
+            closed = &mut closing => break closed,
+            _ = stops.next() => if stops.count() > 2 { end_now() },
+        }
+    };
+    match closed {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(Exit::host(&error)),
         Err(_) => Some(Exit::failed("the session did not close in time; it can be resumed")),

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use lathe_config::NamedFile;
 use lathe_host::{Attended, Host, Session, SessionPlan, read_images, run_report, trajectories_of_tasks};
 use lathe_protocol::{Attachment, CommandBody, EndingRule, EventStream, Mode, Seq};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{InteractiveArgs, OutputArg};
 use crate::console::ModeFrom;
@@ -17,6 +16,7 @@ use crate::question::Lines;
 use crate::settings::{
     Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
 };
+use crate::stops::{Stop, Stops};
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -74,14 +74,16 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
+    let mut stops = Stops::listen();
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session);
     output.remembered(host.remembered_facts().as_ref());
     let mut updates = session.handle().subscribe(Seq(1));
     let trajectory = trajectory.as_deref().map(absolute).map(|path| session.write_trajectory(path));
     let mut lines = Lines::read();
-    let ended = talk(host, &session, &mut *updates, &mut output, &mut lines, &mut images).await;
-    let closed = close(session).await;
+    let heard = (&mut lines, &mut stops);
+    let ended = talk(host, &session, &mut *updates, &mut output, heard, &mut images).await;
+    let closed = close(session, &mut stops).await;
     if let Some(trajectory) = trajectory {
         finish_trajectory(trajectory, &output).await;
     }
@@ -96,7 +98,7 @@ async fn talk(
     session: &Session,
     updates: &mut dyn EventStream,
     output: &mut Output,
-    lines: &mut Lines,
+    (lines, stops): (&mut Lines, &mut Stops),
     images: &mut Vec<Attachment>,
 ) -> Exit {
     let language = Language::find();
@@ -104,19 +106,21 @@ async fn talk(
     // asks anew, and a second with nothing in between leaves.
     let mut may_leave = !std::io::stdin().is_terminal();
     loop {
-        // Listening before the prompt is seen, so that no Ctrl-C at it can end the process.
-        let interrupted = interrupts();
         term::out(&format!("\n{}: ", Say::AskTask.text(language)));
         let line = tokio::select! {
             line = lines.next() => line,
-            () = interrupted => {
-                if !may_leave {
+            stop = stops.next() => match stop {
+                Stop::Interrupt if !may_leave => {
                     may_leave = true;
                     term::out(&format!("\n{}\n", Say::OnceMoreToLeave.text(language)));
                     continue;
                 }
-                None
-            }
+                Stop::Interrupt => None,
+                Stop::Leave => {
+                    term::out(&format!("\n{}\n", Say::Goodbye.text(language)));
+                    return Exit::Cancelled;
+                }
+            },
         };
         may_leave = !std::io::stdin().is_terminal();
         let Some(line) = line else {
@@ -136,9 +140,9 @@ async fn talk(
                 // The images of the command line belong to the first task.
                 let images = std::mem::take(images);
                 let body = CommandBody::GiveTask { text: line.trim().to_owned(), images };
-                match perform(host, session, updates, output, body, Some(lines)).await {
+                match perform(host, session, updates, output, body, (Some(lines), stops)).await {
                     Performed::Ended(exit, seq) => {
-                        show_last_summaries(host, session, updates, output, (exit, seq)).await;
+                        show_last_summaries(host, session, updates, output, (exit, seq), stops).await;
                         host.note(&session.id);
                         let shown = host.events(&session.id).and_then(|events| {
                             output.closing(host, &session.id, &run_report(&events, None), exit)
@@ -149,6 +153,10 @@ async fn talk(
                     }
                     Performed::Refused(reason) => term::err(&format!("{reason}\n")),
                     Performed::Lost => return Exit::Failed,
+                }
+                if stops.is_leaving() {
+                    term::out(&format!("{}\n", Say::Goodbye.text(language)));
+                    return Exit::Cancelled;
                 }
             }
         }
@@ -164,19 +172,6 @@ fn word(line: &str) -> String {
 /// Tells whether a line asks to leave.
 pub(crate) fn is_leaving(line: &str) -> bool {
     matches!(word(line).as_str(), "exit" | "quit")
-}
-
-/// Listens from this moment on for one Ctrl-C; where that cannot be heard, it never comes.
-fn interrupts() -> impl Future<Output = ()> {
-    let heard = signal(SignalKind::interrupt()).ok();
-    async move {
-        match heard {
-            Some(mut heard) => {
-                heard.recv().await;
-            }
-            None => std::future::pending().await,
-        }
-    }
 }
 
 fn status(host: &Host, session: &Session, language: Language) {

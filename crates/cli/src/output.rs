@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lathe_host::{FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
-use lathe_protocol::{Event, SessionId, Update, escape_unseen, json_text};
+use lathe_host::{AsideFile, FileDiff, Host, HostError, RememberedFacts, RunReport, Session};
+use lathe_protocol::{Event, Fact, SessionId, Update, escape_unseen, json_text};
 use serde_json::json;
 
 use crate::args::OutputArg;
@@ -64,6 +64,14 @@ impl Output {
     }
 
     pub(crate) async fn update(&mut self, update: &Update, session: &Session) {
+        // The model is told in the result of the call; the person once, whatever the output.
+        if let Update::Event(event) = update
+            && matches!(event.fact, Fact::CallFinished(_))
+        {
+            for words in session.unread_ignore_files() {
+                term::err(&format!("warning: {}\n", term::clean(&words)));
+            }
+        }
         match (self.kind, update) {
             (OutputArg::Json, _) | (OutputArg::StreamJson, Update::Frame(_)) => {}
             (OutputArg::StreamJson, Update::Event(event)) => term::out(&json_line(event)),
@@ -89,7 +97,8 @@ impl Output {
     ) -> Result<(), HostError> {
         // Who only has the session open, as a server does, works on nothing.
         let running = report.finished.is_none() && host.is_running(id);
-        term::out(&self.closing_text(id, report, &host.diffs(report)?, running));
+        let aside = host.set_aside(report);
+        term::out(&self.closing_text((id, report, running), &host.diffs(report)?, &aside));
         Ok(())
     }
 
@@ -100,16 +109,21 @@ impl Output {
         report: &RunReport,
         exit: Exit,
     ) -> Result<(), HostError> {
-        let diffs = host.diffs(report)?;
+        let (diffs, aside) = (host.diffs(report)?, host.set_aside(report));
         match self.kind {
-            OutputArg::Text => term::out(&self.closing_text(id, report, &diffs, false)),
-            OutputArg::Json => print_json(&closing_json(id, report, &diffs, exit)),
+            OutputArg::Text => term::out(&self.closing_text((id, report, false), &diffs, &aside)),
+            OutputArg::Json => print_json(&closing_json(id, report, (&diffs, &aside), exit)),
             OutputArg::StreamJson => {}
         }
         Ok(())
     }
 
-    fn closing_text(&self, id: &SessionId, report: &RunReport, diffs: &[FileDiff], running: bool) -> String {
+    fn closing_text(
+        &self,
+        (id, report, running): (&SessionId, &RunReport, bool),
+        diffs: &[FileDiff],
+        aside: &[AsideFile],
+    ) -> String {
         let mut out = String::from("\n");
         if diffs.is_empty() {
             out.push_str(&format!("{}\n", self.paint.dim(self.say(Say::NothingChanged))));
@@ -132,6 +146,7 @@ impl Output {
             let line = format!("{} {}{hint}", report.denials.len(), self.say(what));
             out.push_str(&format!("\n{}\n", self.paint.yellow(&line)));
         }
+        out.push_str(&self.aside_text(aside));
         if report.refused > 0 && !running {
             let word = if report.refused == 1 { Say::RefusedOnceByYou } else { Say::RefusedByYou };
             let line = format!("{} {}", report.refused, self.say(word));
@@ -151,6 +166,21 @@ impl Output {
         );
         out.push_str(&format!("\n{}\n", self.paint.dim(&line)));
         out.push_str(&self.where_to_look(id, report, running));
+        out
+    }
+
+    /// What was set aside: each with its name now and what to do.
+    fn aside_text(&self, aside: &[AsideFile]) -> String {
+        if aside.is_empty() {
+            return String::new();
+        }
+        let mut out = format!("\n{}:\n", self.paint.yellow(self.say(Say::SetAside)));
+        for file in aside {
+            let now = file.set_aside_as.as_ref().map_or_else(String::new, |name| {
+                format!(" ({}: {})", self.say(Say::SetAsideNow), term::clean(name))
+            });
+            out.push_str(&format!("  {}{now}: {}\n", term::clean(&file.path), file.advice));
+        }
         out
     }
 
@@ -208,7 +238,12 @@ pub(crate) fn print_json(value: &serde_json::Value) {
     term::out(&format!("{}\n", json_text(value)));
 }
 
-fn closing_json(id: &SessionId, report: &RunReport, diffs: &[FileDiff], exit: Exit) -> serde_json::Value {
+fn closing_json(
+    id: &SessionId,
+    report: &RunReport,
+    (diffs, aside): (&[FileDiff], &[AsideFile]),
+    exit: Exit,
+) -> serde_json::Value {
     let changes: Vec<_> = diffs
         .iter()
         .map(|diff| json!({ "path": diff.path, "added": diff.added, "removed": diff.removed, "diff": diff.diff }))
@@ -226,6 +261,7 @@ fn closing_json(id: &SessionId, report: &RunReport, diffs: &[FileDiff], exit: Ex
         "seconds": report.seconds(),
         "changes": changes,
         "denials": report.denials,
+        "set_aside": aside,
     })
 }
 

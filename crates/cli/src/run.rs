@@ -17,6 +17,7 @@ use crate::output::Output;
 use crate::settings::{
     Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
 };
+use crate::stops::Stops;
 use crate::task::{self, Task, TaskInput};
 use crate::term;
 use crate::words::Say;
@@ -181,7 +182,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
             let has_task = host.tasks(&id).is_ok_and(|tasks| !tasks.is_empty());
             let word = if has_task { Say::NothingToResume } else { Say::NoTaskYet };
             term::err(&format!("{}: lathe resume {id} \"...\"\n", output.word(word)));
-            return close(session).await.unwrap_or(Exit::Usage);
+            return close(session, &mut Stops::listen()).await.unwrap_or(Exit::Usage);
         }
     };
     work(host, session, body, Output::new(args.output), files).await

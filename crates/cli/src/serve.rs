@@ -13,13 +13,13 @@ use lathe_host::{
 use lathe_protocol::{EndingRule, Mode, ModelChoice, PatchRule, ReviewRule, json_text, listed};
 use lathe_server::{Bound, OnRestart, Plans, Role, ServerOptions, TlsFiles, Tokens, Wish, bind};
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ModelArgs;
 use crate::endpoints::{KnownEndpoint, endpoints, resumed_source};
 use crate::exit::Exit;
 use crate::output::print_json;
 use crate::settings::{Place, Settled, extras_of, limits, settle_quietly, source, tool_choice, toolset};
+use crate::stops::Stops;
 use crate::term;
 
 #[derive(Args)]
@@ -253,17 +253,9 @@ fn opening_page(home: &Path, url: &str) -> std::io::Result<PathBuf> {
 
 /// Ends with the first signal to stop.
 fn stopped() -> impl Future<Output = ()> + Send + 'static {
-    let (interrupt, terminate) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let mut stops = Stops::listen();
     async move {
-        match (interrupt, terminate) {
-            (Ok(mut interrupt), Ok(mut terminate)) => {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            }
-            _ => std::future::pending().await,
-        }
+        stops.next().await;
     }
 }
 

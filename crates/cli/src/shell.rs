@@ -5,19 +5,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lathe_config::NamedFile;
-use lathe_host::{Host, PersonShell, ShellLine, ShellRun};
+use lathe_host::{Host, PersonShell, ShellLine, ShellRun, TerminalModes};
 use lathe_protocol::OutputStream;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ModeArg;
 use crate::exit::Exit;
 use crate::settings::{self, Given, Place};
+use crate::stops::Stops;
 use crate::term;
 
 #[derive(Args)]
@@ -51,12 +51,12 @@ pub(crate) async fn shell(host: &Host, args: ShellArgs) -> Exit {
         Err(error) => return Exit::host(&error),
     };
     let exit = match args.line {
-        Some(line) => one(&mut shell, &line, At::CommandLine).await,
+        Some(line) => one(&mut shell, &line, At::CommandLine, &mut Stops::listen()).await,
         None if std::io::stdin().is_terminal() => talk(host, &mut shell).await,
         None => {
             let mut script = String::new();
             match std::io::stdin().read_to_string(&mut script) {
-                Ok(_) => one(&mut shell, &script, At::CommandLine).await,
+                Ok(_) => one(&mut shell, &script, At::CommandLine, &mut Stops::listen()).await,
                 Err(error) => Exit::failed(&format!("standard input cannot be read: {error}")),
             }
         }
@@ -72,18 +72,9 @@ enum At {
     CommandLine,
 }
 
-/// One line, to its exit code. Ctrl-C ends the line.
-async fn one(shell: &mut PersonShell, line: &str, at: At) -> Exit {
+/// One line, to its exit code. Ctrl-C and the other signals that ask for an end stop the line.
+async fn one(shell: &mut PersonShell, line: &str, at: At, stops: &mut Stops) -> Exit {
     let cancel = CancellationToken::new();
-    let mut interrupts = signal(SignalKind::interrupt()).ok();
-    let interrupted = async {
-        match &mut interrupts {
-            Some(interrupts) => {
-                interrupts.recv().await;
-            }
-            None => std::future::pending().await,
-        }
-    };
     let mut ended = true;
     let running = shell.run(line, &cancel, |stream, bytes| {
         ended = bytes.last().is_none_or(|byte| *byte == b'\n');
@@ -95,7 +86,7 @@ async fn one(shell: &mut PersonShell, line: &str, at: At) -> Exit {
     let mut running = Box::pin(running);
     let ran = tokio::select! {
         ran = &mut running => ran,
-        () = interrupted => {
+        _ = stops.next() => {
             cancel.cancel();
             let ran = (&mut running).await;
             if ran.is_ok() {
@@ -143,6 +134,8 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
     // There is none the first time.
     let _ = editor.load_history(&history);
     let mut last = Exit::Done;
+    let mut stops = Stops::listen();
+    let modes = TerminalModes::save();
     loop {
         // Names of files are completed from here.
         let _ = std::env::set_current_dir(shell.cwd());
@@ -151,7 +144,16 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
             let line = editor.readline(&prompt);
             (editor, line)
         });
-        let line = match read.await {
+        let read = tokio::select! {
+            read = read => read,
+            // The thread that reads ends with the process.
+            _ = stops.leave() => {
+                modes.restore();
+                term::out("\n");
+                return Exit::Cancelled;
+            }
+        };
+        let line = match read {
             Ok((back, line)) => {
                 editor = back;
                 line
@@ -165,10 +167,13 @@ async fn talk(host: &Host, shell: &mut PersonShell) -> Exit {
                     break;
                 }
                 None if line.trim().is_empty() => {}
-                None => last = one(shell, &line, At::Prompt).await,
+                None => last = one(shell, &line, At::Prompt, &mut stops).await,
             },
             Err(ReadlineError::Interrupted) => last = Exit::Cancelled,
             Err(_) => break,
+        }
+        if stops.is_leaving() {
+            break;
         }
     }
     let _ = editor.save_history(&history);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lathe_host::{CacheMeter, Host, HostError, SessionState, Summary, run_report};
-use lathe_protocol::{Event, Fact, escape_unseen};
+use lathe_protocol::{Event, Fact, SessionId, escape_unseen};
 use serde_json::json;
 
 use crate::args::{FormatArg, OutputArg, SessionsArgs, ShowArgs};
@@ -78,9 +78,15 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         Ok(sessions) => sessions,
         Err(error) => return Exit::host(&error),
     };
-    for (id, error) in host.unreadable(&sessions) {
+    let unreadable = host.unreadable(&sessions);
+    let ids: Vec<SessionId> = unreadable.iter().map(|(id, _)| id.clone()).collect();
+    // What the list knew of it before is still worth a line.
+    let known = host.known_of(&ids);
+    for (id, error) in unreadable.iter().filter(|(id, _)| known.iter().all(|known| known.id != *id)) {
         term::err(&format!("note: session {id} is left out: {}\n", term::clean(&error.to_string())));
     }
+    sessions.extend(known);
+    sessions.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| b.id.cmp(&a.id)));
     if let Some(text) = &args.search {
         let text = text.to_lowercase();
         sessions.retain(|summary| {
@@ -94,8 +100,18 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         sessions.retain(|summary| Path::new(&summary.workspace).starts_with(&folder));
     }
     sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    let damage = |summary: &Summary| host.damage(&summary.id);
     if args.json {
-        print_json(&json!(sessions));
+        let rows = sessions.iter().map(|summary| match damage(summary) {
+            None => json!(summary),
+            Some(why) => {
+                let see = format!("lathe show {}", summary.id);
+                let mut row = json!(summary);
+                row["damaged"] = json!({ "reason": why, "see": see });
+                row
+            }
+        });
+        print_json(&rows.collect());
         return Exit::Done;
     }
     let filtered = args.search.is_some() || args.folder.is_some() || args.limit == Some(0);
@@ -105,7 +121,7 @@ pub(crate) fn sessions(host: &Host, args: &SessionsArgs) -> Exit {
         term::out(&format!("{}\n", Say::NoSessions.text(Language::find())));
     }
     for summary in &sessions {
-        term::out(&line(summary));
+        term::out(&line(summary, damage(summary).is_some()));
     }
     Exit::Done
 }
@@ -121,11 +137,17 @@ fn state_word(state: SessionState) -> Say {
     }
 }
 
-fn line(summary: &Summary) -> String {
+fn line(summary: &Summary, is_damaged: bool) -> String {
+    let language = Language::find();
+    let damaged = if is_damaged {
+        format!("  {}: {} `lathe show {}`", Say::Damaged.text(language), Say::See.text(language), summary.id)
+    } else {
+        String::new()
+    };
     format!(
-        "{}  {:<11}  {:>3} {}  {}  {}\n",
+        "{}  {:<11}  {:>3} {}  {}  {}{damaged}\n",
         summary.id,
-        state_word(summary.state).text(Language::find()),
+        if is_damaged { Say::Damaged } else { state_word(summary.state) }.text(language),
         summary.steps,
         Say::steps(summary.steps.into()).text(Language::find()),
         term::clean(&summary.workspace),

@@ -3,12 +3,12 @@
 use lathe_host::{Host, HostError};
 use lathe_protocol::{SessionId, StepNo, Update, counted};
 use serde_json::json;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools, WatchArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::{json_line, print_json};
+use crate::stops::Stops;
 use crate::term;
 use crate::words::{Language, Say};
 
@@ -89,13 +89,10 @@ fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
 }
 
 async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
-    // Listened for from the start: Ctrl-C while the workspace is copied must not leave the copy either.
-    let mut interrupt = signal(SignalKind::interrupt()).ok();
+    // Listened for from the start: a signal while the workspace is copied must not leave the copy either.
+    let mut stops = Stops::listen();
     let stop = async {
-        match &mut interrupt {
-            Some(interrupt) => drop(interrupt.recv().await),
-            None => std::future::pending().await,
-        }
+        stops.next().await;
     };
     let Some(replay) = host.replay_live(id, stop).await? else {
         return Ok(Exit::Cancelled);

@@ -106,9 +106,13 @@ messages! {
     DeniedCall: "call was denied by policy; see above for the rule", "次调用被策略拒绝；规则见上文";
     DeniedCalls: "calls were denied by policy; see above for the rule", "次调用被策略拒绝；规则见上文";
     DeniedByMode: ", and --mode full-auto to allow changes", "，使用 --mode full-auto 允许改动";
+    SetAside: "Lathe set aside what a line left for git to run later", "Lathe 已移开命令为 git 留下的、之后会运行的内容";
+    SetAsideNow: "now", "现为";
     RefusedByYou: "questions were answered with no by you", "个询问被你拒绝";
     RefusedOnceByYou: "question was answered with no by you", "个询问被你拒绝";
     NoneMatches: "No session matches.", "没有匹配的会话。";
+    Damaged: "damaged", "已损坏";
+    See: "see", "参见";
     StateNew: "new", "新建";
     StateRunning: "running", "运行中";
     StateCompleted: "completed", "已完成";

@@ -3,7 +3,9 @@
 //! | the address comes from | a key that came with it | a key of the environment or of `auth` |
 //! |---|---|---|
 //! | the provider's own default | sent | sent |
-//! | the owner: configuration, flags, environment | sent | sent |
+//! | the owner: configuration, flags, environment; the provider is named | sent | sent |
+//! | the owner, and no provider is named | sent | sent if the address is the default of the key's provider |
+//! | a flag of `resume` that names no provider | sent | sent if the address is the default of the key's provider |
 //! | a request over the wire, or a model kept by the server | sent | not sent |
 //! | a Trae file of the project that is trusted and not named | sent | not sent |
 //! | the journal of a session | sent if it was sent there before | sent if it was sent there before |
@@ -18,7 +20,7 @@ use std::path::Path;
 use lathe_protocol::{Digest, KeyMark};
 
 use crate::auth::Stored;
-use crate::providers::{Provider, variable};
+use crate::providers::{CUSTOM_PROVIDER, PROVIDERS, Provider, variable};
 
 /// Who sent a client to an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum AddressFrom {
     /// The user's configuration, flags or environment.
     #[default]
     Owner,
+    /// A flag of a resumed session, whose provider only the journal names.
+    Unnamed,
     /// A request to the server, or a model that a request made it keep.
     Wire,
     /// A Trae file of the project that the user trusts and did not name.
@@ -96,9 +100,19 @@ pub(crate) fn join(
     };
     let is_default = same_address(endpoint.address, provider.base_url);
     match endpoint.from {
+        AddressFrom::Owner if name == CUSTOM_PROVIDER => {
+            // The address itself may name a provider.
+            let known = PROVIDERS.iter().find(|known| same_address(endpoint.address, known.base_url));
+            let of_address = || known.and_then(|known| ring.find(known, known.name).into_iter().next());
+            Ok(usual(given).or_else(of_address))
+        }
         AddressFrom::Owner => Ok(usual(given)),
-        AddressFrom::Wire | AddressFrom::Project | AddressFrom::Session(_) if is_default => Ok(usual(given)),
-        AddressFrom::Wire | AddressFrom::Project => Ok(given),
+        AddressFrom::Unnamed | AddressFrom::Wire | AddressFrom::Project | AddressFrom::Session(_)
+            if is_default =>
+        {
+            Ok(usual(given))
+        }
+        AddressFrom::Unnamed | AddressFrom::Wire | AddressFrom::Project => Ok(given),
         AddressFrom::Session(mark) => {
             let mark = mark.as_ref().ok_or(NotTheSameKey)?;
             let is_same =
@@ -267,14 +281,23 @@ mod tests {
 
     #[test]
     fn the_table_of_rules() {
-        use AddressFrom::{Owner, Project, Wire};
+        use AddressFrom::{Owner, Project, Unnamed, Wire};
         let marks = Marks::none();
         let own = |text: &str| Ok(Some(text.to_owned()));
         for (address, from, name, given, wanted) in [
             (OPENAI, Owner, "openai", None, own("of-openai")),
             ("http://mine/v1", Owner, "openai", None, own("of-openai")),
             ("http://mine/v1", Owner, "openai", Some("given"), own("given")),
-            ("http://mine/v1", Owner, "custom", None, own("of-openai")),
+            ("http://mine/v1", Owner, "custom", None, Ok(None)),
+            ("http://127.0.0.1:8080/v1", Owner, "custom", None, Ok(None)),
+            ("http://mine/v1", Owner, "custom", Some("given"), own("given")),
+            (OPENAI, Owner, "custom", None, own("of-openai")),
+            ("https://api.openai.com.evil/v1", Owner, "custom", None, Ok(None)),
+            ("http://api.openai.com/v1", Owner, "custom", None, Ok(None)),
+            ("http://mine/v1", Unnamed, "openai", None, Ok(None)),
+            ("http://mine/v1", Unnamed, "openai", Some("given"), own("given")),
+            ("http://mine/v1", Unnamed, "work", None, Ok(None)),
+            (OPENAI, Unnamed, "openai", None, own("of-openai")),
             ("http://mine/v1", Owner, "stripe", None, Ok(None)),
             ("http://mine/v1", Owner, "work", None, own("of-work")),
             ("http://mine/v1", Owner, "server_model_x", None, Ok(None)),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_journal::{Index, Reader, SessionState, Summary, is_held, session_ids};
+use lathe_journal::{Index, JournalError, Reader, SessionState, Summary, is_held, session_ids};
 use lathe_protocol::{Event, Forked, Seq, SessionId, SessionOptions, Timestamp};
 
 use crate::error::HostError;
@@ -60,6 +60,25 @@ impl Host {
         let ids = session_ids(&self.home().sessions()).unwrap_or_default().into_iter();
         let left = ids.filter(|id| read.iter().all(|summary| summary.id != *id));
         left.filter_map(|id| self.read_summary(&id).err().map(|error| (id, error))).collect()
+    }
+
+    /// The reason why a session cannot be read, if a look at what is cheap to look at finds one ([`Reader::glance`] says what
+    /// that is). One that a process works on is not looked at.
+    pub fn damage(&self, id: &SessionId) -> Option<String> {
+        let sessions = self.home().sessions();
+        if is_held(&sessions, id) {
+            return None;
+        }
+        match Reader::glance(&sessions, id, self.home().blobs().ok()?) {
+            Err(error @ JournalError::Damaged { .. }) => Some(error.to_string()),
+            Ok(()) | Err(_) => None,
+        }
+    }
+
+    /// The lines of the index about sessions whose journals cannot be read any more.
+    pub fn known_of(&self, ids: &[SessionId]) -> Vec<Summary> {
+        let known = Index::open(self.home().path()).and_then(|index| index.list(None)).unwrap_or_default();
+        known.into_iter().filter(|summary| ids.contains(&summary.id)).collect()
     }
 
     /// Tells if a session that cannot be read was worked on after the one that would be taken for the newest: then an older

@@ -67,6 +67,8 @@ impl ModelRequest {
         let recorded = choice.base_url.clone().filter(|_| self.provider.is_none() && self.base_url.is_none());
         let address_from = match &recorded {
             Some(_) => AddressFrom::Session(choice.key.clone()),
+            // The address is new and the provider is the journal's: nobody sends its key there.
+            None if self.provider.is_none() && self.base_url.is_some() => AddressFrom::Unnamed,
             None => self.address_from,
         };
         // The mark belongs to the recorded provider; at another address it fits no key.
@@ -143,7 +145,7 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
         address,
         auth: provider.auth(key.map(|key| key.value)),
         headers: headers(&name, env),
-        key_hint: key_hint(&name, provider),
+        key_hint: key_hint(&name, provider, from),
         patience: request.patience.clone(),
         outage: request.outage,
         reach: request.reach,
@@ -158,13 +160,16 @@ pub(crate) fn find(request: &ModelRequest, ring: &KeyRing<'_>) -> Result<FoundMo
 fn key_again(from: &AddressFrom, provider: &str) -> String {
     let mark = match from {
         AddressFrom::Session(mark) => mark.as_ref(),
-        AddressFrom::Owner | AddressFrom::Wire | AddressFrom::Project => None,
+        AddressFrom::Owner | AddressFrom::Unnamed | AddressFrom::Wire | AddressFrom::Project => None,
     };
     let Some(mark) = mark else {
         return "The session does not say where its key came from.".to_owned();
     };
     let source: String = mark.source.chars().filter(|c| !c.is_control()).take(80).collect();
     match (source.strip_prefix(FROM_VARIABLE), source.strip_prefix(FROM_STORE)) {
+        (Some(variable), _) if provider == CUSTOM.name => format!(
+            "That key was in the variable {variable}, which belongs to a provider: name the provider with --provider, or give the key with --api-key or LATHE_API_KEY."
+        ),
         (Some(variable), _) => {
             format!("That key was in the variable {variable}: set it again, or give it with --api-key.")
         }
@@ -179,7 +184,17 @@ fn key_again(from: &AddressFrom, provider: &str) -> String {
 }
 
 /// What to do about a key.
-fn key_hint(name: &str, known: &Provider) -> String {
+fn key_hint(name: &str, known: &Provider, from: &AddressFrom) -> String {
+    if name == CUSTOM.name {
+        return "give --api-key or set LATHE_API_KEY; a provider's own key is sent to another address only with \
+                --provider NAME"
+            .to_owned();
+    }
+    if *from == AddressFrom::Unnamed {
+        return format!(
+            "give --api-key or set LATHE_API_KEY; the key of {name} is sent to another address only with --provider {name}"
+        );
+    }
     match provider(name).is_some() || name == known.name {
         true => format!(
             "set {}, store one with `lathe auth login {name}`, or give --api-key",
@@ -312,7 +327,7 @@ mod tests {
         assert_eq!((wire("ollama"), wire("deepseek")), (Some(Wire::Ollama), Some(Wire::Chat)));
         let bare = found(request(None, Some("http://x/v1"), None), &[("OPENAI_API_KEY", "k")]).unwrap();
         assert_eq!((bare.client.form.wire, bare.choice.provider.as_str()), (Wire::Chat, "custom"));
-        assert_eq!(bare.client.auth.key(), Some("k"));
+        assert_eq!(bare.client.auth.key(), None);
     }
 
     #[test]

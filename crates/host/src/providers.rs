@@ -71,9 +71,9 @@ impl Provider {
 /// The name of the provider where an address was given and no provider.
 pub const CUSTOM_PROVIDER: &str = "custom";
 
-/// Any server that speaks Chat Completions, at an address that was given.
-pub(crate) const CUSTOM: Provider =
-    Provider { keys: &["OPENAI_API_KEY"], ..Provider::local(CUSTOM_PROVIDER, Wire::Chat, "") };
+/// Any server that speaks Chat Completions, at an address that was given. No variable holds its key: a provider's key goes
+/// to another address only if the user names the provider.
+pub(crate) const CUSTOM: Provider = Provider::local(CUSTOM_PROVIDER, Wire::Chat, "");
 
 const THINKS_ALOUD: Quirks = Quirks { reasoning_back: true, ..Quirks::USUAL };
 

@@ -6,10 +6,11 @@ use lathe_blobs::Blobs;
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
-    ApprovalAnswer, CallId, Change, Decision, Digest, Event, Fact, Mode, RunNo, SessionId, StepNo,
+    ApprovalAnswer, CallId, Change, Decision, Digest, Event, Fact, Mode, RunNo, Seq, SessionId, StepNo,
     TaskFinished, Timestamp, Usage, Verdict,
 };
 use lathe_redact::Redactor;
+use lathe_tools::{ToldAside, told_aside_in};
 use serde::Serialize;
 
 use crate::error::HostError;
@@ -41,8 +42,10 @@ pub struct RunReport {
     pub finished: Option<TaskFinished>,
     /// Net changes by path, first content and last.
     changes: BTreeMap<String, (Option<Digest>, Option<Digest>)>,
-    workspace: String,
+    pub(crate) workspace: String,
     mode: Option<Mode>,
+    /// What the calls said that they set aside.
+    pub(crate) told_aside: Vec<ToldAside>,
 }
 
 /// Something that the gate denied, and why.
@@ -57,6 +60,12 @@ pub struct Denial {
 
 /// The last run of a session, or the given one.
 pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
+    run_report_since(events, run, Seq(0))
+}
+
+/// The same for a command that went on with the run after an event: only what was denied and refused since then is told,
+/// because the person may have answered the earlier denials by another mode.
+pub fn run_report_since(events: &[Event], run: Option<RunNo>, since: Seq) -> RunReport {
     let run = run.or_else(|| events.iter().map(|event| event.place.run).max()).unwrap_or_default();
     let mut report = RunReport {
         run,
@@ -73,6 +82,7 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
         changes: BTreeMap::new(),
         workspace: String::new(),
         mode: None,
+        told_aside: Vec::new(),
     };
     for event in events {
         if let Fact::SessionOpened(opened) = &event.fact {
@@ -83,14 +93,18 @@ pub fn run_report(events: &[Event], run: Option<RunNo>) -> RunReport {
             report.mode = Some(changed.options.mode);
         }
         if event.place.run == run {
-            report.take(event);
+            report.take(event, event.seq > since);
         }
+    }
+    // The advice never names the mode that is set.
+    if report.mode == Some(Mode::FullAuto) {
+        report.denied_by_mode = 0;
     }
     report
 }
 
 impl RunReport {
-    fn take(&mut self, event: &Event) {
+    fn take(&mut self, event: &Event, is_new: bool) {
         self.ended = Some(event.at);
         match &event.fact {
             Fact::TaskGiven(given) => {
@@ -102,11 +116,16 @@ impl RunReport {
                 self.usage += answered.usage;
             }
             Fact::ModelFailed(failed) => self.usage += failed.lost,
-            Fact::CallDecided(decided) => self.deny(event, &decided.about, &decided.decision),
-            Fact::CommandRan(ran) => self.deny(event, &ran.argv.join(" "), &ran.decision),
-            Fact::ApprovalGiven(given) if given.answer == ApprovalAnswer::No => self.refused += 1,
+            Fact::RunResumed(_) => {
+                self.denials.clear();
+                (self.denied_by_mode, self.refused, self.finished) = (0, 0, None);
+            }
+            Fact::CallDecided(decided) if is_new => self.deny(event, &decided.about, &decided.decision),
+            Fact::CommandRan(ran) if is_new => self.deny(event, &ran.argv.join(" "), &ran.decision),
+            Fact::ApprovalGiven(given) if is_new && given.answer == ApprovalAnswer::No => self.refused += 1,
             Fact::CallFinished(finished) => {
                 self.calls += 1;
+                self.told_aside.extend(told_aside_in(&finished.text));
                 finished.changes.iter().for_each(|change| self.change(change));
             }
             Fact::FilesRestored(restored) => restored.changes.iter().for_each(|change| self.change(change)),
@@ -254,7 +273,7 @@ pub async fn event_diff(event: &Event, open: &Session) -> String {
 }
 
 /// A path as the one who works in the folder would name it.
-fn below<'a>(workspace: &str, path: &'a str) -> &'a str {
+pub(crate) fn below<'a>(workspace: &str, path: &'a str) -> &'a str {
     path.strip_prefix(workspace)
         .and_then(|rest| if workspace.ends_with('/') { Some(rest) } else { rest.strip_prefix('/') })
         .filter(|rest| !rest.is_empty())

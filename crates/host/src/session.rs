@@ -132,6 +132,8 @@ pub struct Session {
     actor: JoinHandle<Result<(), AgentError>>,
     /// Reads the folder into the code graph; stops when the session is closed or dropped.
     indexing: Option<lathe_graph::Background>,
+    /// Ignore files that its tools met and cannot use.
+    unread: lathe_search::UnreadRules,
     lakeview: Result<Arc<Lakeview>, String>,
     /// What sums up each step.
     pub(crate) summing: Option<Summing>,
@@ -141,6 +143,12 @@ impl Session {
     /// Who sums up its steps, or why nobody can.
     pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
         self.lakeview.clone()
+    }
+
+    /// A sentence for each `.latheignore` below the folder that a tool met, that cannot be read, and that was not told before.
+    pub fn unread_ignore_files(&self) -> Vec<String> {
+        let root = Path::new(&self.workspace);
+        self.unread.unwarned(&root.canonicalize().unwrap_or_else(|_| root.to_owned()))
     }
 
     pub fn handle(&self) -> &dyn SessionHandle {
@@ -351,6 +359,7 @@ impl Host {
         let project = project_texts(&extras.instructions, &redactor);
         let (screen, known) = (Arc::clone(&redactor), Arc::clone(&redactor));
         let (place, shell, memory) = (root.to_owned(), services.plan.shell.clone(), self.home.memory());
+        let unread = services.unread.clone();
         let toolbox = Arc::new(Toolbox::with(ready.toolset, Arc::new(services), tools, outside));
         let setup = Setup {
             readers: self.readers(&id)?,
@@ -396,6 +405,7 @@ impl Host {
             handle,
             actor,
             indexing,
+            unread,
             lakeview,
             summing,
         })

@@ -1,5 +1,6 @@
 //! Reading a session, from this process or another, whether or not it is being written.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use lathe_blobs::Blobs;
@@ -9,6 +10,20 @@ use crate::files::Files;
 use crate::store::Store;
 use crate::summary::{Summary, summarise};
 use crate::{JournalError, live};
+
+fn damaged(files: &Files, why: &str) -> JournalError {
+    JournalError::Damaged { path: files.db.clone(), why: why.to_owned() }
+}
+
+/// The length that the header of a database says: the size of a page (bytes 16 and 17, 1 stands for 65536) and the number of
+/// pages (bytes 28 to 31), by SQLite's file format.
+fn least_length(header: &[u8; 32]) -> u64 {
+    let page = match u64::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 65_536,
+        page => page,
+    };
+    page * u64::from(u32::from_be_bytes([header[28], header[29], header[30], header[31]]))
+}
 
 /// Reads events. Any number may be open; none takes the lock or writes the main file.
 #[derive(Debug)]
@@ -23,6 +38,30 @@ impl Reader {
 
     pub(crate) fn of(files: &Files, blobs: Blobs) -> Result<Self, JournalError> {
         Store::open_to_read(files, blobs).map(|store| Self { store })
+    }
+
+    /// Looks for damage where that is cheap: in the header and the length of the file, in the seal and the mark (which say how
+    /// many events there must be), in the first and the last event. Damage to an event in between, to its blobs and to the
+    /// copies of files is not seen by it: whoever reads them is told.
+    ///
+    /// It is for a session that nobody writes: a file that is being written may be shorter than its header says.
+    pub fn glance(sessions: &Path, id: &SessionId, blobs: Blobs) -> Result<(), JournalError> {
+        let files = Files::of(sessions, id)?;
+        let length = files.find()?.len();
+        let mut header = [0; 32];
+        let read = std::fs::File::open(&files.db).and_then(|mut file| file.read_exact(&mut header));
+        read.map_err(|error| match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => damaged(&files, "it has no header"),
+            _ => JournalError::from_io("look at", &files.db, error),
+        })?;
+        let reader = Self::of(&files, blobs)?;
+        if least_length(&header) > length {
+            return Err(damaged(&files, "it is shorter than its header says"));
+        }
+        let last = reader.last()?;
+        reader.after(Seq(0), 1)?;
+        reader.after(Seq(last.0.saturating_sub(1)), 1)?;
+        Ok(())
     }
 
     /// Up to `limit` events after `cursor`, in order. It may give events that their writer has not yet

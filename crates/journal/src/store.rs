@@ -372,12 +372,15 @@ impl Store {
         self.events("WHERE kind IN ('session_opened', 'options_changed', 'files_restored') ORDER BY seq", [])
     }
 
-    /// The opening and everything of the last run.
+    /// The opening, the options that hold by then, and everything of the last run.
     pub fn last_run(&self) -> Result<Vec<Event>, JournalError> {
         let mut events = self.around("run = (SELECT max(run) FROM events)", &[])?;
         let last = events.iter().map(|event| event.place.run).max();
         events.retain(|event| Some(event.place.run) == last && event.seq != Seq(1));
-        events.splice(0..0, self.after(Seq(0), 1)?);
+        let first = events.first().map_or(Seq(u64::MAX), |event| event.seq);
+        let mut before = self.settings()?;
+        before.retain(|event| event.seq < first && !matches!(event.fact, Fact::FilesRestored(_)));
+        events.splice(0..0, before);
         Ok(events)
     }
 

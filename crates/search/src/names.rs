@@ -85,6 +85,9 @@ fn glob(query: &NameQuery) -> Result<GlobSet, SearchError> {
 }
 
 fn collect(scope: &Scope, glob: &GlobSet, cancel: &AtomicBool) -> Result<Vec<FoundFile>, SearchError> {
+    if scope.starts_ignored() {
+        return Ok(Vec::new());
+    }
     let found = Mutex::new(Vec::new());
     scope.walk()?.run(|| {
         let mut mine = Mine { files: Vec::new(), all: &found };

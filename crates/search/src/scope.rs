@@ -24,6 +24,8 @@ pub struct Scope {
     /// Names that begin with a dot.
     pub hidden: bool,
     pub ignored: Ignored,
+    /// A start that git's ignore files leave out holds nothing. Else a start that is named is looked at.
+    pub ignored_start: bool,
     pub case_insensitive_globs: bool,
     /// A folder that is left out with all in it, by whatever name it is met: Lathe's own.
     pub closed: Option<PathBuf>,
@@ -87,6 +89,15 @@ impl Scope {
 
     pub(crate) fn walk(&self) -> Result<WalkParallel, SearchError> {
         Ok(self.builder()?.build_parallel())
+    }
+
+    /// Tells whether the start is left out, so that there is nothing to look at. One that no model is to see is an error of
+    /// the walk.
+    pub(crate) fn starts_ignored(&self) -> bool {
+        let named = Ignored { git: false, ..self.ignored };
+        self.ignored_start
+            && !is_ignored(&self.root, &self.start, named)
+            && is_ignored(&self.root, &self.start, self.ignored)
     }
 
     fn builder(&self) -> Result<WalkBuilder, SearchError> {

@@ -91,6 +91,9 @@ const LINE_BYTES: usize = 8 * 1024;
 pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Result<Found, SearchError> {
     let matcher = matcher(query)?;
     let walk = scope.walk()?;
+    if scope.starts_ignored() {
+        return Ok(Found::default());
+    }
     let kept = Mutex::new(Kept::new(query.most));
     let single = scope.start.is_file();
     let own = IgnoreRules::own(scope);

@@ -87,7 +87,10 @@ pub struct UnreadRules(Arc<Mutex<Met>>);
 #[derive(Debug, Default)]
 struct Met {
     files: BTreeMap<PathBuf, String>,
+    /// Those that the model was told of.
     told: BTreeSet<PathBuf>,
+    /// Those that the person was told of.
+    warned: BTreeSet<PathBuf>,
 }
 
 impl UnreadRules {
@@ -108,8 +111,16 @@ impl UnreadRules {
     /// A sentence for each that was not told before; paths are named from the root.
     pub fn untold(&self, root: &Path) -> Vec<String> {
         let mut met = self.lock();
-        let Met { files, told } = &mut *met;
+        let Met { files, told, .. } = &mut *met;
         let fresh = files.iter().filter(|(folder, _)| told.insert((*folder).clone()));
+        fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
+    }
+
+    /// The same for the person at the console, who is told of the root's own file before the session begins.
+    pub fn unwarned(&self, root: &Path) -> Vec<String> {
+        let mut met = self.lock();
+        let Met { files, warned, .. } = &mut *met;
+        let fresh = files.iter().filter(|(folder, _)| *folder != root && warned.insert((*folder).clone()));
         fresh.map(|(folder, reason)| sentence(root, folder, reason)).collect()
     }
 

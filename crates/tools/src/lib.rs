@@ -71,7 +71,7 @@ pub use review::{
     ID as REVIEW_TOOL, ReviewAsk, Reviewer, of_changes as review_changes, words as review_words,
 };
 pub use schedule::{Stage, startable};
-pub use secure::Keeper;
+pub use secure::{Keeper, ToldAside, told_aside_in};
 pub use selection::{check_entry, passing_entries};
 pub use services::{LiveOutput, Services, ShellPlan};
 pub use tool::{Asker, RunContext, ShellLine, Wanted};

@@ -250,6 +250,8 @@ pub(crate) struct ImageData {
 pub(crate) struct FolderData {
     pub(crate) path: String,
     pub(crate) entries: Vec<String>,
+    /// Entries that ignore files leave out; what lies in such a folder is not counted.
+    pub(crate) ignored: usize,
 }
 
 pub(crate) struct WrittenData {

@@ -140,19 +140,41 @@ pub(crate) fn told(broken: &[Broken], kept: Option<&Kept>) -> Vec<String> {
     broken.iter().map(words).collect()
 }
 
+const GIT_LATER: &str = ": this may make git run a program later, and lines do not write that. ";
+const AS: &str = "It is set aside as ";
+const BACK: &str = ", and what was there before is back. The user can put it in place.";
+const NOT_ASIDE: &str = "It could not be set aside: ";
+
 /// The words for something that git would have run later.
 pub(crate) fn told_aside(one: &SetAside) -> String {
     let path = one.path.display();
-    let what = "this may make git run a program later, and lines do not write that";
     match &one.aside {
         Ok(aside) => {
             let name = aside.file_name().unwrap_or_default().to_string_lossy();
-            format!(
-                "{path}: {what}. It is set aside as {name}, and what was there before is back. The user can put it in place."
-            )
+            format!("{path}{GIT_LATER}{AS}{name}{BACK}")
         }
-        Err(why) => format!("{path}: {what}. It could not be set aside: {why}."),
+        Err(why) => format!("{path}{GIT_LATER}{NOT_ASIDE}{why}."),
     }
+}
+
+/// Something that the words of a call's result say was set aside. A command can print the same words, so whoever tells a
+/// person of it looks whether it is there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ToldAside {
+    pub path: PathBuf,
+    /// The name beside it. None if it could not be set aside.
+    pub name: Option<String>,
+}
+
+/// Reads from a call's result what was set aside.
+pub fn told_aside_in(text: &str) -> Vec<ToldAside> {
+    let notes = text.split('\n').filter_map(|line| line.strip_prefix('[')?.strip_suffix(']'));
+    let read = notes.filter_map(|note| {
+        let (path, rest) = note.split_once(GIT_LATER)?;
+        let name = rest.strip_prefix(AS).and_then(|rest| rest.strip_suffix(BACK)).map(str::to_owned);
+        (name.is_some() || rest.starts_with(NOT_ASIDE)).then(|| ToldAside { path: path.into(), name })
+    });
+    read.collect()
 }
 
 fn keep(

@@ -74,7 +74,7 @@ pub struct Services {
     /// Where documents are kept, in a session that has them.
     pub documents: Option<Arc<dyn Documents>>,
     /// Unusable ignore files that calls met; the model is told of each once.
-    pub(crate) unread: UnreadRules,
+    pub unread: UnreadRules,
     /// What was written last.
     pub(crate) known: Known,
     /// Trees of files that were changed lately.

@@ -13,6 +13,7 @@ pub(super) struct Signals {
     interrupt: Option<Signal>,
     terminate: Option<Signal>,
     hangup: Option<Signal>,
+    quit: Option<Signal>,
     was_interrupted: bool,
 }
 
@@ -22,7 +23,8 @@ impl Signals {
         Self {
             interrupt: listen(SignalKind::interrupt()),
             terminate: listen(SignalKind::terminate()),
-            hangup: listen(SignalKind::hangup()),
+            hangup: if lathe_host::ignores_hangup() { None } else { listen(SignalKind::hangup()) },
+            quit: listen(SignalKind::quit()),
             was_interrupted: false,
         }
     }
@@ -40,6 +42,7 @@ impl Signals {
             }
             () = one(&mut self.terminate) => Stop::Leave(143),
             () = one(&mut self.hangup) => Stop::Leave(129),
+            () = one(&mut self.quit) => Stop::Leave(131),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Script, TempRepo, call, eventually, say};
+use lathe_testkit::{FakeModel, Script, TempRepo, call, descendants_of, eventually, say};
 use serde_json::{Value, json};
 
 use crate::{bodies, lathe};
@@ -29,13 +29,19 @@ impl Terminal {
             model.base_url(),
             model.key()
         );
+        Self::start(dir, home, &line, None)
+    }
+
+    /// Any line of a shell, with an editor if one is named.
+    pub(crate) fn start(dir: &Path, home: &Path, line: &str, editor: Option<&Path>) -> Self {
         let mut child = Command::new("script")
-            .args(["-qefc", &line, "/dev/null"])
+            .args(["-qefc", line, "/dev/null"])
             .current_dir(dir)
             .env("LATHE_HOME", home)
             .env("NO_COLOR", "1")
             .env_remove("EDITOR")
             .env_remove("VISUAL")
+            .envs(editor.map(|editor| ("EDITOR", editor)))
             .env("LANG", "C.UTF-8")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -72,6 +78,35 @@ impl Terminal {
 
     pub(crate) fn types(&mut self, text: &str) {
         self.typing.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Sends a signal to the program that the line became by `exec`, and to nothing else.
+    pub(crate) fn signal(&self, name: &str) {
+        let mut below = descendants_of(self.child.id()).into_iter().skip(1);
+        let is_lathe = |pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == "lathe")
+        };
+        let pid = below.find(is_lathe).expect("lathe runs").to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Takes the terminal away, as closing its window does.
+    pub(crate) fn close(&mut self) {
+        self.child.kill().unwrap();
+    }
+
+    /// Tells whether the program on the terminal has ended by itself within half a minute.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        for _ in 0..1_500 {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return (status.code(), self.screen());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let screen = self.screen();
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        panic!("still there after 30 s:\n{screen}");
     }
 
     pub(crate) fn leaves(mut self) -> String {

@@ -421,3 +421,38 @@ fn two_writers_of_one_model_never_join_a_key_with_the_others_address() {
     assert_no_key(&evil, "two writers");
     server.running.kill9();
 }
+
+/// An address without a provider's name gets no provider's key, on this machine neither.
+#[test]
+fn an_address_without_a_named_provider_gets_only_a_key_that_is_given() {
+    let refusing = || Listener::start(answer("401 Unauthorized", "", "{\"error\":{\"message\":\"no key\"}}"));
+    let way = |before: &[&str], flags: &[&str], variables: &[(&str, &str)]| {
+        let (repo, own, there) = (TempRepo::new(&[]), Listener::refusing(), refusing());
+        let mut lathe = owner(repo.path(), &own);
+        for (name, value) in variables {
+            lathe = lathe.env(name, value);
+        }
+        if !before.is_empty() {
+            lathe.clone().args(before).run();
+        }
+        let first = if before.is_empty() { &["run", "x", "--model", "m"][..] } else { &["resume"] };
+        let ran = lathe.args(first).args(["--model-base-url", &there.url()]).args(flags).run();
+        assert_eq!(there.got().len(), 1, "{flags:?}: {}", ran.stderr);
+        (there.got().remove(0).to_ascii_lowercase(), ran)
+    };
+    let openai = ["run", "x", "-p", "openai", "--model", "m"];
+    for before in [&[][..], &openai] {
+        let (got, ran) = way(before, &[], &[]);
+        assert!(!got.contains("planted") && !got.contains("authorization"), "{before:?}: {got}");
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        for word in ["--api-key", "LATHE_API_KEY", "--provider"] {
+            assert!(said.contains(word), "{before:?} {word}: {said}");
+        }
+        let (got, _) = way(before, &["--api-key", "PLANTED-flag"], &[]);
+        assert!(got.contains("planted-flag") && !got.contains("planted-openai"), "{before:?}: {got}");
+        let (got, _) = way(before, &[], &[("LATHE_API_KEY", "PLANTED-lathe")]);
+        assert!(got.contains("planted-lathe") && !got.contains("planted-openai"), "{before:?}: {got}");
+        let (got, _) = way(before, &["-p", "openai"], &[]);
+        assert!(got.contains("planted-openai"), "{before:?}: the user names the provider: {got}");
+    }
+}

@@ -351,7 +351,7 @@ impl Given {
         };
         let [git, gemini] =
             ["respect_git_ignore", "respect_gemini_ignore"].map(|name| says(name).unwrap_or(true));
-        json!({ "git": git, "gemini": gemini })
+        json!({ "git": git, "gemini": gemini, "start": true })
     }
 
     fn list(&self, name: &str) -> Vec<&str> {

@@ -70,6 +70,7 @@ impl Tool for GlobTool {
         let scope = Scope {
             hidden: all || flag(given.hidden),
             ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
+            ignored_start: !all && given.respect.is_some_and(|respect| respect.start),
             ..Scope::default()
         };
         let query = NameQuery {

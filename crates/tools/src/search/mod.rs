@@ -91,16 +91,19 @@ pub(crate) struct Arguments {
 pub(crate) struct Respect {
     git: bool,
     gemini: bool,
+    /// Whether a place that is named is left out too.
+    #[serde(default)]
+    pub(crate) start: bool,
 }
 
 impl Default for Respect {
     fn default() -> Self {
-        Self { git: true, gemini: true }
+        Self { git: true, gemini: true, start: false }
     }
 }
 
 impl From<Respect> for Ignored {
-    fn from(Respect { git, gemini }: Respect) -> Self {
+    fn from(Respect { git, gemini, start: _ }: Respect) -> Self {
         Self { git, gemini }
     }
 }
@@ -130,6 +133,7 @@ impl Tool for SearchTool {
             types: given.kind.into_iter().collect(),
             hidden: all || flag(given.hidden),
             ignored: if all { Ignored::INCLUDED } else { given.respect.unwrap_or_default().into() },
+            ignored_start: !all && given.respect.is_some_and(|respect| respect.start),
             ..Scope::default()
         };
         let query = TextQuery {

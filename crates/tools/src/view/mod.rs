@@ -75,7 +75,7 @@ pub(crate) fn adapt_lathe(value: Value) -> Result<Adapted, Problem> {
         return Err(Problem::Arguments("limit: it must be at least 1".to_owned()));
     }
     let last = limit.map(|limit| offset.unwrap_or(1).saturating_add(limit - 1));
-    Ok((ID, json!({ "path": path, "first": offset, "last": last })))
+    Ok((ID, json!({ "path": path, "first": offset, "last": last, "leave_ignored": true })))
 }
 
 /// Canonical arguments, made by the face.
@@ -94,6 +94,9 @@ struct Arguments {
     /// A folder is refused.
     #[serde(default)]
     only_files: bool,
+    /// A folder is shown without what ignore files name.
+    #[serde(default)]
+    leave_ignored: bool,
 }
 
 pub(crate) struct ViewTool;
@@ -104,9 +107,11 @@ impl Tool for ViewTool {
     }
 
     fn build(&self, value: Value, root: &Path) -> Result<Box<dyn Invocation>, Problem> {
-        let Arguments { path, first, last, most, respect_ignore, only_files } = arguments(value)?;
+        let Arguments { path, first, last, most, respect_ignore, only_files, leave_ignored } =
+            arguments(value)?;
         let path = absolute(root, &path);
-        Ok(Box::new(View { shown: shown(root, &path), path, first, last, most, respect_ignore, only_files }))
+        let shown = shown(root, &path);
+        Ok(Box::new(View { shown, path, first, last, most, respect_ignore, only_files, leave_ignored }))
     }
 }
 
@@ -119,6 +124,7 @@ struct View {
     most: Option<u64>,
     respect_ignore: bool,
     only_files: bool,
+    leave_ignored: bool,
 }
 
 impl Invocation for View {
@@ -355,15 +361,15 @@ impl View {
         Ok((first, usize::try_from(last - wanted + 1).unwrap_or(usize::MAX)))
     }
 
-    /// For each entry of this folder, whether no model is to see it.
-    async fn left_out(
+    /// For each entry of this folder, whether it is shown.
+    async fn shown_entries(
         &self,
         context: &RunContext,
         place: &ReadPlace,
         entries: &[Entry],
-    ) -> Result<Vec<bool>, Problem> {
+    ) -> Result<Vec<Showing>, Problem> {
         let files = &place.files;
-        let Some(root) = files.local_root() else { return Ok(vec![false; entries.len()]) };
+        let Some(root) = files.local_root() else { return Ok(vec![Showing::Shown; entries.len()]) };
         let root = files.real(root).await.map_err(|error| self.wrong(error))?;
         let folder = files.real(&place.path).await.map_err(|error| self.wrong(error))?;
         context.services.unread.meet_above(&root, &folder);
@@ -371,7 +377,21 @@ impl View {
         if rules.leave_out(&folder) {
             return Err(Problem::Ignored(self.shown.clone()));
         }
-        Ok(entries.iter().map(|entry| rules.leave_out(&folder.join(&entry.path))).collect())
+        // A folder that is named is shown with all that is in it, as a file that is named is.
+        let mut respected = IgnoreRules::new(&root, Ignored::RESPECTED);
+        let leave_ignored = self.leave_ignored && !respected.leave_out(&folder);
+        let showing = entries.iter().map(|entry| {
+            let path = folder.join(&entry.path);
+            if rules.leave_out(&path) {
+                return Showing::Unseen;
+            }
+            match leave_ignored && respected.leave_out(&path) {
+                true if path.parent().is_some_and(|parent| respected.leave_out(parent)) => Showing::Below,
+                true => Showing::Ignored,
+                false => Showing::Shown,
+            }
+        });
+        Ok(showing.collect())
     }
 
     async fn folder(&self, context: &RunContext, place: &ReadPlace) -> Result<Outcome, Problem> {
@@ -383,11 +403,12 @@ impl View {
         }
         let walked = place.files.walk(&place.path, DEPTH).await;
         let entries = walked.map_err(|error| self.wrong(error))?;
-        let ignored = self.left_out(context, place, &entries).await?;
+        let showing = self.shown_entries(context, place, &entries).await?;
+        let ignored = showing.iter().filter(|showing| **showing == Showing::Ignored).count();
         let judge = context.judge.clone();
         let hides = |entry: &Entry| judge.hides(ID, Kind::Read, &self.path.join(&entry.path));
         let (mut shown, mut left_out) = (Vec::new(), 0);
-        for (entry, _) in entries.into_iter().zip(ignored).filter(|(_, ignored)| !ignored) {
+        for (entry, _) in entries.into_iter().zip(showing).filter(|(_, showing)| *showing == Showing::Shown) {
             if hides(&entry) {
                 left_out += 1;
             } else {
@@ -403,9 +424,21 @@ impl View {
                 format!("{name}{slash}")
             })
             .collect();
-        let folder = Data::Folder(FolderData { path: self.path.display().to_string(), entries });
+        let folder = Data::Folder(FolderData { path: self.path.display().to_string(), entries, ignored });
         Ok(Outcome { left_out, ..Ok(folder).into() })
     }
+}
+
+/// What becomes of an entry of a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Showing {
+    Shown,
+    /// No model is to see it.
+    Unseen,
+    /// An ignore file leaves it out.
+    Ignored,
+    /// It lies in a folder that is left out.
+    Below,
 }
 
 /// The name of an encoding, where it is worth a word.

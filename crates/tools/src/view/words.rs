@@ -55,15 +55,27 @@ fn first_lines(text: &str, most: usize) -> &str {
 }
 
 pub(crate) fn folder_words(folder: &FolderData, cap: usize) -> String {
-    if folder.entries.is_empty() {
+    let ignored = match folder.ignored {
+        0 => String::new(),
+        1 => "\n(1 entry is ignored by .gitignore or its like; it can be viewed by its own name)".to_owned(),
+        count => {
+            format!(
+                "\n({count} entries are ignored by .gitignore or its like; each can be viewed by its own name)"
+            )
+        }
+    };
+    if folder.entries.is_empty() && folder.ignored == 0 {
         return format!("{} is an empty folder (hidden names are left out).", folder.path);
+    }
+    if folder.entries.is_empty() {
+        return format!("{} shows nothing (hidden names are left out).{ignored}", folder.path);
     }
     let listed = folder.entries.join("\n");
     let shown = clip(&listed, cap);
     let rest = folder.entries.len().saturating_sub(1 + shown.matches('\n').count());
     let more =
         if rest > 0 { format!("\n{}", crate::hidden::not_shown(rest, "entry")) } else { String::new() };
-    format!("<folder path=\"{}\">\n{shown}\n</folder>{more}", folder.path)
+    format!("<folder path=\"{}\">\n{shown}\n</folder>{more}{ignored}", folder.path)
 }
 
 /// Cells or pages, as many whole ones as there is room for.

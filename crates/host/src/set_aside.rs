@@ -1,0 +1,70 @@
+//! What Lathe set aside in a run, for the person: files that a line left for git to run later.
+//!
+//! The result of the line says it to the model. Its words can be printed by any command, so only what is really there is told.
+//! What a process left after the last line is set aside when the session ends, when no result can say so: the repository of
+//! the workspace is looked at for that. In a nested repository it is found by its name only.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::report::{RunReport, below};
+use crate::session::Host;
+
+/// The part of a name that says that Lathe set the file aside.
+const ASIDE: &str = ".set-aside-by-lathe";
+
+/// The reason and the advice, the same for all of them.
+const REASON: &str = "git would have run it, or a program that it names, later";
+const ADVICE: &str = "look at it; rename it to its own name to use it, or remove it";
+const ADVICE_IN_PLACE: &str = "it could not be set aside: look at it and remove it before git is used here";
+
+/// A file that was set aside.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct AsideFile {
+    /// Its own name, where git would have looked for it.
+    pub path: String,
+    /// The name it has now. None if it could not be moved and is still in place.
+    pub set_aside_as: Option<String>,
+    pub reason: &'static str,
+    pub advice: &'static str,
+}
+
+impl Host {
+    /// The files that were set aside in a run and are still there.
+    pub fn set_aside(&self, report: &RunReport) -> Vec<AsideFile> {
+        let told = report.told_aside.iter().map(|told| (told.path.clone(), told.name.clone()));
+        let found: BTreeSet<_> = told.chain(late(report)).collect();
+        let screen = self.screen();
+        let is_there = |path: PathBuf| path.symlink_metadata().is_ok();
+        let files = found.into_iter().filter(|(path, name)| match name {
+            Some(name) => name.contains(ASIDE) && is_there(path.with_file_name(name)),
+            None => is_there(path.clone()),
+        });
+        let shown = files.map(|(path, name)| AsideFile {
+            path: screen.text(below(&report.workspace, &path.to_string_lossy())).into_owned(),
+            advice: if name.is_some() { ADVICE } else { ADVICE_IN_PLACE },
+            set_aside_as: name.map(|name| screen.text(&name).into_owned()),
+            reason: REASON,
+        });
+        shown.collect()
+    }
+}
+
+/// What was renamed since the run began in the repository of the workspace.
+fn late(report: &RunReport) -> Vec<(PathBuf, Option<String>)> {
+    let Some(began) = report.began.map(|began| began.as_millisecond()) else { return Vec::new() };
+    let git = Path::new(&report.workspace).join(".git");
+    let folders = [git.clone(), git.join("hooks"), git.join("info")];
+    let entries = folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+    let aside = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let own = name.split_once(ASIDE)?.0.to_owned();
+        // Renaming sets the time of the change. Both clocks are this machine's; whole seconds are enough.
+        let changed = entry.path().symlink_metadata().ok()?.ctime();
+        (changed >= began / 1000).then(|| (entry.path().with_file_name(own), Some(name)))
+    });
+    aside.collect()
+}
