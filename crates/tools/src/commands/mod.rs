@@ -14,6 +14,7 @@ mod own;
 mod render;
 mod table;
 mod typed;
+mod words;
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -35,6 +36,7 @@ use crate::tool::{Invocation, RunContext, Wanted};
 use crate::toolbox::Tools;
 use table::Base;
 use typed::{Given, Request};
+use words::words;
 
 pub use context::{ANSWERS, Fresh, Judge, Judged, Ledger, Notebook, Recalled};
 pub(crate) use context::{JUDGED, LineContext};
@@ -567,27 +569,6 @@ async fn complain(io: &mut CommandIo, name: &str, words: &str, code: u8) -> u8 {
     let words = words.trim_end();
     let _ = io.err(format!("{name}: {words}\n")).await;
     code
-}
-
-/// The words of the design document where it has some; else Lathe's own.
-fn words(problem: &Problem) -> String {
-    match problem {
-        Problem::NotFound(path) => format!("File does not exist: {}", path.display()),
-        Problem::Missing { path, near } => {
-            let mut words = format!("File does not exist: {}", path.display());
-            if !near.is_empty() {
-                words.push_str(&format!("\nDid you mean {}?", near.join(", ")));
-            }
-            words
-        }
-        Problem::NoMatch { old, .. } => format!("String not found in file: {old}\n{}", problem.words()),
-        Problem::Ambiguous { lines, .. } => format!(
-            "String appears {} times in file. Use replace_all=true (--replace-all) to replace all of them, or more text around it to name one.\n{}",
-            lines.len(),
-            problem.words()
-        ),
-        other => other.words(),
-    }
 }
 
 /// A setter or an adder without its value.
