@@ -352,9 +352,8 @@ fn of_git(words: &[&str]) -> KindSet {
             && (matches!(first, "update" | "show" | "prune") || has(&["-f"]) || first == "set-head"))
         || (sub == "archive" && has(&["--remote"]));
     kinds.extend(fetches.then_some(Kind::Fetch));
-    kinds.extend(
-        matches!(sub, "grep" | "ls-files").then_some([Kind::Search, Kind::Read]).into_iter().flatten(),
-    );
+    let searches = sub == "ls-files" || git::searches_content(words);
+    kinds.extend(searches.then_some([Kind::Search, Kind::Read]).into_iter().flatten());
     // The content of a file in a commit counts as the file.
     let shown = match sub {
         "blame" | "annotate" => true,

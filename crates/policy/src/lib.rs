@@ -19,6 +19,8 @@ mod git;
 mod git_config;
 mod git_objects;
 mod git_option;
+mod git_paths;
+mod git_tables;
 mod git_writes;
 mod grant;
 mod guard;

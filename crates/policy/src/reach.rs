@@ -263,8 +263,15 @@ impl Reacher<'_> {
         if !GOES.contains(&name) {
             return (words, folders);
         }
+        // Behind a subcommand of git, `-C` is an option of its own: `git log -C -p`.
+        let own = if name == "git" { git::split(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
         let (mut left, mut rest) = (Vec::new(), words.into_iter());
         while let Some(word) = rest.next() {
+            if own > 0 && rest.len() <= own {
+                left.push(word);
+                left.extend(rest);
+                break;
+            }
             let long = ["--directory=", "--chdir=", "--cwd=", "--prefix="];
             let there = match word {
                 "-C" | "--directory" | "--chdir" | "--cwd" | "--prefix" => rest.next(),
@@ -368,7 +375,9 @@ impl Reacher<'_> {
         let given = operands(words);
         if name == "git" && given.first() == Some(&"diff") {
             let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
-            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN));
+            let spoken: Vec<&str> =
+                spoken_to_git(words).iter().filter_map(|at| words.get(*at)).copied().collect();
+            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN) && !spoken.contains(word));
             files.for_each(|file| self.add(touches, file, depth, true));
         }
     }
@@ -449,7 +458,7 @@ impl Reacher<'_> {
         }
         // A folder that is only written tells nothing of the keys in it.
         let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent });
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent, except: Vec::new() });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {
@@ -540,6 +549,7 @@ fn unknown(shown: &str, reads: bool) -> Touch {
         reads,
         names_only: false,
         extent: Extent::Every,
+        except: Vec::new(),
     }
 }
 
