@@ -6,6 +6,7 @@
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
 mod behind;
+mod cause;
 mod disk;
 mod eased;
 mod error;

@@ -391,6 +391,7 @@ impl Gate {
         let setting =
             Setting { actor, mode, root: &self.root, folder: None, gate: Some(self), wishes: &wishes };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
+        let written = written.map(|touch| Touch { reads: false, ..touch });
         let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
         let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();
         let said = rules.say(Subject::Call(call, &touches), setting).0;

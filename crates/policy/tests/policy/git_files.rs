@@ -1,8 +1,8 @@
 //! Issue 15, line 3: a denied file is neither read nor written through git, whichever words name it: behind the hash of a
 //! folder, in git's own objects, and by commands that write all that git tracks.
 
-use lathe_policy::{Rulebook, Tier};
-use lathe_protocol::Verdict;
+use lathe_policy::{Call, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 
 use crate::reads::{Known, NONE, book, gate, wrong};
 
@@ -506,18 +506,58 @@ fn a_denied_file_is_not_written_by_copies_of_folders() {
 }
 
 #[test]
-fn the_denial_names_the_rule_and_its_reason() {
+fn the_denial_names_the_rule_its_pattern_and_its_reason() {
     let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
-    let rules = "[[rule]]\ndecision = \"deny\"\npath = [\"sub/plan.txt\"]\nreason = \"not for you\"\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rules).unwrap();
-    for line in ["git restore -s HEAD ':(glob)**/plan.txt'", "git stash", "git cat-file -p 1a2b3c4:plan.txt"]
+    for (path, line, cause) in [
+        ("sub/plan.txt", "git restore -s HEAD ':(glob)**/plan.txt'", "it may write sub/plan.txt"),
+        ("sub/plan.txt", "git stash", "it may write sub/plan.txt"),
+        ("sub/plan.txt", "git cat-file -p 1a2b3c4:plan.txt", "it may read sub/plan.txt"),
+        ("plan.txt", "git restore .", "it may write plan.txt"),
+        ("plan.txt", "git diff", "it may read plan.txt"),
+        ("plan.txt", "git log -S foo", "it may read plan.txt"),
+        ("sub/**", "git diff", "it may read sub/**"),
+        ("sub/**", "cat sub/*", "it may read sub/**"),
+        ("sub/**", "cat $x", "it may read x.key"),
+        ("sub/**", "cat $x; cat sub/*", "it may read x.key"),
+        ("sub/**", "cat $x sub/*", "it may read sub/**"),
+        ("sub/**", "cat a.txt sub/plan.txt", "it reads sub/**"),
+        ("sub/**", "echo x > sub/plan.txt", "it writes sub/**"),
+        ("sub/**", "rm sub/plan.txt", "it writes sub/**"),
+        ("sub/**", "cp a.txt sub/plan.txt", "it writes sub/**"),
+    ] {
+        for (said, after) in [("", String::new()), ("not for you", ": not for you".to_owned())] {
+            let mut rules = format!("[[rule]]\ndecision = \"deny\"\npath = [\"x.key\", {path:?}]\n");
+            rules += &if said.is_empty() { String::new() } else { format!("reason = {said:?}\n") };
+            let rules = Rulebook::builtin().with(Tier::User, "f.toml", &rules).unwrap();
+            let mut gate = gate(&files);
+            gate.home = "/w2/.lathe".into();
+            let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line);
+            assert_eq!(decided.decision.rule, "f.toml:1", "{line}: {}", decided.decision.reason);
+            let expected = format!("{cause}, which f.toml:1 denies{after}");
+            assert!(decided.decision.reason.ends_with(&expected), "{line}: {}", decided.decision.reason);
+        }
+    }
+}
+
+#[test]
+fn the_denial_of_a_call_names_the_rule_and_its_pattern() {
+    let files = [("/w/sub/plan.txt", Known::Tracked, None)];
+    let (gate, rules) = (gate(&files), book("sub/**"));
+    let (read, written) = (Effects::reading("/w/sub/plan.txt"), Effects::writing("/w/sub/new.txt"));
+    for (tool, kind, effects, cause) in
+        [("view", Kind::Read, &read, "it reads sub/**"), ("create", Kind::Edit, &written, "it writes sub/**")]
     {
-        let mut gate = gate(&files);
-        gate.home = "/w2/.lathe".into();
-        let decided =
-            gate.decide_line(&rules, lathe_protocol::Actor::Model, lathe_protocol::Mode::FullAuto, line);
-        assert_eq!(decided.decision.rule, "f.toml:1", "{line}: {}", decided.decision.reason);
-        assert!(decided.decision.reason.ends_with("not for you"), "{}", decided.decision.reason);
+        let call = Call { tool, also: &[], kind, kinds: &[], effects };
+        let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
+        assert_eq!(decided.reason, format!("{cause}, which f.toml:1 denies"), "{tool}");
+    }
+    let kinds = "[[rule]]\ndecision = \"deny\"\nkind = [\"fetch\"]\n\n[[rule]]\ndecision = \"deny\"\ncommand = [\"ls\"]\n";
+    let rules = Rulebook::builtin().with(Tier::User, "f.toml", kinds).unwrap();
+    for (line, reason) in
+        [("curl x", "it is of the kind `fetch`, which f.toml:1 denies"), ("ls", "f.toml:5 denies it")]
+    {
+        let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line);
+        assert!(decided.decision.reason.ends_with(reason), "{line}: {}", decided.decision.reason);
     }
 }
 
