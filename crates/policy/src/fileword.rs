@@ -7,6 +7,7 @@ use crate::guard::{find_parts, operands, recursive};
 use crate::harm::values;
 use crate::pattern;
 use crate::reading::Depth;
+use crate::searchers::{is_deep, is_grep};
 
 /// The words that surely are files or folders.
 pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
@@ -15,7 +16,10 @@ pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     }
     match name {
         "find" => find_parts(words).starts,
-        "dd" => Vec::new(),
+        // `dd if=F of=G`
+        "dd" | "gdd" | "dcfldd" | "dc3dd" => {
+            words.iter().filter_map(|word| word.strip_prefix("if=")).filter(|file| !file.is_empty()).collect()
+        }
         "git" => {
             // Behind the mark, everything is a path.
             let at = words.iter().position(|word| *word == "--");
@@ -165,9 +169,10 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
     let deep = match name {
         "find" => !words.windows(2).any(|pair| pair[0] == "-maxdepth" && matches!(pair[1], "0" | "1")),
         "tree" => !words.windows(2).any(|pair| pair[0] == "-L" && pair[1] == "1"),
-        "rg" | "ag" | "ack" | "fd" | "fdfind" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync"
-        | "cpio" | "locate" => true,
-        "grep" | "egrep" | "fgrep" | "zgrep" => {
+        _ if is_deep(name) => true,
+        "fd" | "fdfind" | "bfs" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync" | "cpio"
+        | "locate" => true,
+        _ if is_grep(name) => {
             let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
             recursive(words)
                 || has(&["recurse", "--directories=recurse", "-drecurse"])

@@ -11,6 +11,7 @@ use crate::git::{self, Extent};
 use crate::git_writes;
 use crate::guard;
 use crate::inside::{self, Writer};
+use crate::once::each_once;
 use crate::own_binary;
 use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
@@ -176,7 +177,7 @@ impl Rulebook {
         LineDecision {
             decision: strictest
                 .unwrap_or_else(|| decision(Verdict::Allow, "builtin.nothing", "nothing runs")),
-            each,
+            each: each_once(&script, each),
             effects,
             narrowest: narrow.unwrap_or_default(),
         }

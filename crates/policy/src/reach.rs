@@ -22,6 +22,7 @@ use crate::places::{
     HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
 };
 use crate::reading::{Depth, Region};
+use crate::searchers::{is_deep, is_grep};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
 
 /// Programs whose words are no files.
@@ -44,7 +45,7 @@ const LISTS: [&str; 15] = [
 ];
 
 /// Programs that look into the folder they run in where no file is named.
-const LOOKS_HERE: [&str; 11] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "rg", "ag", "ack"];
+const LOOKS_HERE: [&str; 8] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du"];
 
 /// Languages, and programs of text, in whose words a file may stand as a literal.
 const LANGUAGES: [&str; 49] = [
@@ -312,10 +313,12 @@ impl Reacher<'_> {
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
             touches.push(unknown("a folder that the shell was in before", read));
         }
-        let recurses = name.ends_with("grep") && depth == Depth::All;
+        let recurses = (is_grep(name) || is_deep(name)) && depth == Depth::All;
+        // Of a program whose pattern is not known by its place, every operand may be the pattern.
+        let is_bare = sure.is_empty() || (recurses && pattern::read(name, words).is_none());
         if name == "git" {
             self.touched_by_git(words, touches);
-        } else if (sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
+        } else if (is_bare && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
             self.add(touches, ".", depth, true);
         }
         if depth == Depth::All && follows::links(name, words) {
