@@ -25,7 +25,7 @@ fn exclusion(word: &str) -> Option<Exclusion<'_>> {
             let (signs, path) = signs.split_once(')')?;
             let signs: Vec<&str> = signs.split(',').map(str::trim).collect();
             let is_known = |sign: &&str| matches!(*sign, "exclude" | "top" | "literal");
-            if !signs.iter().all(|sign| is_known(sign)) {
+            if !signs.iter().all(is_known) {
                 return None;
             }
             (path, signs.contains(&"exclude"), signs.contains(&"top"))
@@ -59,7 +59,7 @@ pub(crate) fn exclusions<'w>(words: &[&'w str]) -> Vec<(usize, Exclusion<'w>)> {
     let is_overruled = rest.iter().any(|word| may_be(word, &["--full-diff", "--pathspec-from-file"]));
     // Another work tree, or a setting for one, has its own top.
     let moves = |word: &&str| !matches!(*word, "--no-pager" | "-P" | "--no-optional-locks");
-    let is_overruled = is_overruled || words.iter().take(before - 1).any(|word| moves(word));
+    let is_overruled = is_overruled || words.iter().take(before - 1).any(moves);
     let Some(from) = from.filter(|_| !is_overruled) else { return Vec::new() };
     let all = words.iter().enumerate().skip(from);
     all.filter_map(|(index, word)| Some((index, exclusion(word)?))).collect()
