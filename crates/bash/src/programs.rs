@@ -50,6 +50,7 @@ struct Entry {
     few: bool,
     exact: bool,
     script: bool,
+    said: bool,
     dangerous: Vec<(&'static str, Nature)>,
     glued: &'static str,
     fine: Vec<&'static str>,
@@ -88,6 +89,7 @@ fn parse(text: &'static str) -> (Table, Vec<&'static str>) {
                     "few" => entry.few = true,
                     "exact" => entry.exact = true,
                     "script" => entry.script = true,
+                    "said" => entry.said = true,
                     word => entry.nature = Nature::parse(word),
                 }
             }
@@ -377,6 +379,7 @@ fn program(command: &Command, floors: &mut Vec<Floor>, effects: Option<&mut Effe
     let nature = if special::reads_setting(&command.words, end) { Nature::Read } else { nature };
     match nature {
         _ if !wanted => {}
+        Nature::Read if entry.is_some_and(|entry| entry.said) => {}
         Nature::Read => effects.reads.extend(operands.map(Word::show)),
         Nature::Write => effects.writes.extend(operands.map(Word::show)),
         Nature::Run => effects.programs.push(base_name(name).to_owned()),

@@ -1,10 +1,13 @@
 //! Which words of a program are files, which of them it writes, and whether it goes through folders.
 
+use crate::git::is_about_object;
 use crate::git_option::{may_be, without_values};
+use crate::git_paths::exclusions;
 use crate::guard::{find_parts, operands, recursive};
 use crate::harm::values;
 use crate::pattern;
 use crate::reading::Depth;
+use crate::searchers::{is_deep, is_grep};
 
 /// The words that surely are files or folders.
 pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
@@ -13,11 +16,17 @@ pub(crate) fn sure<'w>(name: &str, words: &[&'w str]) -> Vec<&'w str> {
     }
     match name {
         "find" => find_parts(words).starts,
-        "dd" => Vec::new(),
+        // `dd if=F of=G`
+        "dd" | "gdd" | "dcfldd" | "dc3dd" => {
+            words.iter().filter_map(|word| word.strip_prefix("if=")).filter(|file| !file.is_empty()).collect()
+        }
         "git" => {
             // Behind the mark, everything is a path.
             let at = words.iter().position(|word| *word == "--");
-            at.and_then(|at| words.get(at + 1..)).unwrap_or_default().to_vec()
+            let exclusions = exclusions(words);
+            let is_path = |index: &usize| !exclusions.iter().any(|(excluded, _)| excluded == index);
+            let behind = at.map_or(words.len(), |at| at + 1)..words.len();
+            behind.filter(is_path).filter_map(|index| words.get(index).copied()).collect()
         }
         _ => operands(words),
     }
@@ -33,8 +42,18 @@ pub(crate) fn packs_here(name: &str, words: &[&str]) -> bool {
     }
 }
 
-/// Where words of git stand that are only words: messages, and names of people.
+/// Where words of git stand that name no file it reads: messages, names of people, files that are left out, and objects of
+/// which only the type or the size is told.
 pub(crate) fn spoken_to_git(words: &[&str]) -> Vec<usize> {
+    if is_about_object(words) {
+        return (0..words.len()).collect();
+    }
+    let mut spoken = messages_to_git(words);
+    spoken.extend(exclusions(words).iter().map(|(index, _)| *index));
+    spoken
+}
+
+fn messages_to_git(words: &[&str]) -> Vec<usize> {
     let speaks = |word: &&str| {
         matches!(*word, "commit" | "tag" | "merge" | "notes" | "stash" | "revert" | "cherry-pick" | "log")
     };
@@ -150,9 +169,10 @@ pub(crate) fn depth(name: &str, words: &[&str]) -> Depth {
     let deep = match name {
         "find" => !words.windows(2).any(|pair| pair[0] == "-maxdepth" && matches!(pair[1], "0" | "1")),
         "tree" => !words.windows(2).any(|pair| pair[0] == "-L" && pair[1] == "1"),
-        "rg" | "ag" | "ack" | "fd" | "fdfind" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync"
-        | "cpio" | "locate" => true,
-        "grep" | "egrep" | "fgrep" | "zgrep" => {
+        _ if is_deep(name) => true,
+        "fd" | "fdfind" | "bfs" | "du" | "tar" | "bsdtar" | "zip" | "7z" | "7za" | "rsync" | "cpio"
+        | "locate" => true,
+        _ if is_grep(name) => {
             let follows = |word: &&str| word.len() > 3 && "--dereference-recursive".starts_with(*word);
             recursive(words)
                 || has(&["recurse", "--directories=recurse", "-drecurse"])

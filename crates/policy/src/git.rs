@@ -4,8 +4,13 @@
 //! show nothing of a file; every other one, and a name that git does not know (an alias, a program called `git-NAME`), reads
 //! all that it could reach.
 
-use crate::git_objects::{names_file, names_tree};
-use crate::git_option::{is, may_be};
+use crate::git_objects::{is_certain, is_commit, names_file, names_tree};
+use crate::git_option::{is, may_be, without_values};
+use crate::git_tables::{
+    BY_CONTENT, FURTHER, GLOBAL, NARROWED, NO_CONTENT, OBJECTS, QUIET, QUIET_LETTERS, QUIET_VALUED, READING,
+    SHORT,
+};
+use crate::harm::values;
 
 /// The files of a folder that are read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,293 +36,6 @@ pub(crate) struct GitFiles<'w> {
     /// Files and folders, each with all that is in it; the whole repository if there are none.
     pub(crate) paths: Vec<&'w str>,
 }
-
-/// Options before the subcommand that take the next word.
-const GLOBAL: [&str; 9] = [
-    "-c",
-    "-C",
-    "--git-dir",
-    "--work-tree",
-    "--namespace",
-    "--exec-path",
-    "--config-env",
-    "--super-prefix",
-    "--attr-source",
-];
-
-/// Subcommands that show and copy nothing that is in a file, but for the options below.
-const QUIET: [&str; 87] = [
-    "am",
-    "apply",
-    "bisect",
-    "branch",
-    "bugreport",
-    "check-attr",
-    "check-ignore",
-    "check-mailmap",
-    "check-ref-format",
-    "checkout",
-    "cherry",
-    "cherry-pick",
-    "citool",
-    "clean",
-    "column",
-    "commit-graph",
-    "commit-tree",
-    "config",
-    "count-objects",
-    "credential",
-    "credential-cache",
-    "credential-store",
-    "describe",
-    "diagnose",
-    "fast-import",
-    "fetch",
-    "fetch-pack",
-    "fmt-merge-msg",
-    "for-each-ref",
-    "for-each-repo",
-    "fsck",
-    "gc",
-    "get-tar-commit-id",
-    "help",
-    "hook",
-    "index-pack",
-    "init",
-    "init-db",
-    "interpret-trailers",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "mailinfo",
-    "mailsplit",
-    "maintenance",
-    "merge",
-    "merge-base",
-    "merge-file",
-    "mktag",
-    "mktree",
-    "multi-pack-index",
-    "name-rev",
-    "notes",
-    "pack-redundant",
-    "pack-refs",
-    "patch-id",
-    "prune",
-    "prune-packed",
-    "pull",
-    "rebase",
-    "receive-pack",
-    "remote",
-    "repack",
-    "replace",
-    "reset",
-    "restore",
-    "rev-list",
-    "rev-parse",
-    "revert",
-    "show-branch",
-    "show-index",
-    "show-ref",
-    "shortlog",
-    "sparse-checkout",
-    "status",
-    "stripspace",
-    "submodule",
-    "switch",
-    "symbolic-ref",
-    "tag",
-    "unpack-objects",
-    "update-ref",
-    "update-server-info",
-    "var",
-    "verify-commit",
-    "verify-pack",
-    "version",
-];
-
-/// Subcommands that may show, copy or take in what is in files.
-const READING: [&str; 43] = [
-    "add",
-    "annotate",
-    "archive",
-    "blame",
-    "bundle",
-    "cat-file",
-    "checkout-index",
-    "clone",
-    "commit",
-    "daemon",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-pairs",
-    "diff-tree",
-    "difftool",
-    "fast-export",
-    "filter-branch",
-    "format-patch",
-    "grep",
-    "hash-object",
-    "http-push",
-    "imap-send",
-    "instaweb",
-    "log",
-    "merge-index",
-    "merge-tree",
-    "mergetool",
-    "mv",
-    "pack-objects",
-    "push",
-    "range-diff",
-    "read-tree",
-    "reflog",
-    "request-pull",
-    "rerere",
-    "rm",
-    "send-email",
-    "send-pack",
-    "show",
-    "stage",
-    "stash",
-    "whatchanged",
-];
-
-/// Subcommands that are neither above nor an alias of somebody's.
-const FURTHER: [&str; 14] = [
-    "archimport",
-    "cvsexportcommit",
-    "cvsimport",
-    "cvsserver",
-    "gui",
-    "p4",
-    "quiltimport",
-    "subtree",
-    "svn",
-    "unpack-file",
-    "update-index",
-    "upload-archive",
-    "upload-pack",
-    "write-tree",
-];
-
-/// Options of commands that list commits by which no content is shown; `*` stands for any end.
-const NO_CONTENT: [&str; 92] = [
-    "--",
-    "--abbrev*",
-    "--after*",
-    "--all",
-    "--all-match",
-    "--ancestry-path*",
-    "--author*",
-    "--basic-regexp",
-    "--before*",
-    "--bisect",
-    "--boundary",
-    "--branches*",
-    "--cached",
-    "--cherry*",
-    "--children",
-    "--clear-decorations",
-    "--color",
-    "--color=*",
-    "--committer*",
-    "--compact-summary",
-    "--count",
-    "--date*",
-    "--decorate*",
-    "--dense",
-    "--diff-filter*",
-    "--dirstat*",
-    "--encoding*",
-    "--exclude*",
-    "--exit-code",
-    "--expand-tabs*",
-    "--extended-regexp",
-    "--find-copies*",
-    "--find-renames*",
-    "--first-parent",
-    "--fixed-strings",
-    "--follow",
-    "--format*",
-    "--full-history",
-    "--glob*",
-    "--graph",
-    "--grep*",
-    "--ignore-*",
-    "--in-commit-order",
-    "--invert-grep",
-    "--left-only",
-    "--left-right",
-    "--log-size",
-    "--mailmap",
-    "--max-count*",
-    "--max-parents*",
-    "--merge-base",
-    "--merges",
-    "--min-parents*",
-    "--name-only",
-    "--name-status",
-    "--no-*",
-    "--not",
-    "--notes*",
-    "--numstat",
-    "--oneline",
-    "--parents",
-    "--perl-regexp",
-    "--pickaxe*",
-    "--pretty*",
-    "--quiet",
-    "--raw",
-    "--regexp-ignore-case",
-    "--relative*",
-    "--remotes*",
-    "--reverse",
-    "--right-only",
-    "--shortstat",
-    "--show-pulls",
-    "--show-signature",
-    "--simplify*",
-    "--since*",
-    "--single-worktree",
-    "--skip*",
-    "--source",
-    "--sparse",
-    "--staged",
-    "--stat*",
-    "--submodule=short",
-    "--summary",
-    "--tags*",
-    "--topo-order",
-    "--until*",
-    "--use-mailmap",
-    "--walk-reflogs",
-    "--author-date-order",
-    "--date-order",
-    "--no-patch",
-];
-
-/// Letters of commands that list commits by which no content is shown. Others may follow in the same word.
-const QUIET_LETTERS: &str = "isqEFPgzD";
-
-/// The same for letters that have the rest of the word as their value.
-const QUIET_VALUED: &str = "0123456789nMSGlX";
-
-/// Options by which a difference is only counted or named.
-const SHORT: [&str; 12] = [
-    "--stat",
-    "--name-",
-    "--shortstat",
-    "--numstat",
-    "--quiet",
-    "--summary",
-    "--dirstat",
-    "--raw",
-    "--no-patch",
-    "--compact-summary",
-    "-s",
-    "-q",
-];
 
 /// The words of git, where a program is git: `git x` and `git-x` are the same.
 pub(crate) fn words<'w>(name: &'w str, words: &[&'w str]) -> Option<Vec<&'w str>> {
@@ -361,7 +79,12 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
     let has = |options: &[&str]| given.iter().any(|word| may_be(word, options));
     let operands: Vec<&'w str> = given.iter().copied().filter(|word| !word.starts_with('-')).collect();
     let behind = || rest.iter().copied().skip(given.len() + 1);
-    let whole = |extent| Some(GitFiles { extent, paths: behind().filter(|path| !path.is_empty()).collect() });
+    let is_narrow =
+        NARROWED.contains(&sub) && (!OBJECTS.contains(&sub) || objects(sub, &given).all(is_certain));
+    let whole = |extent| {
+        let paths = behind().filter(|path| is_narrow && !path.is_empty()).collect();
+        Some(GitFiles { extent, paths })
+    };
     let named = |extent, paths: Vec<&'w str>| {
         let paths: Vec<&str> = paths.into_iter().chain(behind()).filter(|path| !path.is_empty()).collect();
         (!paths.is_empty()).then_some(GitFiles { extent, paths })
@@ -379,7 +102,7 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
                 let loud = letters.chars().find(|letter| !QUIET_LETTERS.contains(*letter));
                 loud.is_none_or(|letter| QUIET_VALUED.contains(letter))
             }
-            Some(_) => NO_CONTENT.iter().any(|option| fits(option, word)),
+            Some(_) => !may_be(word, &BY_CONTENT) && NO_CONTENT.iter().any(|option| fits(option, word)),
             None => true,
         };
         given.iter().all(quiet)
@@ -402,7 +125,9 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         }
         "show" => {
             let files = !operands.is_empty() && operands.iter().all(|word| names_file(word));
-            if counts() || files { None } else { whole(Extent::Tracked) }
+            // A file is printed by its object, whatever is said about differences.
+            let counted = counts() && operands.iter().all(|word| is_certain(word));
+            if counted || files { None } else { whole(Extent::Tracked) }
         }
         "log" | "reflog" => {
             if lists() && !is_set {
@@ -418,10 +143,14 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         "cat-file" => {
             let types = ["blob", "tree", "commit", "tag"];
             let objects: Vec<&&str> = operands.iter().filter(|word| !types.contains(word)).collect();
-            let checks = has(&["-t", "-s", "-e"]) || given.iter().any(|word| is(word, "--batch-check"));
-            let meta = checks && !has(&["-p", "--textconv", "--filters", "--batch-command"]);
-            let files = !objects.is_empty() && objects.iter().all(|word| names_file(word));
-            if meta || (files && !has(&["--batch"])) { None } else { whole(Extent::Tracked) }
+            // A commit is shown by its header and its message, its top folder by the names in it.
+            let is_named = |word: &&&str| names_file(word) || is_commit(word);
+            let named = !objects.is_empty() && objects.iter().all(is_named);
+            if is_about_object(words) || (named && !has(&["--batch"])) {
+                None
+            } else {
+                whole(Extent::Tracked)
+            }
         }
         "blame" | "annotate" => named(Extent::Tracked, Vec::new()),
         "add" | "stage" => {
@@ -494,11 +223,17 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         }
         "status" if has(&["-v", "--verbose"]) => whole_of_all(Extent::Tracked),
         "checkout" | "restore" | "reset" if has(&["-p", "--patch"]) => whole(Extent::Tracked),
+        // Files of another folder may get the names of these.
+        "restore" if !values(&given, &["-s", "--source"]).into_iter().all(is_certain) => {
+            whole_of_all(Extent::Tracked)
+        }
+        // Commits that are chosen by what is in files.
+        "rev-list" | "shortlog" if has(&BY_CONTENT) => whole(Extent::Tracked),
         // Where another commit comes in, git may no longer know the file, and its older commits would be anybody's.
         "checkout" | "switch" => {
             let creates = has(&["-b", "-c", "--create"]) && !has(&["--orphan"]);
             let other = match rest.contains(&"--") {
-                true => is_last_mark(rest),
+                true => is_last_mark(rest) || !is_narrow,
                 false => operands.len() > usize::from(creates) || rest.contains(&"-") || has(&["--orphan"]),
             };
             if other { whole_of_all(Extent::Tracked) } else { None }
@@ -541,6 +276,36 @@ pub(crate) fn read<'w>(words: &[&'w str]) -> Option<GitFiles<'w>> {
         _ if READING.contains(&sub) => whole(Extent::Tracked),
         _ => whole_of_all(Extent::Every),
     }
+}
+
+/// Tells whether git is asked only for the type or the size of an object, or whether there is one.
+pub(crate) fn is_about_object(words: &[&str]) -> bool {
+    let Some(("cat-file", rest)) = split(words) else { return false };
+    let has = |options: &[&str]| rest.iter().any(|word| may_be(word, options));
+    let checks = has(&["-t", "-s", "-e"]) || rest.iter().any(|word| is(word, "--batch-check"));
+    checks && !has(&["-p", "--textconv", "--filters", "--batch-command"])
+}
+
+/// Tells whether git looks for a text in the files of commits.
+pub(crate) fn searches_content(words: &[&str]) -> bool {
+    let searches = |sub: &str| {
+        let lists = ["log", "reflog", "show", "shortlog", "rev-list", "whatchanged", "format-patch", "stash"];
+        lists.contains(&sub) || sub.starts_with("diff")
+    };
+    split(words).is_some_and(|(sub, rest)| {
+        sub == "grep" || (searches(sub) && rest.iter().any(|word| may_be(word, &BY_CONTENT)))
+    })
+}
+
+/// The words before `--` that are objects, or may be.
+fn objects<'s>(sub: &str, given: &'s [&'s str]) -> impl Iterator<Item = &'s str> {
+    let valued: &[&str] = match sub {
+        "grep" => &["-e", "-f", "-A", "-B", "-C", "-m"],
+        _ => &["-S", "-G", "-I", "-O"],
+    };
+    let pattern = sub == "grep" && !given.iter().any(|word| may_be(word, &["-e", "-f"]));
+    let objects = without_values(given, valued).into_iter().filter(|word| !word.starts_with('-'));
+    objects.skip(usize::from(pattern))
 }
 
 fn whole_of_all<'w>(extent: Extent) -> Option<GitFiles<'w>> {

@@ -54,8 +54,15 @@ pub(crate) fn names_tree(word: &str) -> bool {
         })
 }
 
+/// Tells whether a word is a commit, a range of commits or the top folder of one, so that the paths behind it begin at the
+/// top. Any other object may be a folder, in which they begin, or a file, which is shown whatever they say.
+pub(crate) fn is_certain(word: &str) -> bool {
+    let ends = word.strip_prefix('^').unwrap_or(word).split("..").map(|end| end.trim_start_matches('.'));
+    !word.contains(':') && ends.filter(|end| !end.is_empty()).all(is_commit)
+}
+
 /// Tells whether an expression surely is a commit: a name with a letter in it that no hash has, or one of its ancestors.
-fn is_commit(object: &str) -> bool {
+pub(crate) fn is_commit(object: &str) -> bool {
     if object.contains(UNKNOWN) {
         return false;
     }
@@ -73,6 +80,7 @@ fn is_commit(object: &str) -> bool {
     let named = name == "@" || (!name.is_empty() && name.chars().all(is_name));
     // Only a commit has ancestors.
     let has_ancestors = steps.starts_with(['~', '^']) && !steps.starts_with("^{");
+    let has_ancestors = has_ancestors || steps.starts_with("^{commit}");
     let known = !is_hash(name) && !described;
     named && are_steps(steps) && (known || has_ancestors)
 }
@@ -119,6 +127,7 @@ mod tests {
             "HEAD^{tree}",
             "stash@{0}^3",
             "1a2b3c4~1",
+            "1a2b3c4^{commit}",
             "feature/x-1",
             "@{1}",
             "@{-1}",
@@ -138,6 +147,16 @@ mod tests {
             "1a2b3c4^{}~",
         ] {
             assert!(!is_commit(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_commits_are_certain() {
+        for word in ["HEAD", "main..x", "HEAD~2...@", "..main", "^main", "HEAD^{tree}", "1a2b^{commit}"] {
+            assert!(is_certain(word), "{word}");
+        }
+        for word in ["1a2b3c4", "HEAD..1a2b3c4", "HEAD:sub", "^DEADBEEF", ":a", "\u{1}"] {
+            assert!(!is_certain(word), "{word}");
         }
     }
 

@@ -51,6 +51,8 @@ impl When {
 pub(crate) struct Row {
     pub(crate) kinds: Vec<Kind>,
     pub(crate) when: When,
+    /// Options before a second operand with which it is not.
+    pub(crate) unless: Vec<&'static str>,
 }
 
 /// The table, and the rows of each program.
@@ -77,7 +79,8 @@ impl KindTable {
             }
             let row = line.split_once(": ").and_then(|(kinds, when)| {
                 let kinds = kinds.split_whitespace().map(kind).collect::<Option<Vec<Kind>>>()?;
-                Some(Row { kinds, when: When::parse(when)? })
+                let (when, unless) = when.split_once(" / ").unwrap_or((when, ""));
+                Some(Row { kinds, when: When::parse(when)?, unless: unless.split_whitespace().collect() })
             });
             match row {
                 Some(row) => table.rows.push(row),

@@ -14,13 +14,7 @@ use crate::kind_table::{DELETES, LANGUAGES, MODULES, MOVES, TABLE, When};
 use crate::places::{UNKNOWN, Values};
 use crate::rules::Call;
 use crate::touch::{Touch, What};
-use crate::{git, harm, losses, removes};
-
-/// Programs that look for files or text.
-const SEARCHES: [&str; 16] = [
-    "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "find", "fd", "fdfind", "locate", "ls", "dir",
-    "vdir", "tree", "du",
-];
+use crate::{git, harm, losses, removes, searchers};
 
 /// What a program text could do.
 const ANYTHING: [Kind; 7] =
@@ -158,10 +152,10 @@ fn of_words(spelled: &Spelled<'_>, values: &Values<'_>) -> KindSet {
         return kinds;
     }
     let effects = effects_of(name, words);
-    for row in TABLE.rows(name).filter(|row| holds(&row.when, words)) {
+    for row in TABLE.rows(name).filter(|row| holds(&row.when, words) && !is_lifted(&row.unless, words)) {
         kinds.extend(row.kinds.iter().copied());
     }
-    kinds.extend(SEARCHES.contains(&name).then_some([Kind::Search, Kind::Read]).into_iter().flatten());
+    kinds.extend(searchers::searches(name).then_some([Kind::Search, Kind::Read]).into_iter().flatten());
     kinds.extend((!effects.hosts.is_empty()).then_some(Kind::Fetch));
     let writes =
         !effects.writes.is_empty() || !harm::targets(spelled).is_empty() || !harm::harmed(spelled).is_empty();
@@ -255,6 +249,16 @@ fn holds(when: &When, words: &[&str]) -> bool {
         When::Without(options) => !any(options, is_plain_option),
         When::SubWithout(wanted, options) => sub == Some(*wanted) && !any(options, is_plain_option),
     }
+}
+
+/// Whether an option takes a row back. Behind a second operand, or `--`, it may be a word for another program.
+fn is_lifted(unless: &[&str], words: &[&str]) -> bool {
+    let mut count = 0;
+    let own = words.iter().take_while(|word| {
+        count += usize::from(!word.starts_with(['-', '+']));
+        count < 2 && **word != "--"
+    });
+    !unless.is_empty() && own.into_iter().any(|word| unless.contains(word))
 }
 
 /// The same for an option that makes a program harmless: among other letters only where none of them takes a value.
@@ -352,9 +356,8 @@ fn of_git(words: &[&str]) -> KindSet {
             && (matches!(first, "update" | "show" | "prune") || has(&["-f"]) || first == "set-head"))
         || (sub == "archive" && has(&["--remote"]));
     kinds.extend(fetches.then_some(Kind::Fetch));
-    kinds.extend(
-        matches!(sub, "grep" | "ls-files").then_some([Kind::Search, Kind::Read]).into_iter().flatten(),
-    );
+    let searches = sub == "ls-files" || git::searches_content(words);
+    kinds.extend(searches.then_some([Kind::Search, Kind::Read]).into_iter().flatten());
     // The content of a file in a commit counts as the file.
     let shown = match sub {
         "blame" | "annotate" => true,

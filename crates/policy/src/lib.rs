@@ -6,6 +6,7 @@
 //! highest tier with a matching rule, the strictest within it; then the mode.
 
 mod behind;
+mod cause;
 mod disk;
 mod eased;
 mod error;
@@ -19,6 +20,8 @@ mod git;
 mod git_config;
 mod git_objects;
 mod git_option;
+mod git_paths;
+mod git_tables;
 mod git_writes;
 mod grant;
 mod guard;
@@ -30,6 +33,7 @@ mod kinds;
 mod line;
 mod losses;
 mod names;
+mod once;
 mod operators;
 mod own_binary;
 mod pattern;
@@ -42,6 +46,7 @@ mod reading;
 mod removes;
 mod rules;
 mod runtime;
+mod searchers;
 mod sets;
 mod state;
 mod template;

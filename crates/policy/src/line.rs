@@ -11,6 +11,7 @@ use crate::git::{self, Extent};
 use crate::git_writes;
 use crate::guard;
 use crate::inside::{self, Writer};
+use crate::once::each_once;
 use crate::own_binary;
 use crate::patterns::{Wanted, Wishes, glob};
 use crate::places::{Spent, Values};
@@ -176,7 +177,7 @@ impl Rulebook {
         LineDecision {
             decision: strictest
                 .unwrap_or_else(|| decision(Verdict::Allow, "builtin.nothing", "nothing runs")),
-            each,
+            each: each_once(&script, each),
             effects,
             narrowest: narrow.unwrap_or_default(),
         }
@@ -391,6 +392,7 @@ impl Gate {
         let setting =
             Setting { actor, mode, root: &self.root, folder: None, gate: Some(self), wishes: &wishes };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
+        let written = written.map(|touch| Touch { reads: false, ..touch });
         let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
         let touches: Vec<Touch> = read.iter().cloned().chain(written).collect();
         let said = rules.say(Subject::Call(call, &touches), setting).0;

@@ -170,7 +170,7 @@ fn spec(name: &str) -> Option<&'static Spec> {
         "grep" | "egrep" | "fgrep" | "zgrep" | "zegrep" | "zfgrep" | "bzgrep" | "xzgrep" | "ag" | "ack" => {
             &GREP
         }
-        "rg" => &RG,
+        "rg" | "ripgrep" => &RG,
         "fd" | "fdfind" => &FD,
         "awk" | "gawk" | "mawk" | "nawk" => &AWK,
         "sed" | "gsed" => &SED,

@@ -22,6 +22,7 @@ use crate::places::{
     HERE, LATHE, OVERFLOW, Spent, UNKNOWN, Values, behind_own_folder, leads_through_process, outside_proc,
 };
 use crate::reading::{Depth, Region};
+use crate::searchers::{is_deep, is_grep};
 use crate::touch::{Touch, What, fixed, is_own_stream, text};
 
 /// Programs whose words are no files.
@@ -44,7 +45,7 @@ const LISTS: [&str; 15] = [
 ];
 
 /// Programs that look into the folder they run in where no file is named.
-const LOOKS_HERE: [&str; 11] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du", "rg", "ag", "ack"];
+const LOOKS_HERE: [&str; 8] = ["ls", "dir", "vdir", "find", "fd", "fdfind", "tree", "du"];
 
 /// Languages, and programs of text, in whose words a file may stand as a literal.
 const LANGUAGES: [&str; 49] = [
@@ -263,8 +264,15 @@ impl Reacher<'_> {
         if !GOES.contains(&name) {
             return (words, folders);
         }
+        // Behind a subcommand of git, `-C` is an option of its own: `git log -C -p`.
+        let own = if name == "git" { git::split(&words).map_or(0, |(_, own)| own.len()) } else { 0 };
         let (mut left, mut rest) = (Vec::new(), words.into_iter());
         while let Some(word) = rest.next() {
+            if own > 0 && rest.len() <= own {
+                left.push(word);
+                left.extend(rest);
+                break;
+            }
             let long = ["--directory=", "--chdir=", "--cwd=", "--prefix="];
             let there = match word {
                 "-C" | "--directory" | "--chdir" | "--cwd" | "--prefix" => rest.next(),
@@ -305,10 +313,12 @@ impl Reacher<'_> {
         if name == "popd" || (matches!(name, "cd" | "pushd") && words.iter().any(|word| is_back(word))) {
             touches.push(unknown("a folder that the shell was in before", read));
         }
-        let recurses = name.ends_with("grep") && depth == Depth::All;
+        let recurses = (is_grep(name) || is_deep(name)) && depth == Depth::All;
+        // Of a program whose pattern is not known by its place, every operand may be the pattern.
+        let is_bare = sure.is_empty() || (recurses && pattern::read(name, words).is_none());
         if name == "git" {
             self.touched_by_git(words, touches);
-        } else if (sure.is_empty() && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
+        } else if (is_bare && (LOOKS_HERE.contains(&name) || recurses)) || packs_here(name, words) {
             self.add(touches, ".", depth, true);
         }
         if depth == Depth::All && follows::links(name, words) {
@@ -368,7 +378,9 @@ impl Reacher<'_> {
         let given = operands(words);
         if name == "git" && given.first() == Some(&"diff") {
             let depth = if words.contains(&"--no-index") { Depth::All } else { Depth::One };
-            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN));
+            let spoken: Vec<&str> =
+                spoken_to_git(words).iter().filter_map(|at| words.get(*at)).copied().collect();
+            let files = given.iter().skip(1).filter(|word| !word.contains(UNKNOWN) && !spoken.contains(word));
             files.for_each(|file| self.add(touches, file, depth, true));
         }
     }
@@ -449,7 +461,7 @@ impl Reacher<'_> {
         }
         // A folder that is only written tells nothing of the keys in it.
         let extent = if reads || depth == Depth::One { Extent::Every } else { Extent::Worktree };
-        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent });
+        touches.push(Touch { shown, what, sure: true, reads, names_only: false, extent, except: Vec::new() });
     }
 
     fn what(&self, spelling: &str, depth: Depth) -> What {
@@ -540,6 +552,7 @@ fn unknown(shown: &str, reads: bool) -> Touch {
         reads,
         names_only: false,
         extent: Extent::Every,
+        except: Vec::new(),
     }
 }
 

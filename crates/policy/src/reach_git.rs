@@ -1,10 +1,12 @@
 //! Files that git reads and writes: those that its words name in commits, and those that no word names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::gate::normal;
 use crate::git::{self, Extent, GitFiles};
 use crate::git_objects::{InObject, in_object};
 use crate::git_option::may_be;
+use crate::git_paths::{Exclusion, exclusions};
 use crate::git_writes;
 use crate::places::parts;
 use crate::reach::{FOLDERS, Reacher};
@@ -17,7 +19,10 @@ const CONTENT: [&str; 4] = ["objects", "lfs", "modules", "worktrees"];
 impl Reacher<'_> {
     /// Adds the files that git reads and writes besides those that its words name, and files of commits.
     pub(crate) fn touched_by_git(&self, words: &[&str], touches: &mut Vec<Touch>) {
-        for word in words {
+        let exclusions = exclusions(words);
+        let is_excluded = |word: &str| exclusions.iter().any(|(at, _)| words.get(*at) == Some(&word));
+        let objects = words.iter().filter(|word| !is_excluded(word) && !git::is_about_object(words));
+        for word in objects {
             match in_object(word) {
                 Some(InObject::Top(path)) => self.in_commit(path, touches),
                 Some(InObject::Anywhere(path)) => {
@@ -29,14 +34,36 @@ impl Reacher<'_> {
         }
         // `--full-diff` shows whole commits whatever the paths are.
         let is_full = words.iter().any(|word| may_be(word, &["--full-diff"]));
-        if let Some(read) = git::read(words) {
-            let paths = if is_full { Vec::new() } else { read.paths };
-            self.files_of_git(&GitFiles { paths: self.meant(paths), ..read }, true, touches);
+        let read = git::read(words).map(|read| match is_full {
+            true => GitFiles { paths: Vec::new(), ..read },
+            false => read,
+        });
+        for (files, reads) in [(read, true), (git_writes::written(words), false)] {
+            let Some(files) = files else { continue };
+            let (out, paths): (Vec<&str>, Vec<&str>) =
+                self.meant(files.paths).into_iter().partition(|path| is_excluded(path));
+            let from = touches.len();
+            self.files_of_git(&GitFiles { paths, ..files }, reads, touches);
+            // An exclusion that is not among the paths takes nothing out.
+            let counted =
+                exclusions.iter().filter(|(at, _)| words.get(*at).is_some_and(|word| out.contains(word)));
+            let except: Vec<PathBuf> = counted.filter_map(|(_, one)| self.excluded(one)).collect();
+            touches.iter_mut().skip(from).for_each(|touch| touch.except.clone_from(&except));
         }
-        if let Some(written) = git_writes::written(words) {
-            let paths = self.meant(written.paths);
-            self.files_of_git(&GitFiles { paths, ..written }, false, touches);
-        }
+    }
+
+    /// The place that an exclusion takes out, where it is one and the same in every folder that git may run in.
+    fn excluded(&self, exclusion: &Exclusion<'_>) -> Option<PathBuf> {
+        // Variables of git's own may lead to another work tree.
+        let disk = self.gate.disk.get().filter(|_| !self.line.contains("GIT_"))?;
+        let place = |folder: &String| {
+            let folder = PathBuf::from(folder);
+            let from = if exclusion.is_from_top { disk.repository(&folder)? } else { folder };
+            from.is_absolute().then(|| normal(&from.join(exclusion.path)))
+        };
+        let mut places = self.from.iter().map(place);
+        let first = places.next()??;
+        places.all(|place| place.as_ref() == Some(&first)).then_some(first)
     }
 
     /// The paths, where they mean the files of their names: an option and a variable make git blind to capitals, or take
@@ -71,6 +98,7 @@ impl Reacher<'_> {
                 reads: true,
                 names_only: false,
                 extent: Extent::Tracked,
+                except: Vec::new(),
             });
         }
     }

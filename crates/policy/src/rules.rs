@@ -8,6 +8,7 @@ use lathe_bash::{Command, Word, normal_words};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
 use crate::behind::Behind;
+use crate::cause::by_rule;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
@@ -554,9 +555,9 @@ impl Rulebook {
         if let Some(rule) =
             deny.or(tighten.filter(|_| top.is_none_or(|(_, top, _)| top.decision < Verdict::Ask)))
         {
-            return (Some(by_rule(rule)), 0);
+            return (Some(by_rule(rule, subject, setting)), 0);
         }
-        (top.map(|(_, rule, _)| by_rule(rule)), top.map_or(0, |(_, _, covered)| covered))
+        (top.map(|(_, rule, _)| by_rule(rule, subject, setting)), top.map_or(0, |(_, _, covered)| covered))
     }
 
     /// What is said where no rule speaks: the word of the weightiest file that says something, and nothing weaker from
@@ -582,11 +583,6 @@ fn excluded(setting: &str, what: &str) -> Rule {
         reason: format!("`{what}` is in the list of excluded tools"),
         ..Rule::default()
     }
-}
-
-fn by_rule(rule: &Rule) -> Decision {
-    let reason = if rule.reason.is_empty() { "a rule says so" } else { &rule.reason };
-    decision(rule.decision, &rule.name(), reason)
 }
 
 /// The words a rule would need to allow this command and nothing wider.

@@ -11,6 +11,8 @@ use lathe_bash::{Command, Word};
 use lathe_protocol::edit_distance;
 
 mod place;
+#[cfg(test)]
+mod refused;
 mod tables;
 
 /// The placeholder for one file.
@@ -31,7 +33,7 @@ impl Template {
     /// Reads a command with `{file}` and `{files}` in it. The error says why it cannot be used.
     pub fn parse(command: &str) -> Result<Self, String> {
         let (mut script, mut probe) = (String::new(), String::new());
-        let (mut one, mut all, mut own, mut count) = (false, false, false, 0);
+        let (mut own, mut places) = (false, Vec::new());
         let mut quotes = Quotes::default();
         let mut rest = command;
         while let Some(c) = rest.chars().next() {
@@ -59,11 +61,9 @@ impl Template {
                     "`{command}` has {place} in a `$(…)`: what that prints may become a command; write it as an argument of a command"
                 ));
             }
-            one |= place == FILE;
-            all |= place == FILES;
             script.push_str(if place == FILE { "\"$1\"" } else { "\"$@\"" });
-            probe.push_str(&format!("\"${{{}}}\"", probe_name(count)));
-            count += 1;
+            probe.push_str(&format!("\"${{{}}}\"", probe_name(places.len())));
+            places.push(place);
             rest = rest.get(place.len()..).unwrap_or_default();
         }
         if let Some(quote) = quotes.open {
@@ -75,19 +75,19 @@ impl Template {
             ));
         }
         let read = lathe_bash::read(&probe);
-        if count > 0 {
+        if !places.is_empty() {
             place::check_others(&read).map_err(|why| {
                 format!("`{command}` has a placeholder, and {why}: a file name could run as a command")
             })?;
         }
-        for at in 0..count {
-            place::check(&read, &probe_name(at)).map_err(|why| {
+        for (at, place) in places.iter().enumerate() {
+            place::check(&read, &probe_name(at), *place == FILES).map_err(|why| {
                 format!(
                     "`{command}` has a placeholder that is not a plain argument of a command: {why}. Put it into a script of yours and write `my-script {FILE}`"
                 )
             })?;
         }
-        Ok(Self { script, one, all })
+        Ok(Self { script, one: places.contains(&FILE), all: places.contains(&FILES) })
     }
 
     /// The text for `bash -c`. The names are its arguments, after one for `$0`.

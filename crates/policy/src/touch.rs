@@ -24,6 +24,8 @@ pub(crate) struct Touch {
     pub(crate) names_only: bool,
     /// Which files of a folder are meant.
     pub(crate) extent: Extent,
+    /// Files and folders in it that are left out.
+    pub(crate) except: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +62,7 @@ impl Touch {
             reads: true,
             names_only: false,
             extent: Extent::Every,
+            except: Vec::new(),
         }
     }
 
@@ -84,6 +87,7 @@ impl Touch {
             reads: true,
             names_only: false,
             extent: Extent::Every,
+            except: Vec::new(),
         }
     }
 
@@ -112,7 +116,8 @@ impl Touch {
                     };
                     let has_links = gate.is_some_and(|gate| wanted.has_links(gate));
                     let meant = |path: &Path| wanted.names(&text(path)) || (has_links && linked(path));
-                    disk.holds(Path::new(folder), &mut |path| meant(path) && known(path))
+                    let left_out = |path: &Path| self.except.iter().any(|except| path.starts_with(except));
+                    disk.holds(Path::new(folder), &mut |path| meant(path) && known(path) && !left_out(path))
                 })
         };
         match &self.what {

@@ -169,8 +169,13 @@ fn a_denied_kind_is_denied_in_lines_and_calls() {
         ("move", "mv a.txt ran"),
         ("read", "cat secret.txt"),
         ("read", "view secret.txt"),
+        ("read", "dd if=secret.txt && touch ran"),
         ("search", "grep -r hunter ."),
         ("search", "search hunter"),
+        ("search", "ugrep hunter; touch ran"),
+        ("search", "bzgrep hunter secret.txt; touch ran"),
+        ("fetch", "mvn install; touch ran"),
+        ("fetch", "./gradlew build; touch ran"),
         ("other", "field:units:mark"),
     ] {
         let repo = repo();

@@ -82,6 +82,64 @@ fn a_denied_path_is_not_written_by_git() {
 }
 
 #[test]
+fn a_denied_path_is_not_guessed_by_searches_of_git() {
+    let (repo, lathe) = (repo(), with_rule("path", "docs/plan.txt"));
+    let blob = repo.git(&["rev-parse", "HEAD:docs/plan.txt"]);
+    let tree = repo.git(&["rev-parse", "HEAD:docs"]);
+    let (blob, tree) = (blob.trim(), tree.trim());
+    let lines = [
+        format!("git log --oneline -S {SECRET}"),
+        format!("git log --oneline -G{SECRET} -- docs"),
+        format!("git rev-list --count -S {SECRET} HEAD"),
+        format!("git diff --stat -S {SECRET} HEAD~1"),
+        format!("git grep -c {SECRET}"),
+        format!("git log --oneline --find-object={blob}"),
+        "git diff --stat -I old HEAD~1".to_owned(),
+        format!("git show -s {blob}"),
+        format!("git show {blob} -- a.txt"),
+        format!("git diff {blob} -- a.txt"),
+        format!("git checkout {tree} -- plan.txt; cat plan.txt"),
+        "git restore -s HEAD:docs plan.txt".to_owned(),
+        "git log -C -p".to_owned(),
+        "git diff HEAD~1 -- ':!a.txt'".to_owned(),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    for (line, told) in lines.iter().zip(session(&lathe, &repo, &lines)) {
+        assert!(told.contains("denied by policy"), "{line}: {told}");
+        assert!(!told.replace(line, "").contains("second"), "{line}: {told}");
+    }
+    assert!(!repo.exists("plan.txt"));
+    repo.write("a.txt", "more\n");
+    for (line, shown) in [
+        ("git diff -- ':!docs'", "+more"),
+        ("git diff -- ':(exclude)docs'", "+more"),
+        ("git log -S one --format=found -- a.txt", "found"),
+        ("git cat-file -p HEAD", "second"),
+        ("git cat-file -p HEAD~1 | head -1", "tree "),
+        ("git cat-file -t HEAD:docs/plan.txt", "blob"),
+        ("git cat-file -p 'HEAD^{tree}'", "a.txt"),
+    ] {
+        let told = session(&lathe, &repo, &[line]).remove(0);
+        assert!(told.contains(shown) && !told.contains(SECRET), "{line}: {told}");
+    }
+}
+
+#[test]
+fn a_denial_names_the_rule_and_its_pattern_to_the_model() {
+    let (repo, lathe) = (repo(), with_rule("path", "docs/**"));
+    for (line, cause) in [
+        ("git restore .", "it may write docs/**, which "),
+        ("git diff HEAD~1", "it may read docs/**, which "),
+        ("cat docs/plan.txt", "it reads docs/**, which "),
+    ] {
+        let told = session(&lathe, &repo, &[line]).remove(0);
+        let (_, rest) = told.split_once(cause).expect(&told);
+        assert!(rest.contains("mine.toml:1 denies"), "{line}: {told}");
+        assert!(!rest.contains("plan.txt"), "{line}: {told}");
+    }
+}
+
+#[test]
 fn settings_targets_and_lathe_itself_are_out_of_a_lines_reach() {
     let (repo, lathe) = (TempRepo::with_git(&[("a.txt", "one\n")]), lathe());
     std::fs::create_dir_all(lathe.home()).unwrap();

@@ -313,6 +313,28 @@ fn control_characters_are_written_out_in_diffs_questions_and_show() {
     }
 }
 
+#[test]
+fn a_line_with_control_characters_lists_each_command_once() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let home = tempfile::tempdir().unwrap();
+    for (line, echo) in [
+        ("echo ok\u{b}; touch made", "echo ok<U+000B>"),
+        ("echo ok\u{1b}[2K; touch made", "echo ok<U+001B>[2K"),
+        ("echo ok\rnot; touch made", "echo ok<U+000D>not"),
+    ] {
+        let (mut terminal, _model) = working(&repo, home.path(), vec![bash("c", line)]);
+        terminal.sees(ASKED, 1);
+        terminal.types("n\n");
+        terminal.sees("All said.", 1);
+        let screen = terminal.leaves();
+        let (_, question) = screen.split_once("May this").unwrap_or(("", &screen));
+        let (question, _) = question.split_once(ASKED).unwrap();
+        let listed: Vec<&str> =
+            question.lines().map(str::trim).filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(listed, [format!("- {echo}"), "- touch made  [writes made]".to_owned()], "{question}");
+    }
+}
+
 /// Calls that are asked about, each with the files it changes.
 fn thirty_kinds() -> Vec<Answer> {
     let mut calls = Vec::new();

@@ -59,3 +59,31 @@ fn a_check_that_cannot_be_used_is_named_with_its_line() {
         assert!(ran.stderr.contains("config.toml:3: `check`"), "{}", ran.stderr);
     }
 }
+
+#[test]
+fn a_check_in_which_a_file_name_would_run_is_refused() {
+    let lathe = lathe();
+    let file = lathe.home().join("config.toml");
+    std::fs::create_dir_all(lathe.home()).unwrap();
+    let (evaluated, runs) = ("a variable or an expression", "runs a file it is given");
+    for (check, said) in [
+        ("test -v {file}", evaluated),
+        ("test {file} -eq 1", evaluated),
+        ("printf -v {file} x", evaluated),
+        ("unset {file}", evaluated),
+        ("make -f {file}", runs),
+        ("vim -S {file}", runs),
+        ("bash {file}", "would run the file"),
+        ("awk -f {file} x", "would run the file"),
+    ] {
+        std::fs::write(&file, format!("[check]\n\"*.rs\" = {check:?}\n")).unwrap();
+        let ran = lathe.clone().args(["config", "check"]).run().expect_code(2);
+        assert!(ran.stderr.contains("config.toml:2: `check`"), "{check}: {}", ran.stderr);
+        assert!(ran.stderr.contains(said), "{check}: {}", ran.stderr);
+        assert!(ran.stderr.contains("Put it into a script of yours"), "{check}: {}", ran.stderr);
+    }
+    for check in ["python3 -m py_compile {file}", "bash -n {file}", "test -s {file}", "ruff check {file}"] {
+        std::fs::write(&file, format!("[check]\n\"*.rs\" = {check:?}\n")).unwrap();
+        lathe.clone().args(["config", "check"]).run().expect_code(0);
+    }
+}

@@ -6,14 +6,15 @@
 //! no shell, no wrapper that would start the name, and no interpreter that would read it as its program.
 
 use super::tables::{
-    CODE_LETTERS, CODE_WORDS, COMMANDED, FILE_OPTIONS, GIT_NEVER, INTERPRETERS, Interpreter, NEVER,
-    PLAIN_LETTERS, RUNNER_FLAGS, RUNNERS, SHELLS,
+    ALWAYS_FED, CODE_LETTERS, CODE_WORDS, COMMANDED, FILE_OPTIONS, FILE_TESTS, GIT_NEVER, INTERPRETERS,
+    Interpreter, NEVER, PLAIN_LETTERS, READ_DATA, RUN_FILES, RUN_MODULES, RUNNER_FLAGS, RUNNERS, SHELLS,
+    TAKES_VARIABLES,
 };
 use lathe_bash::{Command, Piece, RedirectKind, Script, Word};
 
-/// Says why the name of a file may not stand where the variable `name` stands.
-pub(super) fn check(script: &Script, name: &str) -> Result<(), &'static str> {
-    let holder = Holder(name);
+/// Says why the name of a file may not stand where the variable `name` stands. `many` is true where it stands for all files.
+pub(super) fn check(script: &Script, name: &str, many: bool) -> Result<(), &'static str> {
+    let holder = Holder { name, many };
     // The arguments of an inner shell are its own, and its text is looked at by itself.
     let named =
         script.values.iter().filter(|(name, _)| name.starts_with(|c: char| c.is_alphabetic() || c == '_'));
@@ -92,13 +93,17 @@ pub(super) fn check_others(script: &Script) -> Result<(), &'static str> {
 }
 
 /// The variable that stands for the name of a file.
-struct Holder<'a>(&'a str);
+struct Holder<'a> {
+    name: &'a str,
+    /// Whether it becomes as many words as there are files.
+    many: bool,
+}
 
 impl Holder<'_> {
     fn is_in(&self, word: &Word) -> bool {
         word.pieces.iter().any(|piece| match piece {
-            Piece::Variable { name, .. } | Piece::Operator { name, .. } => **name == *self.0,
-            Piece::Substitution(Some(text)) | Piece::Process(Some(text)) => text.contains(self.0),
+            Piece::Variable { name, .. } | Piece::Operator { name, .. } => **name == *self.name,
+            Piece::Substitution(Some(text)) | Piece::Process(Some(text)) => text.contains(self.name),
             Piece::Text(_)
             | Piece::Substitution(None)
             | Piece::Process(None)
@@ -111,7 +116,7 @@ impl Holder<'_> {
 
     /// Whether the word is the name of the file and nothing else.
     fn is(&self, word: &Word) -> bool {
-        matches!(&*word.pieces, [Piece::Variable { name, .. }] if **name == *self.0)
+        matches!(&*word.pieces, [Piece::Variable { name, .. }] if **name == *self.name)
     }
 }
 
@@ -151,10 +156,11 @@ fn interpreter(program: &str) -> Option<&'static Interpreter> {
 
 /// Whether a program runs what stands on its standard input.
 fn is_fed(program: &str, command: &Command) -> bool {
+    if READ_DATA.contains(&program) || ALWAYS_FED.contains(&program) {
+        return ALWAYS_FED.contains(&program);
+    }
     let Some(kind) = interpreter(program) else { return SHELLS.contains(&program) };
-    // These read data there.
-    let data = ["awk", "sed", "jq", "perl", "m4"];
-    !kind.names.iter().any(|name| data.contains(name)) && script_at(kind, &command.words).is_none()
+    script_at(kind, &command.words).is_none()
 }
 
 /// Where the text or the file that an interpreter runs ends: the index of the first word that is only data. None if nothing
@@ -226,6 +232,14 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
     if NEVER.contains(&program) {
         return Err("that program runs its words, or keeps them for something that does");
     }
+    if RUN_FILES.contains(&program) || program.starts_with("qemu-") || program.starts_with("ld-linux") {
+        return Err("that program runs a file it is given, or takes its name for a target or a setting");
+    }
+    if is_evaluated(program, all, holder) {
+        return Err(
+            "bash would take the name of a file for a variable or an expression, and run what is in it",
+        );
+    }
     for (at, word) in all.iter().enumerate().filter(|(_, word)| holder.is_in(word)) {
         if holder.is(word) {
             let before =
@@ -273,6 +287,10 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
         if only_looks(kind, all, holder) || inner_shell(program, all, holder)? {
             return Ok(());
         }
+        let modules = all.windows(2).filter(|pair| pair[0].literal() == Some("-m"));
+        if modules.filter_map(|pair| pair[1].literal()).any(|module| RUN_MODULES.contains(&module)) {
+            return Err("that module runs the file");
+        }
         return match script_at(kind, all) {
             Some(data) if data <= at => Ok(()),
             Some(_) | None => Err("the interpreter would run the file, or read its name as code"),
@@ -287,6 +305,27 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
     match all.iter().take(at).skip(1).any(started) {
         true => Err("a shell or another wrapper stands before it"),
         false => Ok(()),
+    }
+}
+
+/// Whether bash evaluates the name of a file: `test -v {file}`, `printf -v {file}`, `unset {file}`.
+fn is_evaluated(program: &str, all: &[Word], holder: &Holder<'_>) -> bool {
+    let literal = |at: usize| all.get(at).and_then(Word::literal);
+    match program {
+        // Several names could hold a test of their own.
+        "test" | "[" => {
+            let is_file = |(at, word): (usize, &Word)| {
+                let before = at.checked_sub(1).and_then(literal);
+                !holder.is_in(word) || before.is_some_and(|before| FILE_TESTS.contains(&before))
+            };
+            holder.many || !all.iter().enumerate().all(is_file)
+        }
+        // The format comes first, so that no name is an option.
+        "printf" => {
+            let format = if literal(1) == Some("--") { literal(2) } else { literal(1) };
+            format.is_none_or(|format| format.starts_with('-'))
+        }
+        _ => TAKES_VARIABLES.contains(&program),
     }
 }
 

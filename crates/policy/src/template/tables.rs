@@ -24,7 +24,7 @@ pub(super) const FILE_OPTIONS: [&str; 18] = [
 
 /// Programs that take no name of a file at all: they read words as commands or arithmetic, keep them for later, or start them
 /// somewhere else.
-pub(super) const NEVER: [&str; 62] = [
+pub(super) const NEVER: [&str; 60] = [
     "eval",
     "let",
     "trap",
@@ -40,7 +40,6 @@ pub(super) const NEVER: [&str; 62] = [
     "read",
     "mapfile",
     "readarray",
-    "printf -v",
     "source",
     ".",
     "exec",
@@ -83,7 +82,6 @@ pub(super) const NEVER: [&str; 62] = [
     "ltrace",
     "expect",
     "osascript",
-    "env -S",
     "sg",
     "pkexec",
     "hyperfine",
@@ -179,6 +177,32 @@ pub(super) const INTERPRETERS: [Interpreter; 11] = [
             "mysql",
             "bc",
             "dc",
+            "csh",
+            "tcsh",
+            "yash",
+            "rc",
+            "xonsh",
+            "elvish",
+            "osh",
+            "oil",
+            "ipython",
+            "bpython",
+            "ptpython",
+            "micropython",
+            "jython",
+            "raku",
+            "irb",
+            "r",
+            "clisp",
+            "ghci",
+            "swipl",
+            "kotlin",
+            "mono",
+            "wine",
+            "newlisp",
+            "coffee",
+            "babel-node",
+            "rust-script",
         ],
         flags: "",
         values: "",
@@ -188,7 +212,13 @@ pub(super) const INTERPRETERS: [Interpreter; 11] = [
 ];
 
 /// Programs that start the first word behind them: the word has to stand there.
-pub(super) const RUNNERS: [(&str, &[&str]); 25] = [
+pub(super) const RUNNERS: [(&str, &[&str]); 31] = [
+    ("crystal", &["run", "eval", "spec"]),
+    ("zig", &["run", "test", "build"]),
+    ("nim", &["r", "e", "run"]),
+    ("v", &["run"]),
+    ("dart", &["run", "test"]),
+    ("coverage", &["run"]),
     ("busybox", &[]),
     ("deno", &["run", "eval", "repl", "serve"]),
     ("bun", &["run", "x", "exec"]),
@@ -221,9 +251,9 @@ pub(super) const RUNNER_FLAGS: [&str; 10] =
     ["--yes", "-y", "--no", "--no-install", "--quiet", "-q", "--silent", "--offline", "--frozen", "--locked"];
 
 /// Programs whose first word is a command of their own, or a program that is looked for by it.
-pub(super) const COMMANDED: [&str; 16] = [
-    "git", "cargo", "npm", "yarn", "pnpm", "bun", "deno", "go", "poetry", "uv", "rustup", "gh", "helm",
-    "just", "task", "mix",
+pub(super) const COMMANDED: [&str; 22] = [
+    "crystal", "zig", "nim", "v", "dart", "coverage", "git", "cargo", "npm", "yarn", "pnpm", "bun", "deno",
+    "go", "poetry", "uv", "rustup", "gh", "helm", "just", "task", "mix",
 ];
 
 /// Commands of git whose arguments are programs, settings or addresses.
@@ -272,7 +302,7 @@ pub(super) const PLAIN_LETTERS: [(&str, &str); 18] = [
 ];
 
 /// Parts of long options whose value is code, as in `--use-compress-program`.
-pub(super) const CODE_WORDS: [&str; 36] = [
+pub(super) const CODE_WORDS: [&str; 39] = [
     "eval",
     "exec",
     "execute",
@@ -309,4 +339,122 @@ pub(super) const CODE_WORDS: [&str; 36] = [
     "ext",
     "rewrite",
     "define",
+    "makefile",
+    "justfile",
+    "manifest",
+];
+
+/// Builtins of bash that take a word for a variable, whose index is evaluated, or for a command of the history.
+pub(super) const TAKES_VARIABLES: [&str; 5] = ["unset", "getopts", "wait", "fc", "history"];
+
+/// Tests of `test` whose operand is a file or a text, and nothing that is evaluated.
+pub(super) const FILE_TESTS: [&str; 23] = [
+    "-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-k", "-p", "-r", "-s", "-u", "-w", "-x", "-G", "-L",
+    "-N", "-O", "-S", "-nt", "-ot", "-ef",
+];
+
+/// Programs that run a file they are given, run what it says, or take a name for a target or a setting of theirs.
+pub(super) const RUN_FILES: [&str; 74] = [
+    "make",
+    "gmake",
+    "bmake",
+    "nmake",
+    "remake",
+    "ninja",
+    "samu",
+    "rake",
+    "ant",
+    "scons",
+    "waf",
+    "just",
+    "task",
+    "mage",
+    "invoke",
+    "fab",
+    "sbt",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "mvnw",
+    "cmake",
+    "ctest",
+    "vim",
+    "vi",
+    "nvim",
+    "gvim",
+    "rvim",
+    "view",
+    "vimdiff",
+    "kak",
+    "nano",
+    "scp",
+    "sftp",
+    "curl",
+    "wget",
+    "sqlite3",
+    "psql",
+    "mysql",
+    "mariadb",
+    "xdg-open",
+    "open",
+    "start",
+    "ld.so",
+    "valgrind",
+    "perf",
+    "rr",
+    "faketime",
+    "fakeroot",
+    "dbus-run-session",
+    "xvfb-run",
+    "systemd-inhibit",
+    "start-stop-daemon",
+    "proot",
+    "run-parts",
+    "logrotate",
+    "procmail",
+    "nix",
+    "nix-build",
+    "nix-shell",
+    "guix",
+    "ansible-playbook",
+    "kernprof",
+    "viztracer",
+    "scalene",
+    "pdb",
+    "pdb3",
+    "qemu",
+    "wine64",
+    "tmate",
+    "byobu",
+    "socat",
+    "ftp",
+    "lftp",
+];
+
+/// Modules of Python that run a file they are given.
+pub(super) const RUN_MODULES: [&str; 15] = [
+    "pdb",
+    "runpy",
+    "timeit",
+    "trace",
+    "cProfile",
+    "profile",
+    "coverage",
+    "code",
+    "IPython",
+    "bpython",
+    "ptpython",
+    "debugpy",
+    "memory_profiler",
+    "viztracer",
+    "scalene",
+];
+
+/// Programs that only read data on their standard input: their text stands in their words.
+pub(super) const READ_DATA: [&str; 9] = ["awk", "gawk", "mawk", "nawk", "sed", "gsed", "jq", "gojq", "yq"];
+
+/// Programs that run what stands on their standard input, whatever their words are.
+pub(super) const ALWAYS_FED: [&str; 14] = [
+    "sqlite3", "psql", "mysql", "mariadb", "bc", "dc", "ed", "ex", "m4", "gnuplot", "gdb", "ftp", "lftp",
+    "sftp",
 ];

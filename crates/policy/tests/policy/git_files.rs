@@ -1,8 +1,8 @@
 //! Issue 15, line 3: a denied file is neither read nor written through git, whichever words name it: behind the hash of a
 //! folder, in git's own objects, and by commands that write all that git tracks.
 
-use lathe_policy::{Rulebook, Tier};
-use lathe_protocol::Verdict;
+use lathe_policy::{Call, Rulebook, Tier};
+use lathe_protocol::{Actor, Effects, Kind, Mode, Verdict};
 
 use crate::reads::{Known, NONE, book, gate, wrong};
 
@@ -71,6 +71,173 @@ const BEHIND_OBJECTS: &[&str] = &[
     "cp .git/objects/pack/x.pack x",
     "python3 -c \"open('.git/objects/1a/2b','rb')\"",
     "git-unpack-objects < .git/objects/pack/x.pack",
+    // Paths begin in the folder that the object is, and a file is shown whatever the paths are.
+    "git show 1a2b3c4 -- a.txt",
+    "git show -s 1a2b3c4",
+    "git show --stat 1a2b3c4",
+    "git diff 1a2b3c4 -- a.txt",
+    "git diff 1a2b3c4 2b3c4d5 -- plan.txt",
+    "git diff HEAD:sub HEAD~1:sub -- plan.txt",
+    "git grep x 1a2b3c4 -- plan.txt",
+    "git grep -e x 1a2b3c4 -- plan.txt",
+    "git archive 1a2b3c4 -- plan.txt",
+    "git checkout 1a2b3c4 -- plan.txt",
+    "git checkout HEAD:sub -- plan.txt",
+    "git restore -s 1a2b3c4 plan.txt",
+    "git restore -s1a2b3c4 plan.txt",
+    "git restore --sour=HEAD:sub plan.txt",
+    "git restore --source HEAD:sub --staged plan.txt",
+    "git read-tree 1a2b3c4 -- main",
+    "git bundle create x HEAD -- a.txt",
+    // An option of the subcommand, and no folder.
+    "git log -C -p",
+    "git diff -C HEAD~1",
+];
+
+/// Lines that tell by counts or by chosen commits what is in `sub/plan.txt`.
+const GUESSES: &[&str] = &[
+    "git log -Sfoo",
+    "git log -S foo",
+    "git log -G foo --oneline",
+    "git log --oneline -Gfoo",
+    "git log -1 -iS foo",
+    "git log -S foo --pickaxe-regex --pickaxe-all --format=%H",
+    "git log -S foo --count",
+    "git --no-pager log -S foo",
+    "git log --all -S foo -s",
+    "git log -S foo -- .",
+    "git log -S foo -- sub",
+    "git log -S foo -- '*.txt'",
+    "git log -S foo -- ':!a.txt'",
+    "git log -S foo -- ':(exclude)sub/other.txt'",
+    "git log -L1,2:sub/plan.txt",
+    "git log -L:x:sub/plan.txt",
+    "git log --find-object=1a2b3c4",
+    "git log --find-object HEAD:sub/plan.txt",
+    "git rev-list -S foo HEAD",
+    "git rev-list --count -Gfoo --all",
+    "git rev-list --find-obj=1a2b3c4 HEAD",
+    "git shortlog -S foo",
+    "git shortlog -sn -Gfoo",
+    "git reflog -S foo",
+    "git stash list -S foo",
+    "git whatchanged -S foo",
+    "git show -s -S foo HEAD",
+    "git diff -S foo --stat",
+    "git diff --name-only -G foo HEAD~1",
+    "git diff --quiet -S foo HEAD~1",
+    "git diff --numstat -I foo HEAD~1",
+    "git diff --stat --ignore-matching-lines=foo HEAD~1",
+    "git diff --stat --ignore-matc foo HEAD~1",
+    "git diff --raw --find-copies-harder HEAD~1",
+    "git diff --raw -C -C HEAD~1",
+    "git diff-tree -r --name-only -S foo HEAD",
+    "git diff-index --name-only -S foo HEAD~1",
+    "git diff-files --name-only -G foo",
+    "git format-patch -S foo --stdout",
+    "git grep -c foo",
+    "git grep -l foo",
+    "git grep -q foo",
+    "git grep -q foo HEAD~1",
+    "git grep --count foo -- ':!a.txt'",
+    "git-log -S foo",
+];
+
+/// Lines that look for a text elsewhere, or in messages.
+const GUESS_OTHERS: &[&str] = &[
+    "git log -S foo -- a.txt",
+    "git log --oneline -G'foo(' -- a.txt",
+    "git log -S foo -- ':!sub'",
+    "git log -p -- ':!sub'",
+    "git diff -S 'foo(' HEAD~1 -- a.txt",
+    "git grep 'foo(' -- a.txt",
+    "git grep -n foo -- ':!sub'",
+    "git grep -n foo HEAD~1 -- ':^sub'",
+    "git log --grep foo",
+    "git log --grep=foo --author=S",
+    "git rev-list --count HEAD",
+    "git shortlog -sn",
+    "git diff --stat --ignore-space-change HEAD~1",
+];
+
+/// Lines that show all but `sub/plan.txt`, and what is known of an object besides its content.
+const LEFT_OUT: &[&str] = &[
+    "git diff -- ':!sub'",
+    "git diff -- ':^sub'",
+    "git diff -- ':(exclude)sub'",
+    "git diff -- ':(exclude)sub/'",
+    "git diff -- ':(top,exclude)sub'",
+    "git diff -- ':!/sub'",
+    "git diff -- ':!sub/plan.txt'",
+    "git diff -- . ':!sub'",
+    "git diff HEAD~1 -- ':!a.txt' ':!sub'",
+    "git diff HEAD~2..HEAD -- ':!sub'",
+    "git --no-pager diff -- ':!sub'",
+    "git show HEAD -- ':!sub'",
+    "git show 1a2b3c4^{commit} -- ':!sub'",
+    "git add -- . ':!sub'",
+    "git add . ':!sub'",
+    "git add -A ':!sub'",
+    "git stash push -- ':!sub'",
+    "git restore -- . ':!sub'",
+    "git checkout HEAD -- . ':!sub'",
+    "git archive HEAD -- ':!sub'",
+    "git cat-file -p HEAD",
+    "git cat-file -p HEAD~2",
+    "git cat-file -p @",
+    "git cat-file -p main",
+    "git cat-file commit HEAD",
+    "git cat-file -p 1a2b3c4^{commit}",
+    "git cat-file -p HEAD^{tree}",
+    "git cat-file tree HEAD",
+    "git cat-file -t HEAD",
+    "git cat-file -t HEAD:sub/plan.txt",
+    "git cat-file -s HEAD:sub/plan.txt",
+    "git cat-file -e HEAD:sub/plan.txt",
+    "git cat-file -s 1a2b3c4",
+    "git cat-file -e 1a2b3c4:plan.txt",
+    "git show --stat 1a2b3c4^{commit}",
+    "git diff 1a2b3c4^{commit} -- a.txt",
+];
+
+/// Exclusions that do not, or may not, take `sub/plan.txt` out, and the content of objects.
+const NOT_LEFT_OUT: &[&str] = &[
+    "git diff -- ':!a.txt'",
+    "git diff -- ':!su'",
+    "git diff -- ':!sub/other.txt'",
+    "git diff -- ':!SUB'",
+    "git diff -- ':(exclude,icase)SUB'",
+    "git diff -- ':(exclude,glob)s*'",
+    "git diff -- ':!s*'",
+    "git diff -- ':!sub/*'",
+    "git diff -- ':!*.md'",
+    "git diff -- ':(exclude,attr:x)sub'",
+    "git diff -- \":!$x\"",
+    "git diff ':!sub'",
+    "git log -p --grep ':!sub'",
+    "git log --full-diff -p -- ':!sub'",
+    "cd other && git diff -- ':!sub'",
+    "cd sub && git diff -- ':!sub'",
+    "git -C sub diff -- ':!sub'",
+    "git -C other diff -- ':!sub'",
+    "git --work-tree=/ diff -- ':!sub'",
+    "git -c core.worktree=/ diff -- ':!sub'",
+    "GIT_WORK_TREE=/ git diff -- ':!sub'",
+    "GIT_NOGLOB_PATHSPECS=1 git diff -- ':!sub/*'",
+    "git diff HEAD:sub HEAD~1:sub -- ':!sub'",
+    "git show 1a2b3c4 -- ':!sub'",
+    "git show HEAD:sub/plan.txt -- ':!sub'",
+    "git stash show -p -- ':!sub'",
+    "git cat-file -p 1a2b3c4 -- ':!sub'",
+    "git bundle create x HEAD -- ':!sub'",
+    "git add --pathspec-from-file=a.txt ':!sub'",
+    "git cat-file -p HEAD:sub/plan.txt",
+    "git cat-file blob HEAD:sub/plan.txt",
+    "git cat-file -p 1a2b3c4",
+    "git cat-file -p :sub/plan.txt",
+    "git cat-file -e --batch < a",
+    "git cat-file --batch-command < a",
+    "git cat-file --textconv HEAD:sub/plan.txt",
 ];
 
 /// Lines that show another file, or nothing that is in one.
@@ -220,6 +387,40 @@ fn a_denied_file_is_not_read_behind_an_object() {
 }
 
 #[test]
+fn a_denied_file_is_not_guessed_by_searches_of_git() {
+    let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
+    let gate = gate(&files);
+    for path in ["sub/plan.txt", "sub/**", "plan.txt"] {
+        let rules = book(path);
+        assert_eq!(wrong(&gate, &rules, Verdict::Deny, GUESSES), NONE, "{path}");
+        assert_eq!(wrong(&gate, &rules, Verdict::Allow, GUESS_OTHERS), NONE, "{path}");
+    }
+    let none = Rulebook::builtin();
+    assert_eq!(wrong(&gate, &none, Verdict::Allow, GUESSES), NONE);
+}
+
+#[test]
+fn what_is_left_out_by_a_plain_exclusion_is_not_denied() {
+    let files = [
+        ("/w/a.txt", Known::Tracked, None),
+        ("/w/other/x", Known::Tracked, None),
+        ("/w/sub/plan.txt", Known::Tracked, None),
+    ];
+    let gate = gate(&files);
+    for path in ["sub/plan.txt", "sub/**", "plan.txt"] {
+        let rules = book(path);
+        assert_eq!(wrong(&gate, &rules, Verdict::Allow, LEFT_OUT), NONE, "{path}");
+        assert_eq!(wrong(&gate, &rules, Verdict::Deny, NOT_LEFT_OUT), NONE, "{path}");
+    }
+    // One of several denied files stays.
+    let files = [files[0], files[2], ("/w/deep/plan.txt", Known::Tracked, None)];
+    let lines = ["git diff -- ':!sub'", "git grep x -- ':!sub'"];
+    assert_eq!(wrong(&crate::reads::gate(&files), &book("plan.txt"), Verdict::Deny, &lines), NONE);
+    let lines = ["git diff -- ':!sub' ':!deep'"];
+    assert_eq!(wrong(&crate::reads::gate(&files), &book("plan.txt"), Verdict::Allow, &lines), NONE);
+}
+
+#[test]
 fn a_denied_file_is_not_written_by_git() {
     let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
     let gate = gate(&files);
@@ -305,18 +506,58 @@ fn a_denied_file_is_not_written_by_copies_of_folders() {
 }
 
 #[test]
-fn the_denial_names_the_rule_and_its_reason() {
+fn the_denial_names_the_rule_its_pattern_and_its_reason() {
     let files = [("/w/a.txt", Known::Tracked, None), ("/w/sub/plan.txt", Known::Tracked, None)];
-    let rules = "[[rule]]\ndecision = \"deny\"\npath = [\"sub/plan.txt\"]\nreason = \"not for you\"\n";
-    let rules = Rulebook::builtin().with(Tier::User, "f.toml", rules).unwrap();
-    for line in ["git restore -s HEAD ':(glob)**/plan.txt'", "git stash", "git cat-file -p 1a2b3c4:plan.txt"]
+    for (path, line, cause) in [
+        ("sub/plan.txt", "git restore -s HEAD ':(glob)**/plan.txt'", "it may write sub/plan.txt"),
+        ("sub/plan.txt", "git stash", "it may write sub/plan.txt"),
+        ("sub/plan.txt", "git cat-file -p 1a2b3c4:plan.txt", "it may read sub/plan.txt"),
+        ("plan.txt", "git restore .", "it may write plan.txt"),
+        ("plan.txt", "git diff", "it may read plan.txt"),
+        ("plan.txt", "git log -S foo", "it may read plan.txt"),
+        ("sub/**", "git diff", "it may read sub/**"),
+        ("sub/**", "cat sub/*", "it may read sub/**"),
+        ("sub/**", "cat $x", "it may read x.key"),
+        ("sub/**", "cat $x; cat sub/*", "it may read x.key"),
+        ("sub/**", "cat $x sub/*", "it may read sub/**"),
+        ("sub/**", "cat a.txt sub/plan.txt", "it reads sub/**"),
+        ("sub/**", "echo x > sub/plan.txt", "it writes sub/**"),
+        ("sub/**", "rm sub/plan.txt", "it writes sub/**"),
+        ("sub/**", "cp a.txt sub/plan.txt", "it writes sub/**"),
+    ] {
+        for (said, after) in [("", String::new()), ("not for you", ": not for you".to_owned())] {
+            let mut rules = format!("[[rule]]\ndecision = \"deny\"\npath = [\"x.key\", {path:?}]\n");
+            rules += &if said.is_empty() { String::new() } else { format!("reason = {said:?}\n") };
+            let rules = Rulebook::builtin().with(Tier::User, "f.toml", &rules).unwrap();
+            let mut gate = gate(&files);
+            gate.home = "/w2/.lathe".into();
+            let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line);
+            assert_eq!(decided.decision.rule, "f.toml:1", "{line}: {}", decided.decision.reason);
+            let expected = format!("{cause}, which f.toml:1 denies{after}");
+            assert!(decided.decision.reason.ends_with(&expected), "{line}: {}", decided.decision.reason);
+        }
+    }
+}
+
+#[test]
+fn the_denial_of_a_call_names_the_rule_and_its_pattern() {
+    let files = [("/w/sub/plan.txt", Known::Tracked, None)];
+    let (gate, rules) = (gate(&files), book("sub/**"));
+    let (read, written) = (Effects::reading("/w/sub/plan.txt"), Effects::writing("/w/sub/new.txt"));
+    for (tool, kind, effects, cause) in
+        [("view", Kind::Read, &read, "it reads sub/**"), ("create", Kind::Edit, &written, "it writes sub/**")]
     {
-        let mut gate = gate(&files);
-        gate.home = "/w2/.lathe".into();
-        let decided =
-            gate.decide_line(&rules, lathe_protocol::Actor::Model, lathe_protocol::Mode::FullAuto, line);
-        assert_eq!(decided.decision.rule, "f.toml:1", "{line}: {}", decided.decision.reason);
-        assert!(decided.decision.reason.ends_with("not for you"), "{}", decided.decision.reason);
+        let call = Call { tool, also: &[], kind, kinds: &[], effects };
+        let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
+        assert_eq!(decided.reason, format!("{cause}, which f.toml:1 denies"), "{tool}");
+    }
+    let kinds = "[[rule]]\ndecision = \"deny\"\nkind = [\"fetch\"]\n\n[[rule]]\ndecision = \"deny\"\ncommand = [\"ls\"]\n";
+    let rules = Rulebook::builtin().with(Tier::User, "f.toml", kinds).unwrap();
+    for (line, reason) in
+        [("curl x", "it is of the kind `fetch`, which f.toml:1 denies"), ("ls", "f.toml:5 denies it")]
+    {
+        let decided = gate.decide_line(&rules, Actor::Model, Mode::FullAuto, line);
+        assert!(decided.decision.reason.ends_with(reason), "{line}: {}", decided.decision.reason);
     }
 }
 

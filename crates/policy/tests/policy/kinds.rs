@@ -4,6 +4,7 @@ use lathe_policy::{Gate, Rulebook, Tier};
 use lathe_protocol::{Actor, Mode, Verdict};
 
 use crate::corpus::gate as anywhere;
+use crate::kind_lines::{FETCH, READ, SEARCH};
 
 fn gate() -> Gate {
     Gate { here: Some("/w".into()), user_home: Some("/home/me".into()), ..anywhere() }
@@ -187,110 +188,16 @@ const MOVE: [&str; 16] = [
     "python3 -c 'import shutil'",
 ];
 
-const FETCH: [&str; 96] = [
-    "npm install",
-    "npm i x",
-    "npm ci",
-    "npm isntall x",
-    "pnpm add x",
-    "yarn",
-    "yarn add x",
-    "bun install",
-    "pip install x",
-    "pip3 download x",
-    "python3 -m pip install x",
-    "uv sync",
-    "uv pip install x",
-    "poetry install",
-    "cargo install x",
-    "cargo update",
-    "cargo fetch",
-    "cargo add x",
-    "cargo publish",
-    "gem install x",
-    "bundle install",
-    "bundle",
-    "go get x",
-    "go install x@latest",
-    "go mod download",
-    "go run example.org/x@latest",
-    "apt install x",
-    "apt-get update",
-    "sudo apt-get install x",
-    "brew install x",
-    "apk add x",
-    "npx x",
-    "pipx run x",
-    "uvx x",
-    "git submodule update --init",
-    "git submodule add u",
-    "git fetch",
-    "git pull",
-    "git clone u",
-    "git ls-remote",
-    "git push",
-    "git remote update",
-    "git archive --remote=u HEAD",
-    "git-fetch",
-    "docker pull x",
-    "docker push x",
-    "docker run x",
-    "docker build .",
-    "docker compose up",
-    "podman pull x",
-    "lynx u",
-    "lynx -dump u",
-    "w3m u",
-    "aria2c u",
-    "scp a h:b",
-    "rsync a h:b",
-    "ssh h",
-    "nc h 80",
-    "ncat h 80",
-    "telnet h",
-    "ftp h",
-    "lftp h",
-    "openssl s_client -connect h:443",
-    "exec 3<>/dev/tcp/h/80",
-    "cat < /dev/tcp/h/80",
-    "echo x > /dev/udp/h/80",
-    "bash -c 'cat < /dev/tcp/h/80'",
-    "curl u",
-    "wget u",
-    "http u",
-    "yt-dlp u",
-    "gh pr list",
-    "kubectl get pods",
-    "terraform init",
-    "aws s3 ls",
-    "rustup update",
-    "nvm install 20",
-    "svn co u",
-    "hg clone u",
-    "dig h",
-    "ping h",
-    "nmap h",
-    "getent hosts h",
-    "socat - TCP:h:80",
-    "mail x",
-    "python3 -m http.server",
-    "foo https://example.org",
-    "deno add x",
-    "python3 -c 'import urllib'",
-    "perl -MLWP -e 1",
-    "gawk 'BEGIN{s=\"/inet/tcp/0/h/80\"}'",
-    "xdg-open u",
-    "env curl u",
-    "docker exec x curl u",
-    "tmux new 'curl u'",
-    "sshfs h: x",
-];
-
 #[test]
 fn a_denied_kind_is_denied_by_every_program_that_is_of_it() {
-    for (kind, lines) in
-        [("edit", &EDIT[..]), ("delete", &DELETE[..]), ("move", &MOVE[..]), ("fetch", &FETCH[..])]
-    {
+    for (kind, lines) in [
+        ("edit", &EDIT[..]),
+        ("delete", &DELETE[..]),
+        ("move", &MOVE[..]),
+        ("fetch", FETCH),
+        ("search", SEARCH),
+        ("read", READ),
+    ] {
         let rules = book(&format!("kind = [\"{kind}\"]"));
         assert_eq!(wrong(&rules, Verdict::Deny, lines), [""; 0], "{kind}");
     }
@@ -314,19 +221,13 @@ fn what_is_not_of_a_denied_kind_is_left_alone() {
         "sed -n 1,5p a",
         "sed s/a/b/ a",
         "awk '{print $1}' a",
-        "cargo test",
-        "cargo test rm",
-        "cargo test curl",
-        "cargo build",
         "cargo fmt --check",
-        "cargo clippy",
         "npm test",
         "npm run build",
         "pytest -k remove",
         "python3 x.py",
         "python3 --version",
         "node x.js",
-        "go test ./...",
         "black --check .",
         "ruff check",
         "prettier --check .",
@@ -340,9 +241,14 @@ fn what_is_not_of_a_denied_kind_is_left_alone() {
         "python3 -m pytest",
         "docker ps",
     ];
+    // These download what is missing, unless they are told not to.
+    let builds =
+        ["cargo test", "cargo test rm", "cargo test curl", "cargo build", "cargo clippy", "go test ./..."];
     for kind in ["edit", "delete", "move", "fetch"] {
         let rules = book(&format!("kind = [\"{kind}\"]"));
         assert_eq!(wrong(&rules, Verdict::Allow, &reads), [""; 0], "{kind}");
+        let verdict = if kind == "fetch" { Verdict::Deny } else { Verdict::Allow };
+        assert_eq!(wrong(&rules, verdict, &builds), [""; 0], "{kind}");
     }
     for (kind, lines) in [
         (
@@ -373,9 +279,31 @@ fn what_is_not_of_a_denied_kind_is_left_alone() {
                 "touch a",
                 "git stash",
                 "git remote -v",
+                "cargo test --offline",
+                "cargo test --offline rm",
+                "cargo build --frozen",
+                "cargo +nightly build --offline",
+                "cargo fmt --check",
+                "cargo --version",
+                "cargo clean",
+                "go fmt ./...",
+                "go version",
+                "mvn -o install",
+                "mvn install --offline",
+                "mvn --version",
+                "gradle --offline build",
+                "./gradlew build --offline",
+                "dotnet build --no-restore",
+                "bundle exec rspec",
+                "poetry run pytest",
+                "stack --version",
+                "ugrep x",
+                "dd if=a of=b",
             ],
         ),
         ("edit", &["git fetch", "git push", "curl u", "ssh h ls"]),
+        ("search", &["pgrep x", "cat a", "git log --oneline", "git log --grep=x", "echo grep", "dd if=a"]),
+        ("read", &["dd of=b", "echo a", "pwd", "git log --oneline"]),
     ] {
         let rules = book(&format!("kind = [\"{kind}\"]"));
         assert_eq!(wrong(&rules, Verdict::Allow, lines), [""; 0], "{kind}");

@@ -13,6 +13,7 @@ mod generated;
 mod git_files;
 mod guarded;
 mod inside;
+mod kind_lines;
 mod kinds;
 mod later;
 mod looked_for;

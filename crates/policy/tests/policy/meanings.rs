@@ -181,7 +181,7 @@ fn more_programs_fetch_and_delete() {
                 "pip list -o",
                 "pip3 list --outdated",
             ][..],
-            &["psql --version", "go run .", "pip list", "mount", "go test ./..."][..],
+            &["psql --version", "go version", "pip list", "mount", "go fmt ./..."][..],
         ),
         (
             "delete",

@@ -167,3 +167,29 @@ fn everyday_lines_are_not_taken_for_readers_of_denied_files() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Lines that the grammar and bash read differently, each with the commands that a person is shown.
+const TWICE: &[(&str, &[&str])] = &[
+    ("echo ok\u{b}; touch x", &["echo ok\u{b}", "touch x"]),
+    ("echo ok\u{c}; touch x", &["echo ok\u{c}", "touch x"]),
+    ("echo ok\rnot", &["echo ok\rnot"]),
+    ("touch x; touch x", &["touch x", "touch x"]),
+    ("echo ok\u{b}; touch x; touch x", &["echo ok\u{b}", "touch x", "touch x"]),
+    ("echo ok\u{1b}[2K; touch x", &["echo ok\u{1b}[2K", "touch x"]),
+];
+
+#[test]
+fn each_command_is_listed_once_with_its_control_characters() {
+    for (line, expected) in TWICE {
+        let decided = crate::corpus::gate().decide_line(
+            &lathe_policy::Rulebook::builtin(),
+            lathe_protocol::Actor::Model,
+            lathe_protocol::Mode::Default,
+            line,
+        );
+        let listed: Vec<String> = decided.each.iter().map(|each| each.words.join(" ")).collect();
+        assert_eq!(listed, *expected, "{line:?}");
+        let reads = decided.each.iter().flat_map(|each| each.effects.reads.iter()).count();
+        assert_eq!(reads, 0, "{line:?}");
+    }
+}
