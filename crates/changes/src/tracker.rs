@@ -217,6 +217,26 @@ impl Tracker {
         Ok(paths)
     }
 
+    /// The same for these paths alone, with the folders above them. What else is another stays for the next comparison.
+    pub fn refresh_only(&mut self, paths: &[PathBuf]) -> Result<(), ChangesError> {
+        let since = Since::now();
+        let rels = paths.iter().filter_map(|path| path.strip_prefix(&self.root.path).ok());
+        let mut wanted: BTreeMap<Rel, Depth> = BTreeMap::new();
+        for rel in rels {
+            let above = rel.ancestors().filter(|path| !path.as_os_str().is_empty());
+            wanted.extend(above.map(|path| (Rel::from(path.as_os_str().as_bytes()), Depth::One)));
+        }
+        let only: BTreeSet<Rel> = wanted.keys().cloned().collect();
+        // What cannot be reached now is found by the next comparison too.
+        let Ok(candidates) = self.look_at(wanted) else { return Ok(()) };
+        let mut outcomes = self.examine(Keep::Copies, since).run(&candidates)?;
+        outcomes.retain(|outcome| only.contains(&outcome.rel));
+        let unsettled = self.unsettled;
+        self.settle(outcomes)?;
+        self.unsettled = unsettled;
+        Ok(())
+    }
+
     /// Writes down how the tree is now, which for a large one takes a while: ahead of the first line, so that it does not
     /// have to wait for it.
     pub fn keep(&mut self) -> Result<(), ChangesError> {

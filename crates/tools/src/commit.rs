@@ -73,10 +73,15 @@ pub(crate) async fn commit_known(
     pledge(context, &missing, &ops).await?;
     let contents: Vec<Option<Content>> = ops.iter().map(written).collect();
     let had = besides(services, ops.iter().map(target).collect()).await;
+    let mut targets = Vec::with_capacity(ops.len());
+    for path in ops.iter().map(target) {
+        targets.push(files.real(&path).await.unwrap_or_else(|_| services.root.join(&path)));
+    }
     let blobs = services.blobs.clone();
     // Begun in this order: the file waits longest for the disk, and meanwhile the processor has time for the blob.
     let storing = async { spawn_blocking(move || store(&blobs, &contents)).await };
     let line = services.tracking.line().await;
+    services.tracking.writes(targets.into_iter().chain(missing.iter().cloned()));
     let (applied, stored) = tokio::join!(files.apply_masked(ops, context.umask), storing);
     let between_lines = !*line;
     drop(line);

@@ -26,6 +26,8 @@ pub struct Tracking {
     repositories: Option<Copies>,
     /// Processes of the last line still run, and may write whenever they like.
     left_running: AtomicBool,
+    /// What tools of ours wrote by themselves since the last look: their own results hold it.
+    written: Mutex<Vec<PathBuf>>,
     /// Programs of git that such a process left, to be told with the next line.
     aside: Mutex<Vec<SetAside>>,
 }
@@ -63,6 +65,7 @@ impl Tracking {
             root: PathBuf::new(),
             repositories: None,
             left_running: AtomicBool::new(false),
+            written: Mutex::default(),
             aside: Mutex::default(),
         }
     }
@@ -136,11 +139,17 @@ impl Tracking {
         }
         let held = std::mem::replace(&mut *state, State::Off);
         let (copies, root, line) = (self.repositories.clone(), self.root.clone(), line.to_owned());
+        let (running, written) = (self.has_left_running(), self.take_written());
         let (now, _) = on_thread(held, move |state| {
             let state = match state {
                 State::Waiting(options) => secure(options),
                 // What a look that failed should have found is found by the next one.
                 State::Ready(tracker) if tracker.is_unsettled() => State::Ready(tracker),
+                // Processes that an earlier line left may have written meanwhile: the result of this line tells it.
+                State::Ready(mut tracker) if running => match tracker.refresh_only(&written) {
+                    Ok(()) => State::Ready(tracker),
+                    Err(error) => State::broken(&error),
+                },
                 State::Ready(mut tracker) => match tracker.refresh() {
                     Ok(_) => State::Ready(tracker),
                     Err(error) => State::broken(&error),
@@ -161,6 +170,16 @@ impl Tracking {
         *state = now;
         *in_line = !matches!(*state, State::Full);
         if *in_line { Ok(()) } else { Err(NoRoom) }
+    }
+
+    /// A tool of ours writes these itself.
+    pub(crate) fn writes(&self, paths: impl Iterator<Item = PathBuf>) {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(paths);
+    }
+
+    /// The paths that tools of ours wrote since the last look.
+    fn take_written(&self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Whether a line runs, for as long as the answer is held.
@@ -206,8 +225,8 @@ impl Tracking {
         tokio::task::spawn_blocking(move || lock(&copies).broken()).await.unwrap_or_default()
     }
 
-    /// After a line: what it changed, beside the repositories it broke.
-    pub(crate) async fn after(&self, broken: &[Broken]) -> Result<Compared, String> {
+    /// After a line: what it changed, beside the repositories it broke, and which paths tools of ours wrote meanwhile.
+    pub(crate) async fn after(&self, broken: &[Broken]) -> (Result<Compared, String>, Vec<PathBuf>) {
         let mut in_line = self.in_line.write().await;
         let mut state = self.state.lock().await;
         let held = std::mem::replace(&mut *state, State::Off);
@@ -225,7 +244,7 @@ impl Tracking {
         .await;
         *state = now;
         *in_line = false;
-        compared.and_then(|compared| compared)
+        (compared.and_then(|compared| compared), self.take_written())
     }
 }
 

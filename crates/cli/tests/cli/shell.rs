@@ -102,6 +102,28 @@ fn what_a_command_in_the_background_writes_between_two_lines_can_be_taken_back()
 }
 
 #[test]
+fn what_a_process_writes_between_two_lines_can_be_taken_back_beside_edits() {
+    let place = Place::new();
+    let before = place.tree();
+    let late = "(sleep 0.2; echo late > late.txt; echo other > a.txt; rm untracked.txt) > /dev/null 2>&1 & echo begun";
+    let busy = Fault::status(503, "busy").header("retry-after", "1");
+    let edit = json!({ "path": "other.txt", "old_str": "o", "new_str": "edited" });
+    let script = Script::new()
+        .answer(bash("c0", late))
+        .answer(call("e", "edit", edit).fails(1, busy))
+        .answer(bash("c1", "wait; cat late.txt; echo more >> other.txt"))
+        .answer(done("ok"));
+    let model = FakeModel::serving(script);
+    let words = ["run", "go", "--mode", "full-auto", "--output", "stream-json"];
+    let run = place.lathe().args(words).with_model(&model);
+    let events = run.run().expect_code(0).events();
+    assert!(result(&events, "c1").contains("late"), "{events:#?}");
+    let rewound = place.lathe().env("LATHE_HOME", run.home()).args(["rewind", "--to", "0"]).run();
+    assert_eq!(rewound.code, 0, "{}{}", rewound.stdout, rewound.stderr);
+    assert_eq!(place.tree(), before, "{events:#?}");
+}
+
+#[test]
 fn no_process_is_left_after_the_run() {
     let repo = TempRepo::new(&[]);
     let script = Script::new()

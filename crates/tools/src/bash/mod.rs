@@ -8,7 +8,7 @@ mod person;
 mod printed;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -213,7 +213,10 @@ impl Line {
         };
         let aside = tracking.set_programs_aside(running).await;
         let broken = tracking.broken().await;
-        let compared = if tracked { tracking.after(&broken).await } else { Ok(Compared::default()) };
+        let (compared, written) = match tracked {
+            true => tracking.after(&broken).await,
+            false => (Ok(Compared::default()), Vec::new()),
+        };
         let own = line.take_changes();
         // A session writes changes down by itself.
         let unknown =
@@ -221,7 +224,7 @@ impl Line {
         let kept = secure::after(secured, context, unknown.unwrap_or_default(), broken.clone()).await;
         match compared {
             Ok(mut compared) => {
-                outcome.others = self.others(context, &mut compared.changes, &own, had_jobs);
+                outcome.others = self.others(context, &mut compared.changes, &written, had_jobs);
                 // What the look at the tree cannot take back, or did not look for, the commands themselves can.
                 let known =
                     |change: &TreeChange| compared.changes.iter().any(|known| known.path == change.path);
@@ -265,7 +268,7 @@ impl Line {
         &self,
         context: &RunContext,
         changes: &mut Vec<TreeChange>,
-        own: &[TreeChange],
+        own: &[PathBuf],
         had_jobs: bool,
     ) -> Vec<String> {
         // Processes that an earlier line left are the session's doing too.

@@ -6,7 +6,7 @@
 //! anything (`make`, a script) says no such thing, and all that changed meanwhile counts as its doing.
 
 use std::ffi::OsStr;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use lathe_changes::TreeChange;
 use lathe_protocol::CommandDecided;
@@ -49,11 +49,10 @@ impl Certain {
         (!commands.is_empty() && commands.len() < crate::commands::JUDGED).then_some(Self(names))
     }
 
-    /// Takes those changes out that the line cannot have made. `own` are those that its commands made by their own account.
-    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[TreeChange]) -> Vec<TreeChange> {
+    /// Takes those changes out that the line cannot have made. `own` are paths that its commands wrote by themselves.
+    pub(crate) fn others(&self, changes: &mut Vec<TreeChange>, own: &[PathBuf]) -> Vec<TreeChange> {
         let is_ours = |change: &TreeChange| {
-            let below =
-                |own: &TreeChange| own.path.starts_with(&change.path) || change.path.starts_with(&own.path);
+            let below = |own: &PathBuf| own.starts_with(&change.path) || change.path.starts_with(own);
             own.iter().any(below) || self.0.iter().any(|name| may_be(&change.path, Path::new(name)))
         };
         changes.extract_if(.., |change| !is_ours(change)).collect()
@@ -113,7 +112,7 @@ mod tests {
     fn what_no_name_and_no_command_accounts_for_is_somebody_elses() {
         let mut changes = vec![change("/w/a.txt"), change("/w/theirs"), change("/w/own.txt")];
         let certain = Certain(vec!["a.txt".to_owned()]);
-        let others = certain.others(&mut changes, &[change("/w/own.txt")]);
+        let others = certain.others(&mut changes, &["/w/own.txt".into()]);
         assert_eq!(others, [change("/w/theirs")]);
         assert_eq!(changes, [change("/w/a.txt"), change("/w/own.txt")]);
     }

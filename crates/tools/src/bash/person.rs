@@ -48,7 +48,7 @@ pub async fn run_line(
     let mut changes = Vec::new();
     let broken = services.tracking.broken().await;
     if tracked {
-        match services.tracking.after(&broken).await {
+        match services.tracking.after(&broken).await.0 {
             Ok(compared) => {
                 lost.extend(
                     compared.not_undoable.iter().map(|one| format!("{}: {}", one.path.display(), one.why)),
