@@ -25,6 +25,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
+        limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
         trajectory: args.trajectory_file.as_deref(),

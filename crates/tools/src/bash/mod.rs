@@ -138,18 +138,17 @@ impl Invocation for Line {
         Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
-    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
-        Box::pin(async move { Ok(Preview::Exec { command: self.command.clone() }) })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move {
+            self.check_folder(context).await?;
+            Ok(Preview::Exec { command: self.command.clone() })
+        })
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            if let Some(folder) = &self.folder {
-                let place = context.services.cwd().join(folder);
-                if context.services.files.real(&place).await.is_err() {
-                    let why = "is not within any of the registered workspace directories.";
-                    return Err(Problem::Schema(format!("Directory '{}' {why}", place.display()))).into();
-                }
+            if let Err(problem) = self.check_folder(&context).await {
+                return Err(problem).into();
             }
             if self.fresh
                 && let Err(error) = context.services.restart_shell().await
@@ -181,6 +180,17 @@ fn denied(reason: &str) -> Result<Data, Problem> {
 const NAMED: usize = 20;
 
 impl Line {
+    /// Refuses a folder that is not in the workspace.
+    async fn check_folder(&self, context: &RunContext) -> Result<(), Problem> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let place = context.services.cwd().join(folder);
+        if context.services.files.real(&place).await.is_ok() {
+            return Ok(());
+        }
+        let why = "is not within any of the registered workspace directories.";
+        Err(Problem::Schema(format!("Directory '{}' {why}", place.display())))
+    }
+
     /// The line, with what it changed in the tree.
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
