@@ -131,3 +131,34 @@ pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> Broken {
     let shown: String = data.chars().take(crate::failure::WORDS).collect();
     Broken::NotJson(format!("{error} in {shown}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_an_id_is_named_by_its_step_and_tool() {
+        let mut ids = Ids::new(3);
+        let mut id = |sent: &str, tool: &str| ids.unique(sent, tool).as_str().to_owned();
+        assert_eq!(id("", "bash"), "3_bash");
+        assert_eq!(id("", "bash"), "3_bash_again");
+        assert_eq!(id("", "rm -rf /\n"), "3_rm-rf");
+        assert_eq!(id("", "终端"), "3_call");
+        assert_eq!(id("x", "bash"), "x");
+        assert_eq!(id("x", "bash"), "x_again");
+    }
+
+    #[test]
+    fn an_id_that_was_made_here_is_told_from_one_of_a_provider() {
+        for (id, tool) in
+            [("3_bash", "bash"), ("12_bash_again_again", "bash"), ("3_call", "终端"), ("made_2_0", "x")]
+        {
+            assert!(is_made(id, tool), "{id} {tool}");
+        }
+        for (id, tool) in
+            [("3_view", "bash"), ("call_1", "bash"), ("_bash", "bash"), ("bash", "bash"), ("", "x")]
+        {
+            assert!(!is_made(id, tool), "{id} {tool}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! One meaning of settings and sessions, whichever surface uses them: `run`, `interactive`, the server, a replay.
 
 use lathe_protocol::Usage;
-use lathe_testkit::{FakeModel, Script, TempRepo, call, done, say};
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
 use serde_json::json;
 
 use crate::beside::Server;
@@ -30,8 +30,7 @@ fn a_patch_that_the_configuration_wants_is_wanted_by_the_server_too() {
     let script = Script::new()
         .answer(done("nothing to do"))
         .answer(call("w1", "write", json!({ "path": "b.txt", "content": "two\n" })))
-        .answer(done("made"))
-        .answer(say("hello"));
+        .answer(done("made"));
     let model = FakeModel::serving(script);
     let lathe = lathe().in_dir(repo.path());
     std::fs::create_dir_all(lathe.home()).unwrap();
@@ -45,9 +44,9 @@ fn a_patch_that_the_configuration_wants_is_wanted_by_the_server_too() {
     assert!(told.contains("Your Patch is empty") && told.contains("your calls made"), "{told}");
     // A conversation has no patch.
     let (_, started) = server.ask("POST", "/agent/interactive/start", &json!({}));
-    let task = json!({ "session_id": started["session_id"], "task": "Say hello." });
+    let task = json!({ "session_id": started["session_id"], "task": "Look." });
     let (status, result) = server.ask("POST", "/agent/interactive/task", &task);
-    assert_eq!((status, &result["final_result"]), (200, &json!("hello")), "{result}");
+    assert_eq!((status, &result["final_result"]), (200, &json!("nothing to do")), "{result}");
 }
 
 #[test]

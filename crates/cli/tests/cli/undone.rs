@@ -102,7 +102,7 @@ const ROWS: [Row; 64] = [
     (
         "a large file",
         "echo f > .gitignore; truncate -s 65M f",
-        "rm f",
+        "echo x > f",
         Tells("larger than the limit for one file"),
     ),
     ("a name outside", "echo x > f; ln f \"$OUTSIDE/f\"", "echo more >> f", Tells("hard link")),

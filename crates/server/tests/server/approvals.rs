@@ -220,6 +220,23 @@ fn apply(folder: &Path, diff: &str) -> bool {
     ran.status.success()
 }
 
+/// Runs a request, allows everything, and gives the calls that were asked about and the frame of the end.
+async fn asked_about(server: &Server, request: Value) -> (Vec<Value>, Value) {
+    let mut socket = server.socket("").await;
+    socket.say(&request).await;
+    let mut asked = Vec::new();
+    loop {
+        let frame = socket.next().await.expect("the connection stays open");
+        if frame["type"] == "approval" && frame["data"]["state"] == "asked" {
+            asked.push(frame["data"]["what"].clone());
+            allow(&mut socket, &frame["data"]).await;
+        }
+        if frame["type"] == "completed" {
+            return (asked, frame);
+        }
+    }
+}
+
 /// Each of these calls would fail if it were allowed. Of a line with a syntax error only the session's own bash knows whether
 /// it is one, by its aliases and options: that is asked about.
 #[tokio::test(flavor = "multi_thread")]
@@ -248,18 +265,7 @@ async fn a_call_that_will_fail_is_answered_and_not_asked_about() {
         .map(|(number, (name, arguments))| json!([call(&format!("c{number}"), name, arguments.clone())]));
     let server = Server::start(cassette(answers.chain([json!([done("d", "ok")])])), Mode::Default).await;
     std::fs::create_dir(server.root.join("folder")).unwrap();
-    let mut socket = server.run("go").await;
-    let mut asked = Vec::new();
-    let frames = loop {
-        let frame = socket.next().await.expect("the connection stays open");
-        if frame["type"] == "approval" && frame["data"]["state"] == "asked" {
-            asked.push(frame["data"]["call_id"].clone());
-            allow(&mut socket, &frame["data"]).await;
-        }
-        if frame["type"] == "completed" {
-            break frame;
-        }
-    };
+    let (asked, frames) = asked_about(&server, json!({ "task": "go" })).await;
     assert_eq!(asked, Vec::<Value>::new(), "{frames}");
     let id = frames["session_id"].as_str().unwrap();
     let events = server.events(id).await;
@@ -274,10 +280,9 @@ async fn a_call_that_will_fail_is_answered_and_not_asked_about() {
     let answers =
         [json!([call("g1", "run_shell_command", elsewhere)]), json!([{ "text": { "text": "ok" } }])];
     let server = Server::start(cassette(answers).replace("\"lathe\"", "\"gemini\""), Mode::Default).await;
-    let (status, result) = server.post("/agent/run", json!({ "task": "go", "toolset": "gemini" })).await;
-    assert_eq!(status, 200, "{result}");
-    let events = server.events(result["session_id"].as_str().unwrap()).await;
-    assert!(events.iter().all(|event| event["kind"] != "approval_asked"), "{events:?}");
+    let (asked, frames) = asked_about(&server, json!({ "task": "go", "toolset": "gemini" })).await;
+    assert_eq!(asked, Vec::<Value>::new(), "{frames}");
+    let events = server.events(frames["session_id"].as_str().unwrap()).await;
     assert!(events.iter().any(|event| event["body"]["text"].to_string().contains("registered workspace")));
     server.stop().await;
 }
