@@ -83,12 +83,13 @@ enum WayBack {
 }
 
 impl WayBack {
-    fn words(&self, last: u32, language: Language) -> String {
+    fn words(&self, undone: &Undone, language: Language) -> Option<String> {
         let named = |id: &Option<String>| id.as_ref().map_or(String::new(), |id| format!(" {id}"));
         match self {
-            WayBack::Undo(id) => format!("`lathe undo{}` {}", named(id), Say::UndoHint.text(language)),
+            WayBack::Undo(id) => Some(format!("`lathe undo{}` {}", named(id), Say::UndoHint.text(language))),
             WayBack::Rewind(id) => {
-                format!("`lathe rewind{} --to {last} --files` {}", named(id), Say::RedoHint.text(language))
+                let flags = undone.back.as_ref()?;
+                Some(format!("`lathe rewind{} {flags}` {}", named(id), Say::RedoHint.text(language)))
             }
         }
     }
@@ -141,8 +142,10 @@ fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
         let words = format!("{}: {}", say(Say::NotUndoable), term::clean(lost));
         out.push_str(&format!("{}\n", paint.yellow(&words)));
     }
-    if !preview && (!undone.restored.is_empty() || undone.steps > 0) {
-        out.push_str(&format!("{}\n", paint.dim(&back.words(undone.last, language))));
+    let hint = back.words(undone, language).filter(|_| !preview);
+    let is_anything_done = !undone.restored.is_empty() || undone.steps > 0;
+    if let Some(hint) = hint.filter(|_| is_anything_done) {
+        out.push_str(&format!("{}\n", paint.dim(&hint)));
     }
     out
 }

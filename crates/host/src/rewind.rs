@@ -66,8 +66,12 @@ pub struct Undone {
     pub session: String,
     /// The folder whose files these are.
     pub folder: String,
-    /// The last step there is, for the way back.
+    /// The last step there is.
     pub last: u32,
+    /// Of an undo: the flags of the `rewind` that leads back to where the files and the conversation were. None if no rewind
+    /// leads there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,7 +166,7 @@ impl Host {
         let Some(act) = newest_act(&story.all, &kept) else {
             return Err(HostError::NothingToUndo);
         };
-        let mut undone = story.undone(id, act.about.clone());
+        let mut undone = Undone { back: act.back.clone(), ..story.undone(id, act.about.clone()) };
         undone.not_undoable = lost_since(&story.all, &act);
         let is_of_act = |event: &&Event| {
             event.place.call.as_ref().is_some_and(|call| act.calls.iter().any(|known| known == call.as_str()))
@@ -385,6 +389,8 @@ struct Act {
     rewind: Option<Seq>,
     /// The calls whose doing it was.
     calls: Vec<String>,
+    /// The flags of the rewind that leads back to it.
+    back: Option<String>,
 }
 
 /// The calls that ended in these events.
@@ -422,6 +428,10 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: changes.unwrap_or_default(),
                     rewind: Some(event.seq),
                     calls: Vec::new(),
+                    back: Some(match files {
+                        Some(_) => format!("--to {}", rewound.to),
+                        None => format!("--to {} --conversation", rewound.to),
+                    }),
                 });
             }
             Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
@@ -434,6 +444,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: restored.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),
+                    back: restored.to.map(|to| format!("--to {to} --files")),
                 });
             }
             Fact::CommandRan(ran) if !event.fact.changes().is_empty() => {
@@ -444,6 +455,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: ran.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),
+                    back: Some(format!("--to {} --files", last_step(events))),
                 });
             }
             Fact::CallFinished(finished)
@@ -468,6 +480,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: changes.map(TreeChange::from).collect(),
                     rewind: None,
                     calls: calls_of(events.iter().filter(same)),
+                    back: Some(format!("--to {step} --files")),
                 });
             }
             _ => {}

@@ -174,9 +174,9 @@ fn after_a_kill_clients_come_back_by_cursor_see_the_run_parked_and_resume_it() {
         })
         .await;
         let mut after = [parked, asked].concat();
-        // The model was told that nobody answered; what it tries again is asked again.
+        // The model was told that its call did not begin; what it tries again is asked again.
         let told = String::from_utf8(model.bodies()[2].clone()).unwrap();
-        assert!(told.contains("Nobody answered") || told.contains("nobody answered"), "{told}");
+        assert!(told.contains("Lathe was stopped before this call began. Nothing was done."), "{told}");
         assert!(!repo.exists("made"));
         let question = after.last().unwrap()["data"].clone();
         assert_eq!((&question["state"], &question["call_id"]), (&json!("asked"), &json!("b1")), "{after:?}");

@@ -273,6 +273,10 @@ async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
 /// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.
 async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
     if let Some(live) = app.sessions.get(id) {
+        // A run whose end its client has been told may have an end that the hub has not come to yet.
+        if let Ok(last) = tokio::task::block_in_place(|| app.host.last_seq(id)) {
+            live.hub.reach(last).await;
+        }
         if live.hub.is_running() {
             return Err(ApiError::conflict("A run is under way in this session; cancel it first."));
         }

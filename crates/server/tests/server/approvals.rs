@@ -276,7 +276,7 @@ async fn a_call_that_will_fail_is_answered_and_not_asked_about() {
         assert!(body["error"].is_object(), "{name} {arguments}: {body}");
     }
     server.stop().await;
-    let elsewhere = json!({ "command": "touch made", "directory": "/nowhere" });
+    let elsewhere = json!({ "command": "touch made", "dir_path": "/nowhere" });
     let answers =
         [json!([call("g1", "run_shell_command", elsewhere)]), json!([{ "text": { "text": "ok" } }])];
     let server = Server::start(cassette(answers).replace("\"lathe\"", "\"gemini\""), Mode::Default).await;
