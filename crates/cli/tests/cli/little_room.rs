@@ -62,7 +62,12 @@ fn with_little_room_for_copies_nothing_is_lost() {
                     .args(["rewind", "--to", "0", "--files"])
                     .run();
                 assert_eq!(back.code, 0, "{about}: {}{}", back.stdout, back.stderr);
-                assert_eq!(differing(&tree(repo.path()), &first), Vec::<String>::new(), "{about}");
+                let mut now = tree(repo.path());
+                // A new file of a file tool may stay where there was no room to record it, and that is told.
+                if now.remove("large.txt").is_some() {
+                    assert!(ran.stdout.contains("could not be recorded"), "{about}: {}", ran.stdout);
+                }
+                assert_eq!(differing(&now, &first), Vec::<String>::new(), "{about}");
             }
         }
     }
