@@ -237,19 +237,18 @@ fn speaks_of_path(line: &[u8]) -> bool {
     line.windows(4).any(|word| word == b"PATH")
 }
 
-/// Tells whether a line means the agent's `jobs`: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
+/// Tells whether a line means the agent's `jobs` anywhere: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
 fn speaks_of_jobs(line: &[u8]) -> bool {
-    let mut speaks = false;
-    for (at, _) in line.windows(4).enumerate().filter(|(_, word)| word == b"jobs") {
+    let mut places = line.windows(4).enumerate().filter(|(_, word)| word == b"jobs").map(|(at, _)| at);
+    places.any(|at| {
         let mut after = line[at + 4..].iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
         match (after.next(), after.next()) {
-            (Some(b'%'), _) => return false,
+            (Some(b'%'), _) => false,
             // `-h` and `--help` are the agent's.
-            (Some(b'-'), Some(letter)) if letter.is_ascii_lowercase() && *letter != b'h' => return false,
-            _ => speaks = true,
+            (Some(b'-'), Some(letter)) => !letter.is_ascii_lowercase() || *letter == b'h',
+            _ => true,
         }
-    }
-    speaks
+    })
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
@@ -292,10 +291,12 @@ mod tests {
 
     #[test]
     fn jobs_with_an_option_is_bashs_own() {
-        for line in ["jobs", "x | jobs", "jobs read 3", "jobs --help", "jobs -h", "jobs; echo -l"] {
+        for line in
+            ["jobs", "x | jobs", "jobs read 3", "jobs --help", "jobs -h", "jobs; echo -l", "jobs; jobs -p"]
+        {
             assert!(speaks_of_jobs(line.as_bytes()), "{line}");
         }
-        for line in ["job", "", "jobs -l", "echo $(jobs -rp | wc -l)", "jobs  %1", "jobs; jobs -p"] {
+        for line in ["job", "", "jobs -l", "echo $(jobs -rp | wc -l)", "jobs  %1", "jobs -l; jobs -p"] {
             assert!(!speaks_of_jobs(line.as_bytes()), "{line}");
         }
     }

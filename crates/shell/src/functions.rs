@@ -8,7 +8,7 @@
 //! `read` would set it instead of its caller's. Names with a colon are no files at all, and asked for when bash does not
 //! find them.
 //!
-//! Bash empties its list of jobs for a function in a pipe, so `jobs` is one only in lines that give it no option: a loop
+//! Bash empties its list of jobs for a function in a pipe, so `jobs` is one only in lines that use it without an option: a loop
 //! that waits while `$(jobs -rp | wc -l)` is large counts its children.
 
 use std::ffi::OsStr;
@@ -45,7 +45,7 @@ impl Named<'_> {
         self.with_folder(&text)
     }
 
-    /// The function for a line that speaks of jobs and gives bash's command no option.
+    /// The function for a line that uses `jobs` without an option.
     pub(crate) fn jobs(&self) -> Vec<u8> {
         let has_jobs = self.names.iter().any(|name| name == "jobs");
         self.with_folder(&if has_jobs { for_one_line("jobs", JOBS.trim()) } else { String::new() })
