@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
 use crate::face::{Checks, Face, ONLINE, REVIEW, Voice, faces};
 use crate::finish::finish;
-use crate::outside::OutsideTool;
+use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::selection::{Known, Selection};
@@ -40,6 +40,8 @@ pub struct Toolbox {
     toolset: Toolset,
     tools: Arc<Tools>,
     entries: Vec<Entry>,
+    /// Words about the domains of field commands, for the one tool.
+    domains: String,
     /// Tools that came after the model was told of the list, for the tool that calls others.
     later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
@@ -184,8 +186,9 @@ impl Toolbox {
         if toolset.has_commands() {
             services.offer(commands(&tools, &services, &selection, outside.clone()));
         }
+        let domains = if toolset == Toolset::Bash { domains(&outside) } else { String::new() };
         let entries = entries(toolset, &services.own_faces(toolset), &selection, outside);
-        Self { toolset, tools, entries, later: RwLock::default(), selection, services }
+        Self { toolset, tools, entries, domains, later: RwLock::default(), selection, services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -237,7 +240,11 @@ impl Toolbox {
 
     /// What the model of this session is told.
     pub fn own_specs(&self) -> Vec<ToolSpec> {
-        self.entries.iter().map(Entry::spec).collect()
+        let mut specs: Vec<ToolSpec> = self.entries.iter().map(Entry::spec).collect();
+        if let [bash] = specs.as_mut_slice() {
+            bash.description.push_str(&self.domains);
+        }
+        specs
     }
 
     /// Checks a call and says what it would do. A call that cannot be made comes back as its result.
@@ -399,7 +406,7 @@ impl Toolbox {
                 let known: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
                 format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
             }
-            Toolset::Bash => bash::unknown_tool(name),
+            Toolset::Bash => bash::unknown_tool(name, self.services.has_command(name)),
             Toolset::Lathe | Toolset::Gemini => {
                 names.sort_by_key(|known| edit_distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();

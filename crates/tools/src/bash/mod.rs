@@ -332,6 +332,7 @@ impl Line {
                 respawned: false,
                 jobs,
                 left: Vec::new(),
+                job: None,
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
@@ -359,6 +360,8 @@ impl Line {
         let [stdout, stderr] = tokio::task::spawn_blocking(read)
             .await
             .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
+        let left = left_by(context, number, end.jobs).await;
+        let has_commands = context.services.commands().is_some();
         Ok(ShellData {
             command: self.command.clone(),
             moved: end.cwd != before,
@@ -369,7 +372,8 @@ impl Line {
             stderr,
             respawned: end.respawned,
             jobs: end.jobs,
-            left: left_by(context, number, end.jobs).await,
+            job: (has_commands && !left.is_empty()).then_some(number),
+            left,
             seconds,
             untraced: 0,
             asked: self.timeout,
@@ -496,7 +500,12 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
 fn state(shell: &ShellData) -> Vec<String> {
     let mut facts = Vec::new();
     if shell.respawned {
-        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
+        // A shell that was stopped in time could save all of them.
+        let are = match shell.exit {
+            LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
+        };
+        facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
     }
     if shell.moved || shell.respawned {
         facts.push(format!("now in {}", shell.cwd));
@@ -505,6 +514,9 @@ fn state(shell: &ShellData) -> Vec<String> {
         0 => {}
         1 => facts.push("1 background process running".to_owned()),
         jobs => facts.push(format!("{jobs} background processes running")),
+    }
+    if let Some(job) = shell.job {
+        facts.push(format!("this command left job {job}: `jobs read {job}` shows what it prints"));
     }
     facts
 }
