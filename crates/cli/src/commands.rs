@@ -86,6 +86,7 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
         Ok(specs) => specs,
         Err(error) => return Exit::host(&error),
     };
+    settings::tell_notices(&extras.notices);
     if args.json {
         print_json(&json!(specs));
         return Exit::Done;

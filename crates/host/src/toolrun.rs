@@ -103,7 +103,9 @@ impl Host {
         let mut known = run.extras.secrets(home)?;
         known.extend(crate::secrets::found(&run.folder));
         let redactor = Arc::new(crate::secrets::redactor(None, &known));
-        let services = Arc::new(self.person_services(&folder, &run.extras, redactor)?);
+        let mut services = self.person_services(&folder, &run.extras, redactor)?;
+        crate::place::name_toolset(&mut services.plan.env, toolset);
+        let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
             let known = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
@@ -158,6 +160,7 @@ impl Bench {
             memory: None,
             shown: None,
             line_seconds: Limits::default().line_seconds,
+            silent_seconds: None,
             umask: None,
             handle: None,
             asker: None,
