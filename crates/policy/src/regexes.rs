@@ -52,8 +52,7 @@ pub(crate) fn about_command(patterns: &[Pattern], act: Act<'_>, decision: Verdic
     let means = |text: &str| patterns.iter().any(|pattern| pattern.means(text, decision));
     if decision == Verdict::Allow {
         // Quoted where a word is not plain: a blank in a word is not one between two.
-        let literal: Option<Vec<String>> =
-            given.iter().map(|word| word.literal().map(|text| spelled(text))).collect();
+        let literal: Option<Vec<String>> = given.iter().map(|word| word.literal().map(spelled)).collect();
         return literal.is_some_and(|words| !words.is_empty() && means(&words.join(" ")));
     }
     // In full-auto nobody is asked which program a word comes to.
