@@ -21,6 +21,7 @@ mod folders;
 mod foreign_keys;
 mod gate;
 mod gate_lines;
+mod gemini_rows;
 mod graph;
 mod guide;
 mod handles;
