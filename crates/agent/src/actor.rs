@@ -286,6 +286,10 @@ impl Actor {
                 Ok(())
             }
             Inbox::Previewed { call, preview } => self.previewed(call, preview),
+            Inbox::Proposed { question, text, reply } => {
+                let _ = reply.send(self.proposed(question, text));
+                Ok(())
+            }
             Inbox::Approval { call, wanted, reply } => self.approval_wanted(call, &wanted, reply),
             Inbox::Recall { tool, paths, reply } => {
                 let _ = reply.send(self.recall(&tool, paths));

@@ -237,6 +237,8 @@ pub(crate) struct RunArgs {
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) allowed: crate::models::AllowArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
@@ -301,6 +303,8 @@ pub(crate) struct InteractiveArgs {
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) allowed: crate::models::AllowArgs,
     #[command(flatten)]
     pub(crate) trust: crate::trust::TrustFlag,
 }

@@ -128,7 +128,7 @@ impl Exit {
             | HostError::Restore { .. }
             | HostError::Agent(_)
             | HostError::Demo(_)
-            | HostError::Shell(_)
+            | HostError::Shell { .. }
             | HostError::Crashed(_) => {
                 if error.code() == "session-held" {
                     Exit::Usage

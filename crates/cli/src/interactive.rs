@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
 use crate::settings::{
-    Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
+    Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
 };
 use crate::stops::{Stop, Stops};
 use crate::term;
@@ -28,6 +28,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
+        allowed: &args.allowed.allowed_tools,
         trajectory: args.trajectory_file.as_deref(),
         ..Given::default()
     };
@@ -71,10 +72,12 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(images) => images,
         Err(error) => return Exit::host(&error),
     };
+    let notices = plan.extras.notices.clone();
     let session = match host.start(plan).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
+    tell_notices(&notices);
     let mut stops = Stops::listen();
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session);
@@ -183,6 +186,7 @@ fn status(host: &Host, session: &Session, language: Language) {
         (Say::Model, options.model.model.clone()),
         (Say::Mode, options.mode.as_str().to_owned()),
         (Say::Tools, session.tools.to_string()),
+        (Say::Folder, session.workspace.clone()),
         (Say::Session, session.id.to_string()),
         (Say::Tasks, report.map_or(0, |report| report.run.0).to_string()),
     ];

@@ -71,8 +71,8 @@ pub enum HostError {
     Field { domain: String, reason: String },
     #[error("the documents cannot be used: {0}")]
     Documents(String),
-    #[error("the shell cannot go on: {0}")]
-    Shell(String),
+    #[error("the shell cannot go on: {reason}")]
+    Shell { reason: String, disk_full: bool },
     #[error("the rules cannot be used: {0}")]
     Policy(String),
     #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", .path.display())]
@@ -215,7 +215,8 @@ impl HostError {
             Self::Secrets { .. } => "secrets",
             Self::Discovery(_) => "discovery",
             Self::Documents(_) => "documents",
-            Self::Shell(_) => "shell",
+            Self::Shell { disk_full: true, .. } => "disk-full",
+            Self::Shell { disk_full: false, .. } => "shell",
             Self::Field { .. } => "field",
             Self::NotModifiable(_) => "not-modifiable",
             Self::Journal(JournalError::Held { .. }) => "session-held",

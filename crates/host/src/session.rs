@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup};
+use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, ProposedText, Setup};
 use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
@@ -34,7 +34,8 @@ use crate::lakeview::{Summing, each_step};
 use crate::models::{self, FoundModel, ModelRequest};
 use crate::outfile::output_path;
 use crate::place::{
-    exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
+    exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
+    working_folder,
 };
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
@@ -155,6 +156,15 @@ impl Session {
 
     pub fn handle(&self) -> &dyn SessionHandle {
         &self.handle
+    }
+
+    /// The text of a file that the call of an open question proposes, or what a person made of it.
+    pub async fn proposed(
+        &self,
+        question: lathe_protocol::Seq,
+        text: Option<String>,
+    ) -> Option<ProposedText> {
+        self.handle.proposed(question, text).await
     }
 
     /// The same, for whoever outlives a borrow.
@@ -346,6 +356,7 @@ impl Host {
             .pledging(self.pledges(&id))
             .checked(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
+        name_toolset(&mut services.plan.env, ready.toolset);
         let read_again = outputs_folder(&id);
         services.outputs = Some(Outputs::in_folder(read_again.clone()));
         let source = extras.review.source.as_ref();

@@ -25,6 +25,8 @@ pub struct ToolRun {
     pub folder: PathBuf,
     pub cancel: CancellationToken,
     pub extras: Extras,
+    /// Limits of a line of the shell.
+    pub limits: Limits,
 }
 
 /// What came of looking at a call.
@@ -103,7 +105,9 @@ impl Host {
         let mut known = run.extras.secrets(home)?;
         known.extend(crate::secrets::found(&run.folder));
         let redactor = Arc::new(crate::secrets::redactor(None, &known));
-        let services = Arc::new(self.person_services(&folder, &run.extras, redactor)?);
+        let mut services = self.person_services(&folder, &run.extras, redactor)?;
+        crate::place::name_toolset(&mut services.plan.env, toolset);
+        let services = Arc::new(services);
         let toolbox = Toolbox::with(toolset, Arc::clone(&services), ToolChoice::default(), outside);
         if !built_in && !toolbox.own_specs().iter().any(|spec| spec.name == run.name) {
             let known = toolbox.own_specs().into_iter().map(|spec| spec.name).collect();
@@ -111,7 +115,7 @@ impl Host {
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
         let judge = self.judge(&folder, run.mode, &toolbox, &run.extras)?;
-        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel })
+        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
     }
 }
 
@@ -122,6 +126,7 @@ struct Bench {
     call: ToolCall,
     judge: Judge,
     cancel: CancellationToken,
+    limits: Limits,
 }
 
 impl Bench {
@@ -157,7 +162,8 @@ impl Bench {
             seen,
             memory: None,
             shown: None,
-            line_seconds: Limits::default().line_seconds,
+            line_seconds: self.limits.line_seconds,
+            silent_seconds: self.limits.silent_seconds,
             umask: None,
             handle: None,
             asker: None,

@@ -343,6 +343,9 @@ pub enum ToolErrorKind {
     Cancelled,
     /// Lathe was stopped while the call was under way.
     Interrupted,
+    /// A kind that this version has no name for: of a later version, or of nobody.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Text put before the model after failed results.

@@ -165,7 +165,7 @@ impl From<HostError> for ApiError {
             HostError::Home { .. }
             | HostError::Journal(_)
             | HostError::Agent(_)
-            | HostError::Shell(_)
+            | HostError::Shell { .. }
             | HostError::Graph(_)
             | HostError::Restore { .. }
             | HostError::Trust { .. }

@@ -242,6 +242,18 @@ fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
 }
 
 #[test]
+fn a_shell_that_has_no_room_for_its_own_ends_with_54() {
+    let repo = TempRepo::new(&[]);
+    let disk = repo.join("disk");
+    let Some(_mount) = Mount::tmpfs(&disk, "size=64k") else {
+        return;
+    };
+    let ran = lathe().env("LATHE_HOME", disk.join("home")).args(["shell", "-c", "echo ran"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (54, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error[disk-full]"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     let repo = TempRepo::new(&[]);
     let disk = repo.join("disk");

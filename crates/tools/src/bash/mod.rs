@@ -332,6 +332,8 @@ impl Line {
                 respawned: false,
                 jobs,
                 left: Vec::new(),
+                job: None,
+                group: None,
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
@@ -359,6 +361,8 @@ impl Line {
         let [stdout, stderr] = tokio::task::spawn_blocking(read)
             .await
             .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
+        let left = left_by(context, number, end.jobs).await;
+        let has_commands = context.services.commands().is_some();
         Ok(ShellData {
             command: self.command.clone(),
             moved: end.cwd != before,
@@ -369,7 +373,9 @@ impl Line {
             stderr,
             respawned: end.respawned,
             jobs: end.jobs,
-            left: left_by(context, number, end.jobs).await,
+            job: (has_commands && !left.is_empty()).then_some(number),
+            group: group_of(&left),
+            left,
             seconds,
             untraced: 0,
             asked: self.timeout,
@@ -385,7 +391,11 @@ impl Line {
         live: mpsc::Sender<LiveChunk>,
         context: &RunContext,
     ) -> (Shell, Result<LineEnd, ShellError>) {
-        let limits = LineLimits { timeout: Duration::from_secs(seconds.into()), keep: KEEP };
+        let limits = LineLimits {
+            timeout: Duration::from_secs(seconds.into()),
+            silence: context.silent_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            keep: KEEP,
+        };
         let ended = shell.run(self.line.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
     }
@@ -396,6 +406,12 @@ async fn left_by(context: &RunContext, line: u64, running: usize) -> Vec<u32> {
     let Some(jobs) = context.services.jobs().filter(|_| running > 0) else { return Vec::new() };
     let jobs = jobs.list().await.into_iter().filter(|job| job.id == line);
     jobs.flat_map(|job| job.pids).collect()
+}
+
+/// The process group of what a line left running: a signal to it reaches all of them.
+fn group_of(left: &[u32]) -> Option<i32> {
+    let pid = left.iter().find_map(|pid| i32::try_from(*pid).ok())?;
+    nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid))).ok().map(nix::unistd::Pid::as_raw)
 }
 
 /// What a command came to that ran without bash.
@@ -496,7 +512,12 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
 fn state(shell: &ShellData) -> Vec<String> {
     let mut facts = Vec::new();
     if shell.respawned {
-        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
+        // A shell that was stopped in time could save all of them.
+        let are = match shell.exit {
+            LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
+        };
+        facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
     }
     if shell.moved || shell.respawned {
         facts.push(format!("now in {}", shell.cwd));
@@ -505,6 +526,9 @@ fn state(shell: &ShellData) -> Vec<String> {
         0 => {}
         1 => facts.push("1 background process running".to_owned()),
         jobs => facts.push(format!("{jobs} background processes running")),
+    }
+    if let Some(job) = shell.job {
+        facts.push(format!("this command left job {job}: `jobs read {job}` shows what it prints"));
     }
     facts
 }
@@ -517,6 +541,12 @@ fn status(shell: &ShellData) -> String {
         LineExit::TimedOut { .. } => {
             format!("timed out after {} seconds: the command and its children were killed", shell.seconds)
         }
+        LineExit::Silent { limit, .. } => {
+            format!(
+                "printed nothing for {} seconds: the command and its children were killed",
+                limit.as_secs()
+            )
+        }
         LineExit::Cancelled { .. } => {
             "cancelled by the user: the command and its children were killed".to_owned()
         }
@@ -528,6 +558,7 @@ fn status(shell: &ShellData) -> String {
     let hint = match shell.exit {
         LineExit::TimedOut { .. } if shell.seconds == LONGEST => ". Run it in the background.",
         LineExit::TimedOut { .. } => ". Give a larger timeout, or run it in the background.",
+        LineExit::Silent { .. } => ". Let it print what it does, or run it in the background.",
         LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::Cancelled { .. } => "",
     };
     facts.join("; ") + hint

@@ -188,6 +188,12 @@ async fn provoke(kind: ToolErrorKind) -> Option<CallFinished> {
         }
         // What a call is closed with whose process was killed; the kills are in the tests of the binary.
         K::Interrupted => interrupted("bash", true),
+        // As a journal of a later version has it.
+        K::Unknown => {
+            let error = json!({ "kind": "kind_of_a_later_version", "message": "It failed." });
+            let told = json!({ "name": "view", "text": "It failed somehow.", "error": error, "took_ms": 1 });
+            serde_json::from_value(told).unwrap()
+        }
     })
 }
 
