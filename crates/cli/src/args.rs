@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use lathe_protocol::{Mode, Toolset};
 
 use crate::rewind::{DiffArgs, RewindArgs, UndoArgs};
+use crate::travel::WatchArgs;
 
 /// A software-engineering agent: give it a task and a repository.
 #[derive(Parser)]
@@ -385,15 +386,6 @@ pub(crate) struct ForkArgs {
     /// The new id as JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct WatchArgs {
-    /// Session id or its beginning; the newest if left out
-    pub(crate) id: Option<String>,
-    /// What is printed
-    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
-    pub(crate) output: OutputArg,
 }
 
 #[derive(Args)]

@@ -1,16 +1,26 @@
 //! `fork`, `watch` and `replay`.
 
+use clap::Args;
 use lathe_host::{Host, HostError};
 use lathe_protocol::{SessionId, StepNo, Update, counted};
 use serde_json::json;
 
-use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools, WatchArgs};
+use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::{json_line, print_json};
 use crate::stops::Stops;
 use crate::term;
 use crate::words::{Language, Say};
+
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// Session id or its beginning; the newest if left out
+    pub(crate) id: Option<String>,
+    /// What is printed
+    #[arg(long, value_enum, default_value_t = OutputArg::Text)]
+    pub(crate) output: OutputArg,
+}
 
 pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
     let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo), None));
