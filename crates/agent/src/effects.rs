@@ -15,6 +15,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::Purse;
+use crate::handle::ProposedText;
 use crate::patch::{EMPTY_PATCH, ONLY_RECORDED, Patcher, is_test_path};
 use crate::review::ReviewsLeft;
 use crate::running::Reply;
@@ -42,6 +43,13 @@ pub(crate) enum Inbox {
     Previewed {
         call: CallId,
         preview: Result<Preview, Box<CallFinished>>,
+    },
+    /// A person wants to see or change the text that a call proposes.
+    Proposed {
+        question: Seq,
+        /// The text that the person made of it; none to see it.
+        text: Option<String>,
+        reply: oneshot::Sender<Option<ProposedText>>,
     },
     /// A command of a running line may only go on if a person says so.
     Approval {

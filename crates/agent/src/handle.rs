@@ -6,12 +6,24 @@ use std::sync::Arc;
 use lathe_blobs::Blobs;
 use lathe_journal::Reader;
 use lathe_protocol::{
-    Boxed, Command, Digest, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq, SessionHandle,
-    Update,
+    Boxed, Command, Digest, Event, EventStream, Raw, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
+    SessionHandle, Update,
 };
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::effects::Inbox;
+
+/// The text of a file that a call proposes, for the person who is asked about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedText {
+    pub path: String,
+    pub current: String,
+    pub proposed: String,
+    /// The arguments by which the call would propose exactly this; none if they are the model's own.
+    pub arguments: Option<Raw>,
+    /// The change that the call would make.
+    pub diff: String,
+}
 
 /// Opens a reader on the session's journal.
 pub type OpenReader = Arc<dyn Fn() -> Option<Reader> + Send + Sync>;
@@ -28,6 +40,13 @@ impl LocalHandle {
     /// Asks the actor to end. It closes its shell and its journal first.
     pub async fn close(&self) {
         let _ = self.inbox.send(Inbox::Close).await;
+    }
+
+    /// The text that the call of an open question proposes, or what a person made of it. None if it proposes none.
+    pub async fn proposed(&self, question: Seq, text: Option<String>) -> Option<ProposedText> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(Inbox::Proposed { question, text, reply }).await.ok()?;
+        answer.await.ok().flatten()
     }
 }
 

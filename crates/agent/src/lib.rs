@@ -19,7 +19,7 @@ mod verify;
 
 pub use actor::{Actor, AgentError, Answers, Clock, Setup};
 pub use budget::Spent;
-pub use handle::{LocalHandle, OpenReader};
+pub use handle::{LocalHandle, OpenReader, ProposedText};
 pub use history::History;
 pub use lakeview::{Lakeview, StepText, StepTexts, TAGS};
 pub use next::{Action, next};

@@ -1,6 +1,9 @@
 //! The question whether something may be done, on a terminal.
 
-use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw};
+use std::path::Path;
+
+use lathe_host::{ProposedText, Session};
+use lathe_protocol::{ApprovalAnswer, ApprovalAsked, Effects, Proposal, Raw, Seq};
 use serde_json::Value;
 
 use crate::editor::{NoText, edited_text};
@@ -26,11 +29,13 @@ pub(crate) struct Said {
 pub(crate) async fn ask(
     asked: &ApprovalAsked,
     arguments: Option<&Raw>,
+    (session, question): (&Session, Seq),
     lines: &mut Lines,
     stops: &mut Stops,
 ) -> Option<Said> {
     let language = Language::find();
-    let hint = if asked.remember.is_empty() { Say::AskOnce } else { Say::AskApproval };
+    // What a person made of the text of a file; asked about again before it counts.
+    let mut made: Option<ProposedText> = None;
     // What was typed before the question was seen is no answer to it.
     lines.forget();
     let (text, mut hidden) = shown(asked, language, SHOWN);
@@ -43,6 +48,8 @@ pub(crate) async fn ask(
             let all = all.text(language).replace("{}", &hidden.to_string());
             more.push_str(&format!(", {all}"));
         }
+        let can_remember = made.is_none() && !asked.remember.is_empty();
+        let hint = if can_remember { Say::AskApproval } else { Say::AskOnce };
         term::out(&format!("{}{more}: ", hint.text(language)));
         let line = tokio::select! {
             line = lines.next() => line,
@@ -53,8 +60,28 @@ pub(crate) async fn ask(
             return Some(Said { answer: ApprovalAnswer::No, reason, edited: None });
         };
         if matches!(line.trim(), "v" | "view") {
-            term::out(&format!("\n{}", shown(asked, language, usize::MAX).0));
+            let all = match &made {
+                Some(made) => block(&made.diff, usize::MAX).0,
+                None => shown(asked, language, usize::MAX).0,
+            };
+            term::out(&format!("\n{all}"));
             hidden = 0;
+            continue;
+        }
+        let editor = editor().filter(|_| matches!(asked.what, Proposal::Edit { .. }));
+        if let (Some(_), Some(editor), "e" | "edit") = (arguments, editor, line.trim())
+            && let Some(offered) = session.proposed(question, None).await
+        {
+            match edit_file(&editor, (session, question), made.as_ref().unwrap_or(&offered), stops).await {
+                Ok(text) => {
+                    let (diff, more) = block(&text.diff, SHOWN);
+                    term::out(&format!("\n{diff}"));
+                    hidden = more;
+                    made = Some(text);
+                }
+                Err(NoText::Stopped) => return None,
+                Err(NoText::Wrong(reason)) => term::out(&format!("{}\n", term::clean(&reason))),
+            }
             continue;
         }
         if let (Some(arguments), "e" | "edit") = (arguments, line.trim()) {
@@ -67,11 +94,31 @@ pub(crate) async fn ask(
             }
             continue;
         }
-        let said = understood(line.trim(), !asked.remember.is_empty());
-        if said.is_some() {
-            return said;
+        if let Some(mut said) = understood(line.trim(), can_remember) {
+            if said.answer == ApprovalAnswer::Once {
+                said.edited = made.and_then(|made| made.arguments);
+            }
+            return Some(said);
         }
     }
+}
+
+/// The person's editor, if one is set.
+fn editor() -> Option<String> {
+    ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|set| !set.is_empty()))
+}
+
+/// Lets a person change the text of a file that a call proposes, in the editor.
+async fn edit_file(
+    editor: &str,
+    (session, question): (&Session, Seq),
+    offered: &ProposedText,
+    stops: &mut Stops,
+) -> Result<ProposedText, NoText> {
+    let ending = Path::new(&offered.path).extension().and_then(|ending| ending.to_str()).unwrap_or("txt");
+    let text = edited_text(editor, &offered.proposed, ending, stops).await?;
+    let made = session.proposed(question, Some(text)).await;
+    made.ok_or_else(|| "the question is no longer asked".to_owned().into())
 }
 
 /// Lets a person change the arguments: in the editor, or where none is set by typing a line.
@@ -82,8 +129,7 @@ async fn edit(
     language: Language,
 ) -> Result<Raw, NoText> {
     let mut value: Value = serde_json::from_str(arguments.get()).map_err(|error| error.to_string())?;
-    let editor =
-        ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok().filter(|set| !set.is_empty()));
+    let editor = editor();
     let one = value.get("command").and_then(Value::as_str).map(str::to_owned);
     let text = match (editor, &one) {
         (Some(editor), Some(command)) => edited_text(&editor, command, "sh", stops).await?,
@@ -144,8 +190,12 @@ pub(crate) fn shown(asked: &ApprovalAsked, language: Language, most: usize) -> (
     let mut out = format!("{} ", Say::MayThis.text(language));
     out.push_str(&format!("({}: {})\n", term::clean(&asked.rule), term::clean(&asked.reason)));
     match &asked.what {
-        Proposal::Line { line, commands } => {
+        Proposal::Line { line, commands, purpose } => {
             out.push_str(&block(line));
+            if let Some(purpose) = purpose {
+                // In quotes: these are the model's words, not Lathe's.
+                out.push_str(&block(&format!("“{}”", purpose.replace('\n', " "))));
+            }
             let each: Vec<String> = commands
                 .iter()
                 .map(|each| format!("  - {}  {}", each.words.join(" "), effects(&each.effects)))

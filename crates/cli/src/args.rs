@@ -237,6 +237,8 @@ pub(crate) struct RunArgs {
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) allowed: crate::models::AllowArgs,
     /// Configuration: a Trae file, or one of ours if it ends in .toml
     #[arg(long, value_name = "FILE")]
     pub(crate) config_file: Option<PathBuf>,
@@ -290,6 +292,8 @@ pub(crate) struct InteractiveArgs {
     /// Model answers at most, for each task
     #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limits: crate::models::LimitArgs,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,
@@ -299,6 +303,8 @@ pub(crate) struct InteractiveArgs {
     /// Names and words of the tools
     #[arg(long, value_enum)]
     pub(crate) toolset: Option<ToolsetArg>,
+    #[command(flatten)]
+    pub(crate) allowed: crate::models::AllowArgs,
     #[command(flatten)]
     pub(crate) trust: crate::trust::TrustFlag,
 }

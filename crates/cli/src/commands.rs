@@ -86,6 +86,7 @@ async fn tools(host: &Host, args: &ToolsArgs) -> Exit {
         Ok(specs) => specs,
         Err(error) => return Exit::host(&error),
     };
+    settings::tell_notices(&extras.notices);
     if args.json {
         print_json(&json!(specs));
         return Exit::Done;
@@ -120,7 +121,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         extras: settled.extras(),
         folder: args.working_dir,
         cancel: cancel.clone(),
-        line_seconds: settings::limits(&settled.config.settings).line_seconds,
+        limits: settings::limits(&settled.config.settings),
     };
     if args.preview {
         return tool_preview(host, run).await;

@@ -113,6 +113,10 @@ impl Console {
                 .unwrap_or_default(),
         );
         let hint = match options.mode {
+            // No question will say it, so it is said before the first line runs.
+            Mode::FullAuto if options.model.provider != "cassette" => {
+                format!("{}\n", self.paint.dim(self.say(Say::NotBack)))
+            }
             _ if self.mode_from == ModeFrom::Asked => String::new(),
             Mode::FullAuto | Mode::Plan => String::new(),
             Mode::Default | Mode::AutoEdit => format!("{}\n", self.paint.yellow(self.say(Say::ModeHint))),

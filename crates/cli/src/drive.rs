@@ -186,7 +186,7 @@ pub(crate) async fn perform(
                     let arguments = proposed.get(call).filter(|_| !matches!(asked.what, Proposal::Command { .. }));
                     // What a person made of a proposal may be refused; then they are asked again.
                     loop {
-                        let said = approval::ask(asked, arguments, lines, stops).await;
+                        let said = approval::ask(asked, arguments, (session, seq), lines, stops).await;
                         let edited = said.as_ref().is_some_and(|said| said.edited.is_some());
                         let body = match said {
                             Some(said) => CommandBody::Approve {

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::question::Lines;
 use crate::settings::{
-    Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
+    Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
 };
 use crate::stops::{Stop, Stops};
 use crate::term;
@@ -25,8 +25,10 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
+        limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
+        allowed: &args.allowed.allowed_tools,
         trajectory: args.trajectory_file.as_deref(),
         ..Given::default()
     };
@@ -70,10 +72,12 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
         Ok(images) => images,
         Err(error) => return Exit::host(&error),
     };
+    let notices = plan.extras.notices.clone();
     let session = match host.start(plan).await {
         Ok(session) => session,
         Err(error) => return Exit::host(&error),
     };
+    tell_notices(&notices);
     let mut stops = Stops::listen();
     let mut output = Output::new(OutputArg::Text).mode_from(mode_from);
     output.opening(&session);

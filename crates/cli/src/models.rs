@@ -96,6 +96,14 @@ fn dollars(text: &str) -> Result<f64, String> {
     amount.ok_or_else(|| "give an amount of US dollars: a number that is 0 or more, such as 2.50".to_owned())
 }
 
+/// Leave besides that of the mode.
+#[derive(Args)]
+pub(crate) struct AllowArgs {
+    /// Allow these tools without asking; of the shell, commands: `bash(git push)`. With commas, or repeated
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub(crate) allowed_tools: Vec<String>,
+}
+
 /// What a run may spend.
 #[derive(Args)]
 pub(crate) struct LimitArgs {

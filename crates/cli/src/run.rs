@@ -15,7 +15,7 @@ use crate::endpoints::resumed_source;
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::settings::{
-    Given, Place, absolute, limits, settle, source, tell_idle_flags, tool_choice, toolset,
+    Given, Place, absolute, limits, settle, source, tell_idle_flags, tell_notices, tool_choice, toolset,
 };
 use crate::stops::Stops;
 use crate::task::{self, Task, TaskInput};
@@ -36,6 +36,7 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
+        allowed: &args.allowed.allowed_tools,
         must_patch: args.must_patch,
         patch_path: args.patch_path.as_deref(),
         trajectory: args.trajectory_file.as_deref(),
@@ -106,8 +107,10 @@ pub(crate) async fn run(host: &Host, args: RunArgs) -> Exit {
         trajectory: trajectory.as_deref().map(absolute),
     };
     let output = Output::new(args.output).mode_from(mode_from);
+    let notices = plan.extras.notices.clone();
     match host.start(plan).await {
         Ok(session) => {
+            tell_notices(&notices);
             let body = match host.store_images(images) {
                 Ok(images) => CommandBody::GiveTask { text: task, images },
                 Err(error) => return Exit::host(&error),

@@ -8,8 +8,9 @@ use lathe_config::{
 };
 use lathe_host::{
     AddressFrom, CheckRule, Discovery, Extras, FieldDomain, Host, HostError, ItemKind, LakeviewPlan,
-    ModelRequest, ModelSource, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions, Strictness,
-    check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory, unread_ignore_file,
+    ModelRequest, ModelSource, Notices, OnlinePlan, Pace, ProjectLook, ReviewPlan, ServiceOptions,
+    Strictness, check_tool_entry, provider_names, shown_setting, trae_trajectories, trae_trajectory,
+    unread_ignore_file,
 };
 use lathe_protocol::{Limits, Mode, ReviewRule, ToolChoice, Toolset, listed};
 use serde_json::json;
@@ -29,6 +30,8 @@ pub(crate) struct Given<'a> {
     pub(crate) limits: Option<&'a LimitArgs>,
     pub(crate) mode: Option<ModeArg>,
     pub(crate) toolset: Option<ToolsetArg>,
+    /// Tools that are allowed without asking.
+    pub(crate) allowed: &'a [String],
     pub(crate) must_patch: bool,
     pub(crate) patch_path: Option<&'a Path>,
     pub(crate) trajectory: Option<&'a Path>,
@@ -53,6 +56,9 @@ impl Given<'_> {
         flags.extend(self.max_steps.map(|steps| Flag::new("run.max_steps", steps, "--max-steps")));
         if let Some(limits) = self.limits {
             flags.extend(limits.flags());
+        }
+        if !self.allowed.is_empty() {
+            flags.push(Flag::new("tools.allowed", json!(self.allowed), "--allowed-tools"));
         }
         if self.must_patch {
             flags.push(Flag::new("run.must_patch", true, "--must-patch"));
@@ -330,6 +336,13 @@ fn online(settings: &Settings) -> OnlinePlan {
     OnlinePlan { enabled: section.enabled, service }
 }
 
+/// Tells what was noticed about tools when they were found.
+pub(crate) fn tell_notices(notices: &Notices) {
+    for words in notices.take() {
+        term::err(&format!("warning: {}\n", term::clean(&words)));
+    }
+}
+
 /// The tools that were asked for.
 pub(crate) fn tool_choice(settings: &Settings) -> ToolChoice {
     ToolChoice {
@@ -440,6 +453,8 @@ fn extras(config: &Config) -> Extras {
         fields: settings.field.iter().map(field).collect(),
         project_fields: Vec::new(),
         exclude: settings.tools.exclude.clone(),
+        allowed: settings.tools.allowed.clone(),
+        notices: Notices::default(),
         lakeview: lakeview(settings),
         review: review(settings),
         persona: None,

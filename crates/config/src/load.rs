@@ -23,7 +23,7 @@ const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag
 const FOR_A_TRAE_FILE: &str = "name this file with --config-file";
 
 /// The keys that hold lists of tools.
-const TOOL_LISTS: [[&str; 2]; 2] = [["tools", "exclude"], ["run", "tools"]];
+const TOOL_LISTS: [[&str; 2]; 3] = [["tools", "exclude"], ["tools", "allowed"], ["run", "tools"]];
 
 /// Says what is wrong with an entry of a list of tools; the names are those of field domains.
 pub type CheckTool = dyn Fn(&str, &BTreeSet<String>) -> Result<(), String>;

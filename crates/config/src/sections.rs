@@ -207,6 +207,9 @@ pub struct RunSection {
     /// Seconds a shell line may take unless the call says otherwise.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub line_seconds: u32,
+    /// Seconds for which a shell line may print nothing: any output starts them anew. No such limit if left out.
+    #[schemars(range(min = 1), extend("x-user-only" = ALLOWED))]
+    pub silent_seconds: Option<u32>,
     /// US dollars one run may cost.
     #[schemars(range(min = 0.0), extend("x-user-only" = ALLOWED))]
     pub max_cost: Option<f64>,
@@ -247,6 +250,7 @@ impl Default for RunSection {
             toolset: Toolset::Lathe,
             max_steps: limits.max_steps,
             line_seconds: limits.line_seconds,
+            silent_seconds: limits.silent_seconds,
             max_cost: None,
             max_tokens: None,
             max_seconds: None,
@@ -270,7 +274,12 @@ impl RunSection {
             seconds: self.max_seconds,
             price: None,
         };
-        Limits { max_steps: self.max_steps, line_seconds: self.line_seconds, budget }
+        Limits {
+            max_steps: self.max_steps,
+            line_seconds: self.line_seconds,
+            silent_seconds: self.silent_seconds,
+            budget,
+        }
     }
 }
 
@@ -287,13 +296,22 @@ pub struct ToolsSection {
     /// Seconds such a tool may take.
     #[schemars(range(min = 1), extend("x-narrow-only" = true))]
     pub call_seconds: u32,
+    /// Tools that are allowed without asking, by name, and commands of the shell as `bash(git push)`, as a rule of yours would. What is denied stays denied.
+    #[schemars(extend("x-user-only" = ALLOWED))]
+    pub allowed: Vec<String>,
     /// Tools the model is not given, by name; `bash(git push)` forbids a command only. The lists of all files count together.
     pub exclude: Vec<String>,
 }
 
 impl Default for ToolsSection {
     fn default() -> Self {
-        Self { discovery_command: None, call_command: None, call_seconds: 120, exclude: Vec::new() }
+        Self {
+            discovery_command: None,
+            call_command: None,
+            call_seconds: 120,
+            allowed: Vec::new(),
+            exclude: Vec::new(),
+        }
     }
 }
 

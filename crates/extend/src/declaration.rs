@@ -30,25 +30,61 @@ impl DiscoveredTool {
     }
 }
 
+/// The declarations of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovery {
+    pub tools: Vec<DiscoveredTool>,
+    /// Declarations without a name, which are passed over.
+    pub nameless: usize,
+    /// Tools above the number that is taken from one program.
+    pub left_out: usize,
+}
+
+impl Discovery {
+    /// Sentences for whoever wrote the program.
+    pub fn nameless(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.nameless > 0 {
+            let what = if self.nameless == 1 { "a function" } else { "functions" };
+            words.push(format!(
+                "the tool discovery command declares {what} without a name: {} passed over",
+                self.nameless
+            ));
+        }
+        if self.left_out > 0 {
+            words.push(format!(
+                "the tool discovery command declares more than {MOST} functions: {} left out",
+                self.left_out
+            ));
+        }
+        words
+    }
+}
+
 /// A list of declarations, or of objects that hold such lists.
-pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Vec<DiscoveredTool>, String> {
+pub(crate) fn read(printed: &[u8], discovery: &str, call: &str) -> Result<Discovery, String> {
     let value: Value =
         serde_json::from_slice(printed).map_err(|error| format!("it printed no JSON ({error})"))?;
     let Value::Array(items) = value else {
         return Err("it printed no JSON list of functions".to_owned());
     };
-    let mut tools = Vec::new();
+    let mut found = Discovery::default();
     for item in &items {
         let inner = item.get("function_declarations").or_else(|| item.get("functionDeclarations"));
-        match inner {
-            Some(Value::Array(inner)) => {
-                tools.extend(inner.iter().filter_map(|one| tool(one, discovery, call)))
+        let declared = match inner {
+            Some(Value::Array(inner)) => inner.as_slice(),
+            Some(_) | None => std::slice::from_ref(item),
+        };
+        for one in declared {
+            match tool(one, discovery, call) {
+                Some(tool) => found.tools.push(tool),
+                None => found.nameless += 1,
             }
-            Some(_) | None => tools.extend(tool(item, discovery, call)),
         }
     }
-    tools.truncate(MOST);
-    Ok(tools)
+    found.left_out = found.tools.len().saturating_sub(MOST);
+    found.tools.truncate(MOST);
+    Ok(found)
 }
 
 /// A declaration without a name is passed over.
@@ -154,7 +190,8 @@ mod tests {
     }
 
     fn names(printed: &str) -> Result<Vec<String>, String> {
-        read(printed.as_bytes(), "d", "c").map(|tools| tools.iter().map(DiscoveredTool::model_name).collect())
+        let found = read(printed.as_bytes(), "d", "c")?;
+        Ok(found.tools.iter().map(DiscoveredTool::model_name).collect())
     }
 
     #[test]
@@ -169,6 +206,12 @@ mod tests {
             names(printed),
             Ok(["one", "two", "three_3"].map(|name| format!("discovered_tool_{name}")).to_vec())
         );
+        let found = read(printed.as_bytes(), "d", "c").unwrap();
+        assert_eq!(found.nameless, 5);
+        assert_eq!(
+            found.nameless(),
+            ["the tool discovery command declares functions without a name: 5 passed over"]
+        );
         assert!(names("{}").unwrap_err().contains("no JSON list"));
         assert!(names("nothing").unwrap_err().contains("no JSON"));
     }
@@ -176,7 +219,7 @@ mod tests {
     #[test]
     fn only_a_json_schema_is_a_schema_and_long_names_are_shortened() {
         let printed = r#"[{"name": "a", "description": "Does a.", "parametersJsonSchema": {"type": "object", "required": ["x"]}, "parameters": {}}]"#;
-        let [tool] = &read(printed.as_bytes(), "find it", "call").unwrap()[..] else { panic!() };
+        let [tool] = &read(printed.as_bytes(), "find it", "call").unwrap().tools[..] else { panic!() };
         assert_eq!(tool.schema.get(), r#"{"type":"object","required":["x"]}"#);
         assert!(tool.description.starts_with(
             "Does a.\n\nThis tool was found in the project by running `find it`. A call runs `call a` in"

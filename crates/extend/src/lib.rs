@@ -21,7 +21,7 @@ use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, S
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
-pub use declaration::{DiscoveredTool, declared};
+pub use declaration::{DiscoveredTool, Discovery, declared};
 pub use error::ExtendError;
 pub use words::split;
 
@@ -53,7 +53,7 @@ pub struct Program {
 
 impl Program {
     /// The tools there are, in the order in which they were declared.
-    pub async fn discover(&self, cancel: &CancellationToken) -> Result<Vec<DiscoveredTool>, ExtendError> {
+    pub async fn discover(&self, cancel: &CancellationToken) -> Result<Discovery, ExtendError> {
         let what = self.spawn(&self.discovery_command, &[])?;
         // What cannot be called need not be looked for.
         words::split(&self.call_command)?;

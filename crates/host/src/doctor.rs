@@ -68,6 +68,8 @@ impl Host {
         let fields = extras.field_names().collect();
         let excluded = lathe_tools::passing_entries(&extras.exclude, &fields);
         passing.extend(excluded.into_iter().map(|name| (name, "tools.exclude".to_owned())));
+        let allowed = lathe_tools::passing_entries(&extras.allowed, &fields);
+        passing.extend(allowed.into_iter().map(|name| (name, "tools.allowed".to_owned())));
         if passing.is_empty() {
             return good("policy", "the rule files can be read".to_owned());
         }
@@ -153,7 +155,7 @@ impl Host {
             folder: folder.to_owned(),
             cancel: CancellationToken::new(),
             extras: Extras::default(),
-            line_seconds: lathe_protocol::Limits::default().line_seconds,
+            limits: lathe_protocol::Limits::default(),
         };
         match self.run_tool(run).await {
             Ok(finished) if finished.error.is_none() => {

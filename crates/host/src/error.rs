@@ -53,6 +53,8 @@ pub enum HostError {
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
+    #[error("The id `{0}` was used for another command: use a new one.")]
+    IdInUse(String),
     #[error("session {id} has no run {run}")]
     NoSuchRun { id: SessionId, run: RunNo },
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
@@ -201,6 +203,7 @@ impl HostError {
             Self::NoSessions => "no-sessions",
             Self::NoSessionHere(_) => "no-session-here",
             Self::NoSuchSession(_) => "no-such-session",
+            Self::IdInUse(_) => "id-in-use",
             Self::NoSuchRun { .. } => "no-such-run",
             Self::ManySessions { .. } => "many-sessions",
             Self::NoSuchTool { .. } => "no-such-tool",

@@ -1,7 +1,8 @@
 //! What configuration adds to a session: checks of changed files, tools of a program, a project's words to the model.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lathe_extend::{Clean, Program, ToolRan};
@@ -31,6 +32,10 @@ pub struct Extras {
     pub project_fields: Vec<String>,
     /// Tools and commands that are taken away.
     pub exclude: Vec<String>,
+    /// Tools and commands that are allowed without a question.
+    pub allowed: Vec<String>,
+    /// Sentences about the tools that were found.
+    pub notices: Notices,
     pub instructions: Vec<ProjectText>,
     /// Files that are written for the user while a session works: they are no change of the model's.
     pub outputs: Vec<PathBuf>,
@@ -49,6 +54,21 @@ pub struct Extras {
     pub persona: Option<Persona>,
     /// Whether there are documents, and where.
     pub online: OnlinePlan,
+}
+
+/// Sentences for whoever started a session; shared, because they are found when its tools are.
+#[derive(Debug, Clone, Default)]
+pub struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Notices {
+    fn add(&self, words: Vec<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(words);
+    }
+
+    /// Takes what was not told yet.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Tools of one domain, declared in a file and run by a program.
@@ -132,6 +152,7 @@ impl Extras {
     pub(crate) async fn outside(&self, root: &Path, home: &Path) -> Result<Vec<OutsideTool>, HostError> {
         let mut tools = self.discovered(root, home).await?;
         tools.extend(self.declared(root, home)?);
+        self.notices.add(taken_names(&tools));
         Ok(tools)
     }
 
@@ -162,6 +183,7 @@ impl Extras {
         };
         let found = program.discover(&CancellationToken::new()).await;
         let found = found.map_err(|error| wrong(error.to_string()))?;
+        self.notices.add(found.nameless());
         let provider: Arc<dyn Provider> = Arc::new(Discovered(program));
         let tool = |found: lathe_extend::DiscoveredTool| OutsideTool {
             name: found.model_name(),
@@ -173,8 +195,21 @@ impl Extras {
             provider: Arc::clone(&provider),
             domain: Domain { layer: Layer::Field, name: "tools".to_owned(), about: String::new() },
         };
-        Ok(found.into_iter().map(tool).collect())
+        Ok(found.tools.into_iter().map(tool).collect())
     }
+}
+
+/// Names that more than one tool has. The first keeps it, so that no program takes the place of another.
+fn taken_names(tools: &[OutsideTool]) -> Vec<String> {
+    let mut known: BTreeSet<String> = lathe_policy::all_tool_names().map(str::to_owned).collect();
+    let taken = tools.iter().filter(|tool| !known.insert(tool.name.clone()));
+    let words = |tool: &OutsideTool| {
+        format!(
+            "more than one tool has the name `{}`; the first one keeps it, the others are left out",
+            tool.name
+        )
+    };
+    taken.map(words).collect()
 }
 
 impl FieldDomain {

@@ -68,14 +68,14 @@ pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use documents::{OnlinePlan, Shelf};
 pub use error::{FileProblem, HostError};
-pub use extras::{Discovery, Extras, FieldDomain};
+pub use extras::{Discovery, Extras, FieldDomain, Notices};
 pub use facts::RememberedFacts;
 pub use frames::FrameReader;
 pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use keys::{AddressFrom, same_address};
-pub use lakeview::{Keep, LakeviewPlan};
+pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
 pub use lathe_tools::{CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;
 pub use models::{ModelRequest, is_recorded_model};
@@ -101,7 +101,7 @@ pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRA
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
 pub use watching::{Happened, Watching};
 
-pub use lathe_agent::{Divergence, Lakeview, Verified};
+pub use lathe_agent::{Divergence, Lakeview, ProposedText, Verified};
 pub use lathe_changes::{Kept, PutBack};
 pub use lathe_documents::{Document, Found, ServiceOptions, Version};
 pub use lathe_journal::{SessionState, Summary};

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened};
+use lathe_protocol::{Event, Fact, FolderIdentity, SessionId, SessionOpened, Toolset};
 use lathe_redact::{is_secret_name, secrets_in};
 use lathe_workspace::{absolute_path, open_exact};
 
@@ -42,6 +42,14 @@ pub(crate) fn shell_env() -> Vec<(OsString, OsString)> {
     }
     harden_git(&mut env);
     env
+}
+
+/// Scripts that were written for Gemini CLI ask for its variable.
+pub(crate) fn name_toolset(env: &mut Vec<(OsString, OsString)>, toolset: Toolset) {
+    if toolset == Toolset::Gemini {
+        env.retain(|(known, _)| known != "GEMINI_CLI");
+        env.push(("GEMINI_CLI".into(), "1".into()));
+    }
 }
 
 /// What the user calls a secret is not for programs of the session either, unless the user passes it on.

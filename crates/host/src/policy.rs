@@ -111,6 +111,7 @@ impl Host {
         let rules = Rulebook::builtin().with_fields(extras.field_names());
         let rules = with_admin(rules, Path::new(ADMIN))?;
         let rules = files.iter().try_fold(rules, |rules, file| with_file(rules, file))?;
+        let rules = lathe_tools::allow(rules, &extras.allowed).map_err(HostError::Policy)?;
         let rules = match gitrules::rules(root) {
             Some(text) => rules
                 .with(Tier::Project, "git", &text)

@@ -119,6 +119,8 @@ fn decide(gate: &Gate, rules: &Rulebook, mode: Mode, decided: &CallDecided) -> l
         kind: kind(&decided.effects),
         kinds: &[],
         effects: &decided.effects,
+        // Of a decision they are not written down.
+        arguments: &[],
     };
     gate.decide_call(rules, Actor::Model, mode, &call)
 }

@@ -1,11 +1,11 @@
-//! Sessions: started, resumed, listed, read.
+//! Sessions: started, opened, resumed. `lookup.rs` lists and reads them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, Setup};
+use lathe_agent::{Actor, AgentError, Clock, Facts, Lakeview, LocalHandle, OpenReader, ProposedText, Setup};
 use lathe_changes::Quarantine;
 use lathe_journal::{Journal, Reader};
 use lathe_model::{
@@ -34,7 +34,8 @@ use crate::lakeview::{Summing, each_step};
 use crate::models::{self, FoundModel, ModelRequest};
 use crate::outfile::output_path;
 use crate::place::{
-    exact_identity, fit_env, identity, new_id, opened_in, same_folder, shell_env, working_folder,
+    exact_identity, fit_env, identity, name_toolset, new_id, opened_in, same_folder, shell_env,
+    working_folder,
 };
 use crate::secrets::{found as found_secrets, project_texts, redactor as secrets};
 
@@ -111,6 +112,8 @@ pub struct Host {
     pub(crate) met: Mutex<Vec<(String, String)>>,
     /// Tokens of summaries that are in no event, by session.
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
+    /// Held while a fork is made: a repeated command finds what it has made.
+    pub(crate) forking: Mutex<()>,
 }
 
 /// A session that is open for writing in this process.
@@ -153,6 +156,15 @@ impl Session {
 
     pub fn handle(&self) -> &dyn SessionHandle {
         &self.handle
+    }
+
+    /// The text of a file that the call of an open question proposes, or what a person made of it.
+    pub async fn proposed(
+        &self,
+        question: lathe_protocol::Seq,
+        text: Option<String>,
+    ) -> Option<ProposedText> {
+        self.handle.proposed(question, text).await
     }
 
     /// The same, for whoever outlives a borrow.
@@ -211,7 +223,7 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { home, met: Mutex::default(), unkept: Mutex::default() }
+        Self { home, met: Mutex::default(), unkept: Mutex::default(), forking: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {
@@ -344,6 +356,7 @@ impl Host {
             .pledging(self.pledges(&id))
             .checked(extras.checks()?);
         fit_env(&mut services.plan.env, &extras);
+        name_toolset(&mut services.plan.env, ready.toolset);
         let read_again = outputs_folder(&id);
         services.outputs = Some(Outputs::in_folder(read_again.clone()));
         let source = extras.review.source.as_ref();

@@ -138,6 +138,7 @@ impl PersonShell {
             memory: None,
             shown: None,
             line_seconds: u32::MAX,
+            silent_seconds: None,
             umask: None,
             handle: None,
             asker: None,
@@ -147,7 +148,7 @@ impl PersonShell {
         let (sender, mut chunks) = mpsc::channel::<LiveChunk>(CHUNKS);
         let mut shown = [0_u64; 2];
         let running = async {
-            let limits = LineLimits { timeout: Duration::MAX, keep: KEEP };
+            let limits = LineLimits { timeout: Duration::MAX, silence: None, keep: KEEP };
             let ended = run_line(&context, line, judged.effects, limits, &sender).await;
             drop(sender);
             ended

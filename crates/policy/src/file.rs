@@ -8,6 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::PolicyError;
 use crate::names::{self, Named};
+use crate::regexes::Pattern;
 use crate::rules::Rule;
 
 /// The rules of one file, and what it says about everything else.
@@ -102,6 +103,20 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
                 }
             }
             "words" => rule.words = lists(source, value)?,
+            "command_regex" | "args_pattern" => {
+                let texts = strings(source, value)?;
+                let patterns: Result<Vec<Pattern>, String> =
+                    texts.iter().map(|text| Pattern::new(text)).collect();
+                let patterns = patterns.map_err(|why| wrong(at, why))?;
+                match key.get_ref().as_ref() {
+                    "command_regex" => rule.command_regex = patterns,
+                    _ => rule.args_pattern = patterns,
+                }
+            }
+            "allow_redirection" => match value.get_ref() {
+                DeValue::Boolean(said) => rule.redirects = *said,
+                _ => return Err(wrong(at, "`allow_redirection` is true or false".to_owned())),
+            },
             "workspace" => rule.workspace = strings(source, value)?,
             "folder" => rule.folder = strings(source, value)?,
             "tool" => {
@@ -137,7 +152,11 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
             "reason" => rule.reason = string(source, value)?.to_owned(),
             "match" => rule.matches = strings(source, value)?,
             "not_match" => rule.not_matches = strings(source, value)?,
-            other => return Err(wrong(key.span().start, format!("a rule has no `{other}`"))),
+            other => {
+                let ours = GEMINI.iter().find(|(theirs, _)| *theirs == other);
+                let hint = ours.map_or(String::new(), |(_, ours)| format!("; Lathe's word is `{ours}`"));
+                return Err(wrong(key.span().start, format!("a rule has no `{other}`{hint}")));
+            }
         }
     }
     if !decided {
@@ -146,10 +165,40 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
     if rule.is_empty() {
         return Err(wrong(
             value.span().start,
-            "it names nothing: give command, words, tool, kind, path or host".to_owned(),
+            "it names nothing: give command, words, command_regex, tool, kind, path or host".to_owned(),
         ));
     }
+    if let Some(why) = contradiction(&rule) {
+        return Err(wrong(value.span().start, why.to_owned()));
+    }
     Ok(rule)
+}
+
+/// Fields of Gemini CLI's rules, and what they are called here.
+const GEMINI: [(&str, &str); 7] = [
+    ("toolName", "tool"),
+    ("commandPrefix", "command"),
+    ("commandRegex", "command_regex"),
+    ("argsPattern", "args_pattern"),
+    ("allowRedirection", "allow_redirection"),
+    ("denyMessage", "reason"),
+    ("modes", "mode"),
+];
+
+/// Says which fields of a rule do not go together.
+fn contradiction(rule: &Rule) -> Option<&'static str> {
+    let of_words = !rule.command.is_empty() || !rule.words.is_empty();
+    if of_words && !rule.command_regex.is_empty() {
+        return Some("give `command` and `words`, or `command_regex`, not both");
+    }
+    if !rule.args_pattern.is_empty() && rule.is_of_commands() {
+        return Some("`args_pattern` is about the call of a tool: give `tool`, and no command");
+    }
+    if !rule.args_pattern.is_empty() && rule.tool.is_empty() && rule.kind.is_empty() {
+        return Some("`args_pattern` needs `tool` or `kind`");
+    }
+    let allows = rule.decision == Verdict::Allow && rule.is_of_commands();
+    (rule.redirects && !allows).then_some("`allow_redirection` belongs to a rule that allows a command")
 }
 
 fn verdict(word: &str) -> Option<Verdict> {

@@ -1,6 +1,6 @@
 //! The decision about a shell line: each command, then the strictest of them, then the mode.
 
-use lathe_bash::{Command, Floor, FloorRule, Piece, Script, Word};
+use lathe_bash::{Command, Floor, FloorRule, Piece, RedirectKind, Script, Word};
 use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 
 use crate::behind::{Behind, base};
@@ -60,7 +60,7 @@ impl Rulebook {
         let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
         let from = guard::folders(gate.and_then(|gate| gate.here.as_deref()), line, &script, &values);
         let known = folders::of(gate.and_then(|gate| gate.here.as_deref()), &script);
-        let setting = Setting { folder: known.as_deref(), gate, ..setting };
+        let setting = Setting { folder: known.as_deref(), line, gate, ..setting };
         // A person is limited by the guard only.
         let looks = |gate: &&Gate| gate.here.is_some() || self.has_paths() || self.limits_commands();
         let reaching = gate.filter(|gate| setting.actor != Actor::Person && looks(gate));
@@ -317,8 +317,12 @@ impl Rulebook {
             return denied;
         }
         // A rule that names an option in its own words has decided about that option.
-        let covers =
-            |floor: &&Floor| floor.rule == FloorRule::Option && floor.word.is_some_and(|word| word < covered);
+        let redirects = covered.redirects && stays_inside(act, setting);
+        let covers = |floor: &&Floor| match floor.rule {
+            FloorRule::Option => floor.word.is_some_and(|word| word < covered.words),
+            FloorRule::Redirection => redirects,
+            _ => false,
+        };
         if let Some(floor) = command.floors.iter().find(|floor| !covers(floor)) {
             return by_floor(floor);
         }
@@ -365,7 +369,15 @@ impl Gate {
     pub fn decide_line(&self, rules: &Rulebook, actor: Actor, mode: Mode, line: &str) -> LineDecision {
         let mut decided = rules.judge(
             Some(self),
-            Setting { actor, mode, root: &self.root, folder: None, gate: None, wishes: &Wishes::default() },
+            Setting {
+                actor,
+                mode,
+                root: &self.root,
+                folder: None,
+                line,
+                gate: None,
+                wishes: &Wishes::default(),
+            },
             line,
         );
         if is_guard(&decided.decision) {
@@ -389,8 +401,15 @@ impl Gate {
             return plain;
         }
         let wishes = Wishes::default();
-        let setting =
-            Setting { actor, mode, root: &self.root, folder: None, gate: Some(self), wishes: &wishes };
+        let setting = Setting {
+            actor,
+            mode,
+            root: &self.root,
+            folder: None,
+            line: "",
+            gate: Some(self),
+            wishes: &wishes,
+        };
         let written = call.effects.writes.iter().map(|path| Touch::of_path(self, path, Depth::One));
         let written = written.map(|touch| Touch { reads: false, ..touch });
         let read: Vec<Touch> = call.effects.reads.iter().map(|path| self.read_by(call, path)).collect();
@@ -472,6 +491,24 @@ impl LineDecision {
             None => format!("`{words}`: "),
         }
     }
+}
+
+/// Tells whether a command that is redirected writes files of the workspace only, and reaches nobody.
+fn stays_inside(act: Act<'_>, setting: Setting<'_>) -> bool {
+    let judged_here = setting.gate.is_some_and(|gate| gate.here.is_some());
+    let base = match setting.folder {
+        Some(folder) => std::path::PathBuf::from(folder),
+        None if judged_here => return false,
+        None => setting.root.to_owned(),
+    };
+    let disk = setting.gate.and_then(|gate| gate.disk.get());
+    let inside = |path: &String| {
+        let path = crate::gate::normal(&base.join(path));
+        path.starts_with(setting.root) && disk.is_none_or(|disk| disk.real(&path).starts_with(setting.root))
+    };
+    let is_file = |kind: RedirectKind| matches!(kind, RedirectKind::Read | RedirectKind::Write);
+    let literal = act.command.redirects.iter().all(|to| !is_file(to.kind) || to.word.literal().is_some());
+    literal && act.effects.hosts.is_empty() && act.effects.writes.iter().all(inside)
 }
 
 /// Commands that the words of one may make, more than which are not told apart.

@@ -12,9 +12,9 @@ use crate::cause::by_rule;
 use crate::error::PolicyError;
 use crate::file::{self, RuleFile};
 use crate::gate::{Gate, decision};
-use crate::names::{self, Named, tool_names};
+use crate::names::{self, tool_names};
 use crate::patterns::{Wishes, fits, glob};
-use crate::places::{Spent, Values};
+use crate::regexes::{self, Pattern};
 use crate::touch::Touch;
 
 #[derive(Debug, Clone)]
@@ -26,6 +26,10 @@ pub(crate) struct Rule {
     pub(crate) command: Vec<Vec<String>>,
     /// Whole commands, word by word, with nothing after them.
     pub(crate) words: Vec<Vec<String>>,
+    pub(crate) command_regex: Vec<Pattern>,
+    pub(crate) args_pattern: Vec<Pattern>,
+    /// A redirection into a file of the workspace is allowed with the command.
+    pub(crate) redirects: bool,
     pub(crate) tool: Vec<String>,
     pub(crate) kind: Vec<Kind>,
     pub(crate) path: Vec<String>,
@@ -50,6 +54,9 @@ impl Default for Rule {
             decision: Verdict::Ask,
             command: Vec::new(),
             words: Vec::new(),
+            command_regex: Vec::new(),
+            args_pattern: Vec::new(),
+            redirects: false,
             tool: Vec::new(),
             kind: Vec::new(),
             path: Vec::new(),
@@ -86,6 +93,9 @@ pub struct Call<'a> {
     /// Kinds that only these arguments make it: a patch that deletes.
     pub kinds: &'a [Kind],
     pub effects: &'a Effects,
+    /// The arguments in every form they have: as they were given, and by the names of Lathe's own tool. None for a look that
+    /// is no call.
+    pub arguments: &'a [serde_json::Value],
 }
 
 /// A command of the session's shell that is a tool.
@@ -116,6 +126,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) root: &'a Path,
     /// The folder that the commands of a line run in; none if that is not certain.
     pub(crate) folder: Option<&'a str>,
+    /// The whole line.
+    pub(crate) line: &'a str,
     /// What paths mean.
     pub(crate) gate: Option<&'a Gate>,
     /// The paths of rules that were looked at.
@@ -139,6 +151,15 @@ pub(crate) struct Act<'a> {
     pub(crate) asks: bool,
 }
 
+/// The parts of a command that a rule which allows it has decided.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Covered {
+    /// Words that its prefix names.
+    pub(crate) words: usize,
+    /// Redirections into files of the workspace.
+    pub(crate) redirects: bool,
+}
+
 /// What a rule is asked about.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'a> {
@@ -153,6 +174,7 @@ impl Rule {
     pub(crate) fn is_empty(&self) -> bool {
         self.command.is_empty()
             && self.words.is_empty()
+            && self.command_regex.is_empty()
             && self.tool.is_empty()
             && self.kind.is_empty()
             && self.path.is_empty()
@@ -165,7 +187,7 @@ impl Rule {
     }
 
     /// Whether the rule speaks about the subject, and how many words of a command its prefix covers.
-    fn speaks(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
+    pub(crate) fn speaks(&self, subject: Subject<'_>, setting: Setting<'_>) -> Option<usize> {
         let covered = self.about(subject, setting)?;
         let (effects, touches) = match subject {
             Subject::Command(act) => (act.effects, act.touches),
@@ -194,15 +216,21 @@ impl Rule {
             return None;
         }
         let of_tools = !self.tool.is_empty() || !self.kind.is_empty();
-        let of_commands = !self.command.is_empty() || !self.words.is_empty();
+        let of_commands = self.is_of_commands();
         // Leave for a tool is no leave for what a line does with a program.
         let narrow = of_tools && self.decision == Verdict::Allow;
         match subject {
             Subject::Command(act) => {
                 let kind = self.kind.is_empty() || act.kinds.iter().any(|kind| self.kind.contains(kind));
                 let own = |own: &OwnCommand| self.names(&own.tool, &own.also);
-                if narrow || !kind || !(self.names(names::SHELL, &[]) || act.own.is_some_and(own)) {
+                // Arguments are those of a whole call.
+                let of_calls = !self.args_pattern.is_empty();
+                if narrow || of_calls || !kind || !(self.names(names::SHELL, &[]) || act.own.is_some_and(own))
+                {
                     return None;
+                }
+                if !self.command_regex.is_empty() {
+                    return regexes::about_command(&self.command_regex, act, self.decision).then_some(0);
                 }
                 match (self.command.is_empty(), self.words.is_empty()) {
                     (true, true) => Some(0),
@@ -218,18 +246,31 @@ impl Rule {
                     Verdict::Allow => self.kind.contains(&call.kind),
                     Verdict::Ask | Verdict::Deny => kinds.iter().any(|kind| self.kind.contains(kind)),
                 };
-                (!of_commands && kind && self.names(call.tool, call.also)).then_some(0)
+                let arguments = self.args_pattern.is_empty()
+                    || regexes::about_arguments(&self.args_pattern, call.arguments, self.decision);
+                (!of_commands && kind && arguments && self.names(call.tool, call.also)).then_some(0)
             }
             Subject::Line => {
                 let execute = self.kind.is_empty() || self.kind.contains(&Kind::Execute);
-                (of_tools && !narrow && !of_commands && execute && self.names(names::SHELL, &[])).then_some(0)
+                let arguments = [serde_json::json!({ "command": setting.line })];
+                let said = match (self.command_regex.is_empty(), self.args_pattern.is_empty()) {
+                    (false, _) => regexes::about_line(&self.command_regex, setting.line, self.decision),
+                    (true, false) => regexes::about_arguments(&self.args_pattern, &arguments, self.decision),
+                    (true, true) => of_tools && !of_commands,
+                };
+                (said && !narrow && execute && self.names(names::SHELL, &[])).then_some(0)
             }
         }
     }
 
+    /// Tells whether it names commands of a line.
+    pub(crate) fn is_of_commands(&self) -> bool {
+        !(self.command.is_empty() && self.words.is_empty() && self.command_regex.is_empty())
+    }
+
     /// Whether the rule is about a tool. Leave by a pattern is for canonical names only: `write*` was not meant for a tool
     /// that has such a name in some toolset.
-    fn names(&self, tool: &str, also: &[String]) -> bool {
+    pub(crate) fn names(&self, tool: &str, also: &[String]) -> bool {
         let is = |pattern: &String, name: &str| fits(pattern, name);
         let named = |pattern: &String| {
             if self.decision == Verdict::Allow && pattern.contains(['*', '?']) {
@@ -317,73 +358,12 @@ impl Rule {
         };
         self.command.iter().find(meant).map(Vec::len)
     }
-
-    /// Tries the examples.
-    pub(crate) fn check(&self, fields: &BTreeSet<String>) -> Result<(), PolicyError> {
-        let (file, line, rule) = (self.file.clone(), self.line, self.number);
-        let of_tools = !self.tool.is_empty()
-            && self.command.is_empty()
-            && self.words.is_empty()
-            && self.path.is_empty()
-            && self.host.is_empty();
-        let unknown = |example: &&String| names::named(example, fields) == Named::Unknown;
-        if let Some(example) = self.matches.iter().chain(&self.not_matches).filter(|_| of_tools).find(unknown)
-        {
-            return Err(PolicyError::Rule { file, line, rule, why: names::unknown(example) });
-        }
-        if let Some(example) = self.matches.iter().find(|example| !self.example(example)) {
-            return Err(PolicyError::NoMatch { file, line, rule, example: example.clone() });
-        }
-        if let Some(example) = self.not_matches.iter().find(|example| self.example(example)) {
-            return Err(PolicyError::Match { file, line, rule, example: example.clone() });
-        }
-        Ok(())
-    }
-
-    /// An example is a line for a rule about commands, else a path, a host or the name of a tool.
-    fn example(&self, example: &str) -> bool {
-        if !self.command.is_empty() || !self.words.is_empty() {
-            let setting = Setting {
-                actor: self.actor.first().copied().unwrap_or(Actor::Model),
-                mode: self.mode.first().copied().unwrap_or(Mode::Default),
-                root: Path::new(self.workspace.first().map_or("/", String::as_str)),
-                folder: self.folder.first().map(String::as_str),
-                gate: None,
-                wishes: &Wishes::default(),
-            };
-            let script = lathe_bash::read(example);
-            let spent = Spent::default();
-            let values = Values { assigned: &script.values, empty: false, line: None, spent: &spent };
-            let behind = Behind::each(&script, &values);
-            return script.commands.iter().zip(&behind).any(|(command, behind)| {
-                let effects = command.effects();
-                let spelled = effects.reads.iter().chain(&effects.writes);
-                let touches: Vec<Touch> = spelled.map(|path| Touch::spelled(path)).collect();
-                let kinds = crate::kinds::of_command(command, &effects, &touches, &values, behind);
-                let act = Act {
-                    command,
-                    effects: &effects,
-                    touches: &touches,
-                    own: None,
-                    kinds: &kinds,
-                    behind,
-                    assigned: &script.values,
-                    asks: true,
-                };
-                self.speaks(Subject::Command(act), setting).is_some()
-            });
-        }
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, example));
-        let meant = |tool: &str| tool_names(tool).any(|name| name.eq_ignore_ascii_case(example));
-        let tools = || names::canonical_names().filter(|tool| meant(tool)).any(|tool| self.names(tool, &[]));
-        any(&self.path) || any(&self.host) || (!self.tool.is_empty() && (any(&self.tool) || tools()))
-    }
 }
 
 /// The rules that hold, of all tiers.
 #[derive(Debug, Clone)]
 pub struct Rulebook {
-    tiers: Vec<(Tier, RuleFile)>,
+    pub(crate) tiers: Vec<(Tier, RuleFile)>,
     /// Commands of the agent in the shell the lines are for.
     own: BTreeMap<String, OwnCommand>,
     /// The domains of field commands that are configured, whose tools rules may name.
@@ -453,26 +433,6 @@ impl Rulebook {
         self
     }
 
-    /// Denies commands that begin with these words, by any spelling, above all other rules. `why` names where they stand.
-    pub fn without_commands(mut self, why: &str, commands: impl IntoIterator<Item = Vec<String>>) -> Self {
-        let commands = commands.into_iter().filter(|words| !words.is_empty());
-        let rules = commands.map(|words| {
-            let rule = excluded(why, &words.join(" "));
-            Rule { command: vec![words], ..rule }
-        });
-        let file = RuleFile { default: None, rules: rules.collect() };
-        self.tiers.insert(0, (Tier::Admin, file));
-        self
-    }
-
-    /// Denies tools by every name that they have.
-    pub fn without_tools(mut self, why: &str, tools: impl IntoIterator<Item = String>) -> Self {
-        let rules = tools.into_iter().map(|name| Rule { tool: vec![name.clone()], ..excluded(why, &name) });
-        let file = RuleFile { default: None, rules: rules.collect() };
-        self.tiers.insert(0, (Tier::Admin, file));
-        self
-    }
-
     /// The command of the agent that bash would hand this to.
     pub(crate) fn own(&self, command: &Command) -> Option<&OwnCommand> {
         self.own.get(command.program()?)
@@ -486,8 +446,7 @@ impl Rulebook {
     /// Whether a rule asks or denies by what a command is or runs.
     pub(crate) fn limits_commands(&self) -> bool {
         let limits = |rule: &&Rule| {
-            rule.decision != Verdict::Allow
-                && !(rule.command.is_empty() && rule.words.is_empty() && rule.kind.is_empty())
+            rule.decision != Verdict::Allow && (rule.is_of_commands() || !rule.kind.is_empty())
         };
         self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
     }
@@ -530,8 +489,8 @@ impl Rulebook {
         Ok(self)
     }
 
-    /// What the rules say, and how many words the rule that allows covers.
-    pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting<'_>) -> (Option<Decision>, usize) {
+    /// The word of the rules, and the parts that the rule which allows covers.
+    pub(crate) fn say(&self, subject: Subject<'_>, setting: Setting<'_>) -> (Option<Decision>, Covered) {
         let (mut deny, mut tighten): (Option<&Rule>, Option<&Rule>) = (None, None);
         let mut top: Option<(Tier, &Rule, usize)> = None;
         for (tier, file) in &self.tiers {
@@ -555,9 +514,11 @@ impl Rulebook {
         if let Some(rule) =
             deny.or(tighten.filter(|_| top.is_none_or(|(_, top, _)| top.decision < Verdict::Ask)))
         {
-            return (Some(by_rule(rule, subject, setting)), 0);
+            return (Some(by_rule(rule, subject, setting)), Covered::default());
         }
-        (top.map(|(_, rule, _)| by_rule(rule, subject, setting)), top.map_or(0, |(_, _, covered)| covered))
+        let covered =
+            top.map(|(_, rule, words)| Covered { words, redirects: rule.redirects }).unwrap_or_default();
+        (top.map(|(_, rule, _)| by_rule(rule, subject, setting)), covered)
     }
 
     /// What is said where no rule speaks: the word of the weightiest file that says something, and nothing weaker from
@@ -572,16 +533,6 @@ impl Rulebook {
             }
         }
         decision(verdict.unwrap_or(Verdict::Ask), "default", "no rule speaks about it")
-    }
-}
-
-/// A denial of what a setting takes away.
-fn excluded(setting: &str, what: &str) -> Rule {
-    Rule {
-        file: setting.to_owned(),
-        decision: Verdict::Deny,
-        reason: format!("`{what}` is in the list of excluded tools"),
-        ..Rule::default()
     }
 }
 

@@ -23,7 +23,13 @@ pub struct ApprovalAsked {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Proposal {
     /// A shell line, with every command that can run.
-    Line { line: String, commands: Vec<CommandDecided> },
+    Line {
+        line: String,
+        commands: Vec<CommandDecided>,
+        /// The purpose of it, in the model's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        purpose: Option<String>,
+    },
     /// A file would be changed.
     Edit { path: String, diff: String },
     /// A command of the agent inside a line that is running.

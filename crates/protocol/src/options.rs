@@ -163,13 +163,16 @@ pub struct Limits {
     pub max_steps: u32,
     /// Seconds a shell line may take unless the call says otherwise.
     pub line_seconds: u32,
+    /// Seconds for which a shell line may print nothing; no such limit if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_seconds: Option<u32>,
     #[serde(default, skip_serializing_if = "Budget::is_none")]
     pub budget: Budget,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_steps: 100, line_seconds: 120, budget: Budget::default() }
+        Self { max_steps: 100, line_seconds: 120, silent_seconds: None, budget: Budget::default() }
     }
 }
 

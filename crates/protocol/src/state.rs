@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Fact, Proposal, ToolErrorKind, Verdict};
+use crate::{ApprovalAnswer, Fact, Proposal, ToolErrorKind, Verdict};
 
 /// Where the agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -66,8 +66,23 @@ impl CallState {
         }
     }
 
+    /// The state of a call after one of its own events.
+    pub fn then(self, fact: &Fact) -> Self {
+        match (self, fact) {
+            // A command inside a running line is allowed while its call goes on executing.
+            (CallState::AwaitingApproval, Fact::ApprovalGiven(given)) => match given.answer {
+                ApprovalAnswer::Once | ApprovalAnswer::Session | ApprovalAnswer::Always => {
+                    CallState::Scheduled
+                }
+                // Its result follows at once.
+                ApprovalAnswer::No => CallState::AwaitingApproval,
+            },
+            (before, fact) => Self::after(fact).unwrap_or(before),
+        }
+    }
+
     /// Where one of a call's own events leaves it; none if the event says nothing about that.
-    pub fn after(fact: &Fact) -> Option<Self> {
+    fn after(fact: &Fact) -> Option<Self> {
         match fact {
             Fact::CallDecided(decided) => Some(match decided.decision.verdict {
                 Verdict::Allow => CallState::Scheduled,

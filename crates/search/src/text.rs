@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use grep_matcher::LineTerminator;
+use grep_matcher::{LineTerminator, Matcher as _};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
@@ -44,6 +44,8 @@ pub struct TextQuery {
     pub most: usize,
     /// The same for one file; none is as many as `most`.
     pub most_per_file: Option<usize>,
+    /// Lines that match this too are no hits: an expression, or text if the pattern is.
+    pub without: Option<String>,
     /// Only which files match.
     pub names_only: bool,
 }
@@ -89,7 +91,7 @@ pub enum LineKind {
 const LINE_BYTES: usize = 8 * 1024;
 
 pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Result<Found, SearchError> {
-    let matcher = matcher(query)?;
+    let matchers = Matchers::of(query)?;
     let walk = scope.walk()?;
     if scope.starts_ignored() {
         return Ok(Found::default());
@@ -101,7 +103,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
         let mut searcher = searcher(query);
         let mut beneath = Beneath::new(&scope.root);
         let mut rules = own.clone();
-        let (matcher, kept) = (matcher.clone(), &kept);
+        let (matchers, kept) = (matchers.clone(), &kept);
         Box::new(move |entry| {
             if cancel.load(Ordering::Relaxed) {
                 return WalkState::Quit;
@@ -111,7 +113,7 @@ pub fn find_text(scope: &Scope, query: &TextQuery, cancel: &AtomicBool) -> Resul
                 return WalkState::Continue;
             };
             if entry.file_type().is_some_and(|kind| kind.is_file()) || (single && entry.depth() == 0) {
-                let hits = look(query, &mut beneath, &mut searcher, &matcher, entry.into_path());
+                let hits = look(query, &mut beneath, &mut searcher, &matchers, entry.into_path());
                 match hits {
                     Some(hits) if hits.matches > 0 && !rules.leave_out(&hits.path) => lock(kept).add(hits),
                     Some(_) => {}
@@ -136,17 +138,32 @@ fn look(
     query: &TextQuery,
     beneath: &mut Beneath,
     searcher: &mut Searcher,
-    matcher: &RegexMatcher,
+    matchers: &Matchers,
     path: PathBuf,
 ) -> Option<FileHits> {
     let file = beneath.open(&path).ok()?;
     let most = query.most_per_file.unwrap_or(query.most).min(query.most);
-    let mut hits = Hits { lines: Vec::new(), matches: 0, most, names_only: query.names_only };
-    searcher.search_file(matcher, &file, &mut hits).ok()?;
+    let without = matchers.without.as_ref();
+    let mut hits = Hits { lines: Vec::new(), matches: 0, most, names_only: query.names_only, without };
+    searcher.search_file(&matchers.wanted, &file, &mut hits).ok()?;
     Some(FileHits { path, lines: hits.lines, matches: hits.matches })
 }
 
-fn matcher(query: &TextQuery) -> Result<RegexMatcher, SearchError> {
+/// The expressions of a query.
+#[derive(Clone)]
+struct Matchers {
+    wanted: RegexMatcher,
+    without: Option<RegexMatcher>,
+}
+
+impl Matchers {
+    fn of(query: &TextQuery) -> Result<Self, SearchError> {
+        let without = query.without.as_ref().map(|without| matcher(query, without)).transpose()?;
+        Ok(Self { wanted: matcher(query, &query.pattern)?, without })
+    }
+}
+
+fn matcher(query: &TextQuery, pattern: &str) -> Result<RegexMatcher, SearchError> {
     let mut builder = RegexMatcherBuilder::new();
     builder
         .case_insensitive(query.case == Case::Insensitive)
@@ -160,7 +177,7 @@ fn matcher(query: &TextQuery) -> Result<RegexMatcher, SearchError> {
         // `$` stands before either line ending.
         builder.crlf(true);
     }
-    builder.build(&query.pattern).map_err(|error| SearchError::Pattern(error.to_string()))
+    builder.build(pattern).map_err(|error| SearchError::Pattern(error.to_string()))
 }
 
 fn searcher(query: &TextQuery) -> Searcher {
@@ -178,14 +195,15 @@ fn searcher(query: &TextQuery) -> Searcher {
 }
 
 /// The hits of one file.
-struct Hits {
+struct Hits<'a> {
     lines: Vec<HitLine>,
     matches: usize,
     most: usize,
     names_only: bool,
+    without: Option<&'a RegexMatcher>,
 }
 
-impl Hits {
+impl Hits<'_> {
     fn keep(&mut self, number: Option<u64>, kind: LineKind, bytes: &[u8]) {
         if self.names_only || self.matches > self.most {
             return;
@@ -203,10 +221,13 @@ impl Hits {
     }
 }
 
-impl Sink for Hits {
+impl Sink for Hits<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.without.is_some_and(|without| matches!(without.is_match(found.bytes()), Ok(true))) {
+            return Ok(true);
+        }
         self.matches += 1;
         self.keep(found.line_number(), LineKind::Match, found.bytes());
         Ok(!self.names_only)

@@ -10,13 +10,15 @@ use crate::Spool;
 pub struct LineLimits {
     /// After it the line's processes are ended.
     pub timeout: Duration,
+    /// The same if it prints nothing for so long; any output starts the time anew.
+    pub silence: Option<Duration>,
     /// Bytes kept of each stream: the first half and the last half.
     pub keep: u64,
 }
 
 impl Default for LineLimits {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(120), keep: 64 * 1024 * 1024 }
+        Self { timeout: Duration::from_secs(120), silence: None, keep: 64 * 1024 * 1024 }
     }
 }
 
@@ -47,6 +49,11 @@ pub enum LineExit {
     TimedOut {
         code: i32,
     },
+    /// It printed nothing for too long.
+    Silent {
+        code: i32,
+        limit: Duration,
+    },
     Cancelled {
         code: i32,
     },
@@ -56,7 +63,10 @@ impl LineExit {
     /// The exit code as a shell would tell it.
     pub fn code(self) -> i32 {
         match self {
-            Self::Code(code) | Self::TimedOut { code } | Self::Cancelled { code } => code,
+            Self::Code(code)
+            | Self::TimedOut { code }
+            | Self::Silent { code, .. }
+            | Self::Cancelled { code } => code,
             Self::ShellKilled { signal } => 128 + signal,
         }
     }

@@ -110,6 +110,7 @@ pub struct Shell {
 #[derive(Clone, Copy)]
 enum Stop {
     Timeout,
+    Silence(Duration),
     Cancel,
 }
 
@@ -188,7 +189,7 @@ impl Shell {
         self.last_id += 1;
         let id = self.last_id;
         let mut outputs = [Spool::new(limits.keep), Spool::new(limits.keep)];
-        let result = self.run_as(id, &without_cr(line), limits.timeout, live, cancel, &mut outputs).await;
+        let result = self.run_as(id, &without_cr(line), limits, live, cancel, &mut outputs).await;
         if let Some(session) = &self.session {
             session.shared().line_has_ended();
         }
@@ -233,7 +234,7 @@ impl Shell {
         &mut self,
         id: u64,
         line: &[u8],
-        limit: Duration,
+        limits: LineLimits,
         live: Option<&mpsc::Sender<LiveChunk>>,
         cancel: &CancellationToken,
         outputs: &mut [Spool; 2],
@@ -272,12 +273,15 @@ impl Shell {
         }
         link.send(wire::run(id, line)).await;
         let mut stop = None;
-        let mut deadline = Deadline::new(limit, &clock);
+        let mut deadline = Deadline::new(limits.timeout, &clock);
+        let silence = |limit: Duration| (limit, Deadline::new(limit, &clock));
+        let mut silent = limits.silence.map(silence);
         loop {
             let why = tokio::select! {
                 event = link.next() => match event {
                     Event::Output { id: of, stream, bytes } if of == id => {
                         take_output(outputs, stream, bytes, live);
+                        silent = limits.silence.map(silence);
                         continue;
                     }
                     Event::Done(done) if done.id == id => {
@@ -292,6 +296,7 @@ impl Shell {
                     None => Stop::Timeout,
                     Some(_) => return Err(ShellError::SupervisorStuck),
                 },
+                limit = passed(&mut silent), if stop.is_none() => Stop::Silence(limit),
                 () = cancel.cancelled(), if stop.is_none() => Stop::Cancel,
             };
             stop = Some(why);
@@ -350,13 +355,28 @@ fn take_output(
     }
 }
 
+/// Waits until a line has been silent for too long; for ever if it may be.
+async fn passed(silent: &mut Option<(Duration, Deadline)>) -> Duration {
+    match silent {
+        Some((limit, deadline)) => {
+            deadline.passed().await;
+            *limit
+        }
+        None => std::future::pending().await,
+    }
+}
+
 fn exit(how: &How, stop: Option<Stop>) -> LineExit {
     match (how, stop) {
         (How::Code(code), None) => LineExit::Code(*code),
         (How::ShellSignal(signal), None) => LineExit::ShellKilled { signal: *signal },
         (How::Code(code), Some(Stop::Timeout)) => LineExit::TimedOut { code: *code },
+        (How::Code(code), Some(Stop::Silence(limit))) => LineExit::Silent { code: *code, limit },
         (How::Code(code), Some(Stop::Cancel)) => LineExit::Cancelled { code: *code },
         (How::ShellSignal(signal), Some(Stop::Timeout)) => LineExit::TimedOut { code: 128 + signal },
+        (How::ShellSignal(signal), Some(Stop::Silence(limit))) => {
+            LineExit::Silent { code: 128 + signal, limit }
+        }
         (How::ShellSignal(signal), Some(Stop::Cancel)) => LineExit::Cancelled { code: 128 + signal },
     }
 }

@@ -116,6 +116,7 @@ fn context(toolbox: &Toolbox, gate: &Gate, seen: Vec<SeenFile>) -> RunContext {
         memory: None,
         shown: None,
         line_seconds: 60,
+        silent_seconds: None,
         umask: None,
         handle: None,
         asker: None,

@@ -34,6 +34,15 @@ pub(crate) struct Face {
 }
 
 impl Face {
+    /// Tells whether its result is markdown. Gemini CLI takes what it reads from a file for that too.
+    pub(crate) fn markdown(&self) -> bool {
+        match self.kind {
+            Kind::Execute | Kind::Search => false,
+            Kind::Read => gemini::FACES.iter().any(|face| face.name == self.name),
+            _ => true,
+        }
+    }
+
     pub(crate) fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.name.to_owned(),

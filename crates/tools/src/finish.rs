@@ -73,6 +73,16 @@ pub(crate) async fn finish(
             ..CallFinished::failed(name, problem.kind(), redactor.text(&(voice.words)(problem)))
         },
     };
+    if let Ok(Data::Text(text)) = &data
+        && text.len() > voice.cap
+        && let Ok(Some(blob)) = store(services, Some(text.clone().into_bytes())).await
+    {
+        let total = text.len() as u64;
+        finished.truncated = Some(Truncation { blob, shown: voice.cap as u64, total, kept: total });
+        if let Some(handle) = handle {
+            finished.text += &format!("\n[The whole output is {handle}: read it by that name.]");
+        }
+    }
     if let Ok(Data::Shell(shell)) = data {
         let file = shell.whole.as_ref().map(|file| file.display().to_string());
         finished.truncated = keep_whole(services, shell, voice.cap).await;

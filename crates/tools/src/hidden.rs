@@ -107,7 +107,7 @@ impl ReadPlace {
         }
         let real = LocalDisk.real(path);
         let effects = Effects::reading(real.display().to_string());
-        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
         let judge = &context.judge;
         let decided = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &call);
         // What nobody could allow is left to the files of the workspace, which refuse it.

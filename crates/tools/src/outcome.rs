@@ -177,6 +177,8 @@ pub(crate) struct ManyFile {
 pub(crate) struct RememberedData {
     pub(crate) fact: String,
     pub(crate) path: String,
+    /// Set if a person changed the whole file instead.
+    pub(crate) modified: bool,
 }
 
 pub(crate) struct ShellData {
@@ -196,6 +198,8 @@ pub(crate) struct ShellData {
     pub(crate) left: Vec<u32>,
     /// The number by which `jobs` knows them.
     pub(crate) job: Option<u64>,
+    /// Their process group.
+    pub(crate) group: Option<i32>,
     pub(crate) seconds: u32,
     /// Commands of the agent in the line that were not written down one by one.
     pub(crate) untraced: usize,
@@ -344,6 +348,7 @@ impl Data {
                     LineExit::Code(_) => "exited",
                     LineExit::ShellKilled { .. } => "shell_killed",
                     LineExit::TimedOut { .. } => "timed_out",
+                    LineExit::Silent { .. } => "silent",
                     LineExit::Cancelled { .. } => "cancelled",
                 };
                 let mut summary = json!({ "exit_code": shell.exit.code(), "ended": how, "cwd": shell.cwd, "stdout_bytes": shell.stdout.total, "stderr_bytes": shell.stderr.total });
@@ -409,6 +414,10 @@ impl Data {
             LineExit::TimedOut { .. } => {
                 (ToolErrorKind::TimedOut, format!("the command took longer than {} seconds", shell.seconds))
             }
+            LineExit::Silent { limit, .. } => (
+                ToolErrorKind::TimedOut,
+                format!("the command printed nothing for {} seconds", limit.as_secs()),
+            ),
             LineExit::Cancelled { .. } => (ToolErrorKind::Cancelled, "cancelled by the user".to_owned()),
         };
         Some(ToolError { kind, message })

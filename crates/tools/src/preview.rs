@@ -20,6 +20,9 @@ pub enum Preview {
         proposed: String,
         /// Unified.
         diff: String,
+        /// The hash of the file as it is; that of nothing if there is none.
+        #[serde(skip)]
+        before: Digest,
     },
     /// Several files, as they would be changed together.
     Patch {
@@ -53,6 +56,11 @@ impl Preview {
         Digest::of(&shown)
     }
 
+    /// The difference between two texts of a file; empty if there is none.
+    pub fn diff(path: &str, from: &str, to: &str) -> String {
+        unified_diff(Some(from.as_bytes()), Some(to.as_bytes()), path)
+    }
+
     /// A file as it is, none if there is none, and as it would be.
     pub(crate) fn edit(path: &str, current: Option<&[u8]>, proposed: &[u8]) -> Self {
         let text =
@@ -62,6 +70,7 @@ impl Preview {
             current: current.map(text).unwrap_or_default(),
             proposed: text(proposed),
             diff: unified_diff(current, Some(proposed), path),
+            before: Digest::of(current.unwrap_or_default()),
         }
     }
 }

@@ -99,7 +99,7 @@ impl Known<'_> {
 }
 
 /// Whether a name means the shell. `Tool` is what Gemini's documents write for it, with a command behind.
-fn is_shell(name: &str) -> bool {
+pub(crate) fn is_shell(name: &str) -> bool {
     tool_names("bash").chain([ANY]).any(|known| known.eq_ignore_ascii_case(name))
 }
 

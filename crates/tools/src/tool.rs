@@ -80,6 +80,8 @@ pub struct RunContext {
     /// The digest of the preview that a person allowed; nothing else may be done then.
     pub shown: Option<Digest>,
     pub line_seconds: u32,
+    /// Seconds for which a line may print nothing.
+    pub silent_seconds: Option<u32>,
     /// The umask of the process that called, for what it makes; none is Lathe's own.
     pub umask: Option<u32>,
     /// Whoever can put a question to the user; none where nobody is there.
@@ -110,6 +112,8 @@ pub struct Wanted {
     pub kinds: Vec<Kind>,
     pub kind: Kind,
     pub effects: Effects,
+    /// Its arguments, for rules about them.
+    pub arguments: Vec<Value>,
     pub words: Vec<String>,
     /// What it would do: a diff, or words.
     pub about: String,

@@ -12,29 +12,33 @@ use lathe_protocol::{
     Toolset, edit_distance,
 };
 use lathe_shell::CommandHost;
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::commands::{AgentCommands, COMMANDS, Command, FieldTools};
-use crate::face::{Checks, Face, ONLINE, REVIEW, Voice, faces};
+use crate::entry::ToolAbout;
+use crate::entry::{Entry, Source, entries};
+use crate::face::{Face, ONLINE, REVIEW, Voice, faces};
 use crate::finish::finish;
 use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
-use crate::selection::{Known, Selection};
+use crate::selection::{Known, Selection, is_shell};
 use crate::services::Services;
 use crate::tool::{Invocation, RunContext, ShellLine, Tool};
 use crate::{
     ask, bash, caller, ckg, code, data, done, edit, glob, list, many, memory, online, patch, review, search,
     think, todo, trae, view, write,
 };
-use crate::{outputs, placeholder, validate};
+use crate::{outputs, placeholder};
 
 /// The setting that takes tools and commands away.
 const EXCLUDE: &str = "tools.exclude";
 
-/// Bytes the model sees of what a tool that is not ours answers.
-const OUTSIDE_CAP: usize = 40_000;
+/// The setting that allows them without a question.
+const ALLOWED: &str = "tools.allowed";
+
+/// The parameter of every tool by which a call waits for those before it.
+const WAIT: &str = "wait_for_previous";
 
 pub struct Toolbox {
     toolset: Toolset,
@@ -92,36 +96,6 @@ impl Tools {
     }
 }
 
-/// A tool the model is told of.
-struct Entry {
-    name: String,
-    aliases: &'static [&'static str],
-    kind: Kind,
-    checks: Checks,
-    schema: Raw,
-    source: Source,
-}
-
-enum Source {
-    BuiltIn(&'static Face),
-    Outside(OutsideTool),
-    /// Calls the others by name.
-    Caller,
-}
-
-/// What people are told of a tool, beside what the model is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ToolAbout {
-    #[serde(flatten)]
-    pub spec: ToolSpec,
-    pub display_name: String,
-    pub kind: Kind,
-    /// Whether its result is markdown; else it is to be shown as it is.
-    pub markdown: bool,
-    /// Whether it shows output while it runs.
-    pub live: bool,
-}
-
 /// A call that is ready to be decided on and run.
 pub struct Prepared {
     pub tool: &'static str,
@@ -130,8 +104,12 @@ pub struct Prepared {
     kinds: Vec<Kind>,
     pub about: String,
     pub effects: Effects,
+    /// The arguments as they were given, and by the names of the tool itself.
+    arguments: Vec<Value>,
     pub lane: Lane,
     pub kind: Kind,
+    /// The purpose of a command, in the model's words.
+    pub purpose: Option<String>,
     /// What runs, where it is a line for the shell.
     pub line: Option<ShellLine>,
     name: String,
@@ -154,6 +132,7 @@ impl Prepared {
             kind: self.kind,
             kinds: &self.kinds,
             effects: &self.effects,
+            arguments: &self.arguments,
         }
     }
 
@@ -265,6 +244,7 @@ impl Toolbox {
         })?;
         let voice = entry.voice();
         let problem = |problem: Problem| failed(problem.kind(), (voice.words)(&problem));
+        let waits = take_wait(entry, &mut value);
         let mut notes = entry.check(&mut value).map_err(problem)?;
         let called;
         let entry = match entry.source {
@@ -274,7 +254,7 @@ impl Toolbox {
                 let Some(tool) = self.outside(&name) else {
                     return Err(failed(ToolErrorKind::ToolNotRegistered, self.unknown(&name)));
                 };
-                called = Entry::outside(tool);
+                called = Entry::outside(tool, self.toolset);
                 value = arguments;
                 notes.extend(called.check(&mut value).map_err(problem)?);
                 &called
@@ -288,7 +268,8 @@ impl Toolbox {
             outputs.place(arguments, &self.services.cwd());
         }
         let placeholder = placeholder::find(&value);
-        let (id, invocation) = self.build(entry, value).map_err(problem)?;
+        let purpose = purpose(entry.kind, &value);
+        let Built { id, invocation, arguments } = self.build(entry, value).map_err(problem)?;
         let effects = invocation.effects();
         if let Some(placeholder) = placeholder.filter(|_| effects.change_something()) {
             return Err(problem(Problem::Placeholder(placeholder)));
@@ -303,7 +284,12 @@ impl Toolbox {
             kinds: invocation.kinds(),
             about: self.clean(&invocation.describe()),
             effects,
-            lane: invocation.lane(),
+            lane: match invocation.lane() {
+                Lane::Reader if waits => Lane::Alone,
+                lane => lane,
+            },
+            arguments,
+            purpose: purpose.map(|purpose| self.clean(&purpose)),
             kind: entry.kind,
             line: invocation.line(),
             name: call.name.clone(),
@@ -313,14 +299,17 @@ impl Toolbox {
         })
     }
 
-    fn build(&self, entry: &Entry, value: Value) -> Result<(&'static str, Box<dyn Invocation>), Problem> {
-        let root = &self.services.root;
+    fn build(&self, entry: &Entry, value: Value) -> Result<Built, Problem> {
+        let (root, given) = (&self.services.root, value.clone());
         match &entry.source {
-            Source::Outside(tool) => Ok((tool.id(), tool.build(value, root)?)),
+            Source::Outside(tool) => {
+                Ok(Built { id: tool.id(), invocation: tool.build(value, root)?, arguments: vec![given] })
+            }
             Source::Caller => Err(Problem::Arguments("name: a tool cannot call itself".to_owned())),
             Source::BuiltIn(face) => {
-                let (id, arguments) = (face.adapt)(value)?;
-                Ok((id, self.tools.build(id, arguments, root)?))
+                let (id, own) = (face.adapt)(value)?;
+                let arguments = if own == given { vec![given] } else { vec![given, own.clone()] };
+                Ok(Built { id, invocation: self.tools.build(id, own, root)?, arguments })
             }
         }
     }
@@ -380,7 +369,8 @@ impl Toolbox {
             Source::BuiltIn(_) | Source::Caller => None,
         });
         let later = self.later.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let allowed = |tool: &OutsideTool| self.selection.has(&Entry::outside(tool.clone()).known());
+        let allowed =
+            |tool: &OutsideTool| self.selection.has(&Entry::outside(tool.clone(), self.toolset).known());
         let all: Vec<OutsideTool> = listed.chain(later.into_iter().filter(allowed)).collect();
         all.iter()
             .find(|tool| tool.name == name)
@@ -421,6 +411,42 @@ impl Toolbox {
     }
 }
 
+/// A call whose arguments fit.
+struct Built {
+    id: &'static str,
+    invocation: Box<dyn Invocation>,
+    /// The arguments as they were given, and by the names of the tool itself.
+    arguments: Vec<Value>,
+}
+
+/// Takes out the parameter by which a call waits for all calls before it, unless the tool has one of that name itself.
+fn take_wait(entry: &Entry, value: &mut Value) -> bool {
+    let Value::Object(given) = value else { return false };
+    if entry.has_parameter(WAIT) {
+        return false;
+    }
+    given.shift_remove(WAIT).and_then(|waits| waits.as_bool()).unwrap_or(false)
+}
+
+/// The purpose of a command, as the model tells it to the user.
+fn purpose(kind: Kind, value: &Value) -> Option<String> {
+    let said = value.get("description").and_then(Value::as_str).filter(|_| kind == Kind::Execute)?;
+    Some(said.trim().to_owned()).filter(|said| !said.is_empty())
+}
+
+/// Allows tools and commands of a list such as `tools.allowed` as a rule of the user's would. The error names the entry that
+/// cannot be allowed like that.
+pub fn allow(rules: Rulebook, list: &[String]) -> Result<Rulebook, String> {
+    let selection = Selection(ToolChoice { core: Vec::new(), exclude: list.to_vec() });
+    let tools = selection.excluded_tools();
+    if let Some(shell) = tools.iter().find(|name| is_shell(name)) {
+        return Err(format!(
+            "{ALLOWED}: `{shell}` would allow every command: name them, as in `bash(git status)`, or use the mode full-auto"
+        ));
+    }
+    Ok(rules.with_commands(ALLOWED, selection.excluded_commands()).with_tools(ALLOWED, tools))
+}
+
 /// Denies the tools and commands of a list such as `tools.exclude`, by every name and spelling that they have.
 pub fn exclude(rules: Rulebook, list: &[String]) -> Rulebook {
     let selection = Selection(ToolChoice { core: Vec::new(), exclude: list.to_vec() });
@@ -444,119 +470,6 @@ fn commands(
         field: Arc::new(FieldTools::new(outside)),
         services: Arc::downgrade(services),
         without: COMMANDS.iter().filter(hidden).map(|command| command.name).collect(),
-    }
-}
-
-/// The built-in tools in their order, then the others in theirs, then, if there are others, the tool that calls them. With
-/// one tool for everything, the others are commands in its shell.
-fn entries(
-    toolset: Toolset,
-    own: &[&'static Face],
-    selection: &Selection,
-    mut outside: Vec<OutsideTool>,
-) -> Vec<Entry> {
-    if toolset == Toolset::Bash {
-        outside.clear();
-    }
-    let others = !outside.is_empty();
-    let built_in = faces(toolset).iter().chain(own.iter().copied()).map(Entry::built_in);
-    let joined = outside.into_iter().map(Entry::outside);
-    let mut entries: Vec<Entry> = Vec::new();
-    for entry in built_in.chain(joined).chain(others.then(Entry::caller)) {
-        if selection.has(&entry.known()) && entries.iter().all(|known| known.name != entry.name) {
-            entries.push(entry);
-        }
-    }
-    entries
-}
-
-impl Entry {
-    fn built_in(face: &'static Face) -> Self {
-        Self {
-            name: face.name.to_owned(),
-            aliases: face.aliases,
-            kind: face.kind,
-            checks: face.checks,
-            schema: (face.schema)(),
-            source: Source::BuiltIn(face),
-        }
-    }
-
-    fn outside(tool: OutsideTool) -> Self {
-        Self {
-            name: tool.name.clone(),
-            aliases: &[],
-            kind: tool.kind,
-            checks: Checks::Schema,
-            schema: tool.schema.clone(),
-            source: Source::Outside(tool),
-        }
-    }
-
-    fn caller() -> Self {
-        Self {
-            name: caller::NAME.to_owned(),
-            aliases: &[],
-            kind: Kind::Other,
-            checks: Checks::Schema,
-            schema: caller::schema(),
-            source: Source::Caller,
-        }
-    }
-
-    fn about(&self) -> ToolAbout {
-        ToolAbout {
-            spec: self.spec(),
-            display_name: match &self.source {
-                Source::BuiltIn(face) => face.display.to_owned(),
-                Source::Outside(tool) => tool.original.clone(),
-                Source::Caller => "Call".to_owned(),
-            },
-            kind: self.kind,
-            markdown: !matches!(self.kind, Kind::Execute | Kind::Read | Kind::Search),
-            live: self.kind == Kind::Execute,
-        }
-    }
-
-    fn known(&self) -> Known<'_> {
-        Known { name: &self.name, aliases: self.aliases, kind: self.kind }
-    }
-
-    fn spec(&self) -> ToolSpec {
-        match &self.source {
-            Source::BuiltIn(face) => face.spec(),
-            Source::Outside(tool) => ToolSpec {
-                name: tool.name.clone(),
-                description: tool.description.clone(),
-                schema: tool.schema.clone(),
-            },
-            Source::Caller => ToolSpec {
-                name: self.name.clone(),
-                description: caller::DESCRIPTION.trim_end().to_owned(),
-                schema: self.schema.clone(),
-            },
-        }
-    }
-
-    fn voice(&self) -> Voice {
-        match &self.source {
-            Source::BuiltIn(face) => face.voice,
-            Source::Outside(_) | Source::Caller => Voice::lathe(OUTSIDE_CAP),
-        }
-    }
-
-    /// Looks at the arguments as the schema does. Gives what had to be read in another way than it was written.
-    fn check(&self, value: &mut Value) -> Result<Vec<String>, Problem> {
-        let schema = self.schema.to_value().unwrap_or_default();
-        let notes = validate::coerce(&schema, value);
-        match self.checks {
-            Checks::Own => {}
-            Checks::Schema => {
-                validate::drop_nulls(&schema, value);
-                validate::check(&schema, value).map_err(Problem::Schema)?;
-            }
-        }
-        Ok(notes)
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use lathe_policy::{Call, Grant, visible};
 use lathe_protocol::{
     Actor as Who, ApprovalAnswer, ApprovalAsked, ApprovalExpired, ApprovalGiven, Arguments, CallFinished,
-    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, Raw, ReceiptAnswer, Seq,
-    ToolCall, ToolErrorKind, Verdict,
+    CallId, Command, CommandDecided, Decision, Effects, FrameBody, Place, Proposal, Raw, ReceiptAnswer,
+    SeenFile, Seq, ToolCall, ToolErrorKind, Verdict,
 };
 use lathe_tools::{Prepared, Preview, Wanted};
 use serde_json::Value;
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 use super::calls::{PendingCall, decided};
 use super::{Actor, AgentError};
 use crate::effects;
+use crate::handle::ProposedText;
 use crate::next::refusal;
 use crate::state::{Asking, CallStage};
 
@@ -88,6 +89,7 @@ impl Actor {
         let Some(pending) = self.prepared.get_mut(&id) else { return Ok(()) };
         pending.shown = Some(preview.digest());
         pending.asked = Some(pending.judged.decision.clone());
+        pending.preview = matches!(preview, Preview::Edit { .. }).then(|| preview.clone());
         let Some(PendingCall { prepared, judged, .. }) = &self.prepared.get(&id) else { return Ok(()) };
         let edit = |path: &str, diff: &str| {
             let diff = named_below(&self.state.workspace, diff);
@@ -100,6 +102,7 @@ impl Actor {
                     None => visible(&self.clean(&command)),
                 },
                 commands: judged.each.iter().map(|each| self.shown(each)).collect(),
+                purpose: prepared.purpose.as_ref().map(|purpose| visible(&self.clean(purpose))),
             },
             Preview::Edit { path, diff, .. } => edit(&path, &diff),
             Preview::Patch { paths, diff, .. } => edit(&paths.join(", "), &diff),
@@ -135,6 +138,7 @@ impl Actor {
             kind: wanted.kind,
             kinds: &wanted.kinds,
             effects: &wanted.effects,
+            arguments: &wanted.arguments,
         };
         let decision = judge.gate.decide_call(&judge.rules, judge.actor, judge.mode, &about);
         if decision.verdict != Verdict::Ask || self.state.cancelled {
@@ -227,7 +231,11 @@ impl Actor {
         }
         let call = self.calls.iter().find(|call| call.id == *id).ok_or("the call is no longer known")?;
         let arguments = Arguments::Json(edited.clone());
-        let note = changed(&call.arguments, &arguments);
+        let modified = self.prepared.get(id).and_then(|pending| pending.modified.clone());
+        let note = match modified {
+            Some((arguments, note)) if arguments.get() == edited.get() => note,
+            Some(_) | None => changed(&call.arguments, &arguments),
+        };
         let call = ToolCall { arguments, ..call.clone() };
         let prepared = self.setup.toolbox.prepare(&call).map_err(|finished| finished.text)?;
         let mut pending = self.pending(prepared);
@@ -236,9 +244,54 @@ impl Actor {
             return Err(format!("denied by {}: {}", decision.rule, decision.reason));
         }
         pending.asked = Some(decision.clone());
+        // The person saw the file as it was then.
+        pending.expected = self.prepared.get(id).and_then(|before| match &before.preview {
+            Some(Preview::Edit { path, before, .. }) => {
+                Some(SeenFile { path: path.clone(), hash: before.clone() })
+            }
+            Some(_) | None => None,
+        });
         self.edited.insert(id.clone(), self.clean(&note));
         self.prepared.insert(id.clone(), pending);
         Ok(())
+    }
+
+    /// The text that the call of an open question proposes. With `text` the arguments by which it would propose that instead,
+    /// which are then known when the question is answered with them.
+    pub(super) fn proposed(&mut self, question: Seq, text: Option<String>) -> Option<ProposedText> {
+        let open = self.open.get(&question).filter(|open| open.reply.is_none())?;
+        let call = self.calls.iter().find(|call| call.id == open.call)?;
+        let pending = self.prepared.get_mut(&open.call)?;
+        let preview = pending.preview.as_ref()?;
+        let Preview::Edit { path, current, proposed, diff, .. } = preview else { return None };
+        let offered = ProposedText {
+            path: path.clone(),
+            current: current.clone(),
+            proposed: proposed.clone(),
+            arguments: None,
+            diff: named_below(&self.state.workspace, diff),
+        };
+        let Some(text) = text else {
+            // What cannot be changed as a text is not offered as one.
+            return self.setup.toolbox.modified(call, preview, proposed).map(|_| offered);
+        };
+        let Arguments::Json(arguments) = self.setup.toolbox.modified(call, preview, &text)? else {
+            return None;
+        };
+        let between = |from: &str| {
+            let diff = Preview::diff(path, from, &text);
+            named_below(&self.state.workspace, &diff)
+        };
+        let (diff, own) = (between(current), between(proposed));
+        let note = match own.is_empty() {
+            true => "The proposed text was taken as it is.".to_owned(),
+            false => format!(
+                "The proposed text was changed by the user before the call:\n<diff>\n{}\n</diff>",
+                own.trim_end()
+            ),
+        };
+        pending.modified = Some((arguments.clone(), note));
+        Some(ProposedText { arguments: Some(arguments), diff, proposed: text, ..offered })
     }
 
     /// The result of a call that a person changed begins with what was changed.

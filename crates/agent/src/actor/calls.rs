@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use lathe_protocol::{
     Actor as Who, CallDecided, CallFinished, CallId, CallStarted, Decision, Digest, Effects, Fact, FrameBody,
-    Kind, OutputStream, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
+    Kind, OutputStream, Raw, RunNo, SeenFile, StepNo, ToolErrorKind, Verdict,
 };
 use lathe_redact::Redactor;
 use lathe_tools::{
-    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, REVIEW_TOOL, Recalled, RunContext,
+    Asker, Handle, Judge, Judged, LiveOutput, Output, Prepared, Preview, REVIEW_TOOL, Recalled, RunContext,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +25,12 @@ pub(super) struct PendingCall {
     pub(super) judged: Judged,
     /// The folder of the shell when it was first decided.
     decided_in: PathBuf,
+    /// The preview that a person was shown, if it is the text of a file.
+    pub(super) preview: Option<Preview>,
+    /// The arguments for the text that a person made of it, and the words about that.
+    pub(super) modified: Option<(Raw, String)>,
+    /// The file that a person changed the text of, as it was then.
+    pub(super) expected: Option<SeenFile>,
     /// The digest of what a person was shown.
     pub(super) shown: Option<Digest>,
     /// The decision that a person was asked about.
@@ -57,6 +63,9 @@ impl Actor {
             prepared: Arc::new(prepared),
             judged,
             decided_in,
+            preview: None,
+            modified: None,
+            expected: None,
             shown: None,
             asked: None,
             answered: false,
@@ -102,7 +111,7 @@ impl Actor {
                 }
             }
         }
-        let PendingCall { prepared, judged, shown, .. } = pending;
+        let PendingCall { prepared, judged, shown, expected, .. } = pending;
         let Some(permit) = self.setup.gate.permit(&judged.decision, &judged.effects) else {
             return Ok(());
         };
@@ -122,7 +131,11 @@ impl Actor {
             }
         };
         let stop = self.running.begin(id.clone(), &self.cancel);
-        let context = RunContext { shown, ..self.context(id, prepared.tool, &prepared.effects, stop) };
+        let mut context = RunContext { shown, ..self.context(id, prepared.tool, &prepared.effects, stop) };
+        if let Some(expected) = expected {
+            context.seen.retain(|seen| seen.path != expected.path);
+            context.seen.push(expected);
+        }
         let toolbox = Arc::clone(&self.setup.toolbox);
         if prepared.tool == DONE_TOOL && self.state.must_patch() {
             let (patcher, look) = (Arc::clone(&self.setup.patcher), self.look());
@@ -168,6 +181,7 @@ impl Actor {
             memory: recalled.memory,
             shown: None,
             line_seconds: self.state.options.limits.line_seconds,
+            silent_seconds: self.state.options.limits.silent_seconds,
             umask: None,
             asker: self.setup.attended.then(|| Arc::new(InboxAsker(self.answers.clone())) as Arc<dyn Asker>),
             judge: self.judge(),

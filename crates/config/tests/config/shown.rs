@@ -37,6 +37,7 @@ fn every_value_is_a_row_and_no_key_is_whole() {
             "allow_mcp_servers = [] (default)",
             "providers.x.api_key = set (user file user.toml:6)",
             "tools.call_seconds = 120 (default)",
+            "tools.allowed = [] (default)",
             "tools.exclude = [] (default)",
             "secrets.variables = [] (default)",
             "secrets.files = [] (default)",

@@ -42,7 +42,7 @@ async fn tools_are_found_and_called_without_a_shell_between() {
         r#"printf '%s got ' "$1"; cat"#,
     );
     let cancel = CancellationToken::new();
-    let tools = program.discover(&cancel).await.unwrap();
+    let tools = program.discover(&cancel).await.unwrap().tools;
     assert_eq!((tools.len(), tools[0].name.as_str()), (1, "one word"));
     assert_eq!(tools[0].model_name(), "discovered_tool_one_word");
     assert_eq!(

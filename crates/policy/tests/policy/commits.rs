@@ -86,7 +86,14 @@ fn links_of_a_process_are_one_thing_to_lines_and_file_tools() {
     ] {
         for mode in Mode::ALL {
             let effects = Effects::reading(path);
-            let call = Call { tool: "read", also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
+            let call = Call {
+                tool: "read",
+                also: &[],
+                kind: Kind::Read,
+                kinds: &[],
+                effects: &effects,
+                arguments: &[],
+            };
             let tool = gate.decide_call(&rules, Actor::Model, mode, &call).verdict;
             for line in [format!("cat {path}"), format!("head -3 < {path}"), format!("grep x {path}")] {
                 let decided = gate.decide_line(&rules, Actor::Model, mode, &line).decision;

@@ -32,7 +32,7 @@ fn line(rules: &Rulebook, line: &str) -> Verdict {
 
 fn call(rules: &Rulebook, tool: &str, also: &[&str], kind: Kind, effects: &Effects) -> Verdict {
     let also: Vec<String> = also.iter().map(|name| (*name).to_owned()).collect();
-    let call = Call { tool, also: &also, kind, kinds: &[], effects };
+    let call = Call { tool, also: &also, kind, kinds: &[], effects, arguments: &[] };
     gate().decide_call(rules, Actor::Model, Mode::FullAuto, &call).verdict
 }
 
@@ -160,7 +160,7 @@ fn leave_by_tool_or_kind_is_no_leave_for_lines() {
     let rules = book("[[rule]]\ndecision = \"allow\"\ntool = [\"re*\"]\n");
     let decide = |tool: &str| {
         let effects = Effects::writing("/w/a");
-        let call = Call { tool, also: &[], kind: Kind::Edit, kinds: &[], effects: &effects };
+        let call = Call { tool, also: &[], kind: Kind::Edit, kinds: &[], effects: &effects, arguments: &[] };
         gate().decide_call(&rules, Actor::Model, Mode::Default, &call).verdict
     };
     assert_eq!(

@@ -547,7 +547,7 @@ fn the_denial_of_a_call_names_the_rule_and_its_pattern() {
     for (tool, kind, effects, cause) in
         [("view", Kind::Read, &read, "it reads sub/**"), ("create", Kind::Edit, &written, "it writes sub/**")]
     {
-        let call = Call { tool, also: &[], kind, kinds: &[], effects };
+        let call = Call { tool, also: &[], kind, kinds: &[], effects, arguments: &[] };
         let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.reason, format!("{cause}, which f.toml:1 denies"), "{tool}");
     }

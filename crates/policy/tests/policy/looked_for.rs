@@ -171,7 +171,8 @@ fn a_link_of_the_process_is_what_it_leads_to() {
         ("/proc/self/environ", Verdict::Deny),
     ] {
         let effects = Effects::reading(path);
-        let call = Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
+        let call =
+            Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects, arguments: &[] };
         let decided = gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
         assert_eq!(decided.verdict, verdict, "{path}: {}", decided.reason);
     }

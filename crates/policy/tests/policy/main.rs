@@ -24,6 +24,7 @@ mod options;
 mod own_binary;
 mod reading;
 mod reads;
+mod regexes;
 mod rules;
 mod sets;
 mod texts;

@@ -128,7 +128,7 @@ fn one_decision_for_a_path_whatever_reads_it() {
             let right = right(region, mode);
             for (tool, kind) in TOOLS {
                 let effects = Effects::reading(path);
-                let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+                let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
                 let decided = gate.decide_call(&rules, Actor::Model, mode, &call);
                 if decided.verdict != right {
                     wrong.push(format!("{tool} {path} in {mode:?}: {decided:?}"));
@@ -340,7 +340,8 @@ fn a_rule_of_the_users_comes_before_it_and_none_of_a_projects() {
     let rules = Rulebook::builtin().with(Tier::User, "f", path).unwrap();
     let view = |path: &str| {
         let effects = Effects::reading(path);
-        let call = Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
+        let call =
+            Call { tool: "view", also: &[], kind: Kind::Read, kinds: &[], effects: &effects, arguments: &[] };
         gate().decide_call(&rules, Actor::Model, Mode::FullAuto, &call).verdict
     };
     assert_eq!((view("/home/me/.ssh/config"), view("/home/me/.ssh/x")), (Verdict::Allow, Verdict::Deny));

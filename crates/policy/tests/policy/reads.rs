@@ -442,7 +442,7 @@ fn a_hard_link_to_a_denied_file_is_that_file() {
         );
         for (tool, kind) in [("view", Kind::Read), ("search", Kind::Search), ("many", Kind::Read)] {
             let effects = Effects::reading("/w/sub/hard");
-            let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+            let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
             let decided = gate.decide_call(&rules, Actor::Model, Mode::FullAuto, &call);
             assert_eq!(decided.verdict, Verdict::Deny, "{path}: {tool}");
         }

@@ -260,7 +260,7 @@ match = ["www.example.org"]
                 &book,
                 Actor::Model,
                 Mode::Default,
-                &Call { tool, also: &[], kind, kinds: &[], effects },
+                &Call { tool, also: &[], kind, kinds: &[], effects, arguments: &[] },
             )
             .verdict
     };

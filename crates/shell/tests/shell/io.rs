@@ -153,7 +153,7 @@ async fn output_comes_live() {
 async fn great_volume_is_capped_in_flat_memory() {
     let mut sh = shell().await;
     let before = resident();
-    let limits = LineLimits { timeout: Duration::from_secs(120), keep: 1024 * 1024 };
+    let limits = LineLimits { timeout: Duration::from_secs(120), keep: 1024 * 1024, ..LineLimits::default() };
     let cancel = CancellationToken::new();
     let end = sh.shell.run(b"yes | head -c 200000000", limits, None, &cancel).await.unwrap();
     assert_eq!((end.exit.code(), end.stdout.total()), (0, 200_000_000));

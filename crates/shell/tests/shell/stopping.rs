@@ -130,3 +130,16 @@ async fn many_processes_at_once_are_ended() {
     eventually("all are gone", || with_argument("98742").is_empty()).await;
     assert_eq!(sh.run("true").await.jobs, 0);
 }
+
+#[tokio::test]
+async fn a_line_that_prints_nothing_for_too_long_is_ended_with_what_it_printed() {
+    let mut sh = shell().await;
+    let limits =
+        LineLimits { timeout: Duration::from_secs(600), silence: Some(SHORT), ..LineLimits::default() };
+    let end =
+        sh.shell.run(b"echo begun; sleep 98740", limits, None, &CancellationToken::new()).await.unwrap();
+    assert!(matches!(end.exit, LineExit::Silent { limit: SHORT, .. }), "{:?}", end.exit);
+    assert_eq!(text(&end).0, "begun\n");
+    assert!(with_argument("98740").is_empty());
+    assert_eq!(sh.out("echo on").await, "on\n");
+}

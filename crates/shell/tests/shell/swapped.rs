@@ -49,7 +49,7 @@ impl Place {
 }
 
 async fn run(shell: &mut Shell, line: &str) -> Result<(), ShellError> {
-    let limits = LineLimits { timeout: crate::harness::SOON, keep: 4096 };
+    let limits = LineLimits { timeout: crate::harness::SOON, keep: 4096, ..LineLimits::default() };
     shell.run(line.as_bytes(), limits, None, &CancellationToken::new()).await.map(drop)
 }
 

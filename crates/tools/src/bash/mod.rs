@@ -138,18 +138,17 @@ impl Invocation for Line {
         Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
-    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
-        Box::pin(async move { Ok(Preview::Exec { command: self.command.clone() }) })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move {
+            self.check_folder(context).await?;
+            Ok(Preview::Exec { command: self.command.clone() })
+        })
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            if let Some(folder) = &self.folder {
-                let place = context.services.cwd().join(folder);
-                if context.services.files.real(&place).await.is_err() {
-                    let why = "is not within any of the registered workspace directories.";
-                    return Err(Problem::Schema(format!("Directory '{}' {why}", place.display()))).into();
-                }
+            if let Err(problem) = self.check_folder(&context).await {
+                return Err(problem).into();
             }
             if self.fresh
                 && let Err(error) = context.services.restart_shell().await
@@ -181,6 +180,17 @@ fn denied(reason: &str) -> Result<Data, Problem> {
 const NAMED: usize = 20;
 
 impl Line {
+    /// Refuses a folder that is not in the workspace.
+    async fn check_folder(&self, context: &RunContext) -> Result<(), Problem> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let place = context.services.cwd().join(folder);
+        if context.services.files.real(&place).await.is_ok() {
+            return Ok(());
+        }
+        let why = "is not within any of the registered workspace directories.";
+        Err(Problem::Schema(format!("Directory '{}' {why}", place.display())))
+    }
+
     /// The line, with what it changed in the tree.
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
@@ -323,6 +333,7 @@ impl Line {
                 jobs,
                 left: Vec::new(),
                 job: None,
+                group: None,
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
@@ -363,6 +374,7 @@ impl Line {
             respawned: end.respawned,
             jobs: end.jobs,
             job: (has_commands && !left.is_empty()).then_some(number),
+            group: group_of(&left),
             left,
             seconds,
             untraced: 0,
@@ -379,7 +391,11 @@ impl Line {
         live: mpsc::Sender<LiveChunk>,
         context: &RunContext,
     ) -> (Shell, Result<LineEnd, ShellError>) {
-        let limits = LineLimits { timeout: Duration::from_secs(seconds.into()), keep: KEEP };
+        let limits = LineLimits {
+            timeout: Duration::from_secs(seconds.into()),
+            silence: context.silent_seconds.map(|seconds| Duration::from_secs(seconds.into())),
+            keep: KEEP,
+        };
         let ended = shell.run(self.line.as_bytes(), limits, Some(&live), &context.cancel).await;
         (shell, ended)
     }
@@ -390,6 +406,12 @@ async fn left_by(context: &RunContext, line: u64, running: usize) -> Vec<u32> {
     let Some(jobs) = context.services.jobs().filter(|_| running > 0) else { return Vec::new() };
     let jobs = jobs.list().await.into_iter().filter(|job| job.id == line);
     jobs.flat_map(|job| job.pids).collect()
+}
+
+/// The process group of what a line left running: a signal to it reaches all of them.
+fn group_of(left: &[u32]) -> Option<i32> {
+    let pid = left.iter().find_map(|pid| i32::try_from(*pid).ok())?;
+    nix::unistd::getpgid(Some(nix::unistd::Pid::from_raw(pid))).ok().map(nix::unistd::Pid::as_raw)
 }
 
 /// What a command came to that ran without bash.
@@ -492,7 +514,7 @@ fn state(shell: &ShellData) -> Vec<String> {
     if shell.respawned {
         // A shell that was stopped in time could save all of them.
         let are = match shell.exit {
-            LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => "may be",
             LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
         };
         facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
@@ -519,6 +541,12 @@ fn status(shell: &ShellData) -> String {
         LineExit::TimedOut { .. } => {
             format!("timed out after {} seconds: the command and its children were killed", shell.seconds)
         }
+        LineExit::Silent { limit, .. } => {
+            format!(
+                "printed nothing for {} seconds: the command and its children were killed",
+                limit.as_secs()
+            )
+        }
         LineExit::Cancelled { .. } => {
             "cancelled by the user: the command and its children were killed".to_owned()
         }
@@ -530,6 +558,7 @@ fn status(shell: &ShellData) -> String {
     let hint = match shell.exit {
         LineExit::TimedOut { .. } if shell.seconds == LONGEST => ". Run it in the background.",
         LineExit::TimedOut { .. } => ". Give a larger timeout, or run it in the background.",
+        LineExit::Silent { .. } => ". Let it print what it does, or run it in the background.",
         LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::Cancelled { .. } => "",
     };
     facts.join("; ") + hint

@@ -161,6 +161,10 @@ fn words(shell: &ShellData, cap: usize) -> String {
                 "Command timed out after {} seconds; it and its children were killed. Run long work in the background with &.",
                 shell.seconds
             ),
+            LineExit::Silent { limit, .. } => format!(
+                "Command printed nothing for {} seconds; it and its children were killed. Let it print what it does, or run it in the background with &.",
+                limit.as_secs()
+            ),
             LineExit::Cancelled { .. } => "Cancelled by the user; the command and its children were killed".to_owned(),
         });
         parts.extend(hint(shell, code, &stderr));

@@ -60,7 +60,14 @@ enum Failed {
 async fn file(running: &mut Running, path: &str, lines: Option<(i64, Option<i64>)>) -> Result<(), Failed> {
     let path = absolute(&running.call.cwd, path);
     let effects = Effects::reading(path.display().to_string());
-    let call = Call { tool: crate::view::ID, also: &[], kind: Kind::Read, kinds: &[], effects: &effects };
+    let call = Call {
+        tool: crate::view::ID,
+        also: &[],
+        kind: Kind::Read,
+        kinds: &[],
+        effects: &effects,
+        arguments: &[],
+    };
     running.decide(&call, None).await.map_err(Failed::Refused)?;
     running.left.tool = Some(crate::view::ID);
     crate::outputs::provide(&running.line.context, &effects.reads).await;

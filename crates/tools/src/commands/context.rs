@@ -139,7 +139,7 @@ impl Judge {
             return false;
         }
         let effects = Effects::reading(path.display().to_string());
-        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects };
+        let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
         self.gate.decide_call(&self.rules, self.actor, self.mode, &call).verdict != Verdict::Allow
     }
 

@@ -122,7 +122,15 @@ impl AgentCommands {
         };
         let effects = invocation.effects();
         let also = found.names();
-        let call = Call { tool: found.id(), also: &also, kind: found.kind, kinds: &[], effects: &effects };
+        let given = [arguments.clone()];
+        let call = Call {
+            tool: found.id(),
+            also: &also,
+            kind: found.kind,
+            kinds: &[],
+            effects: &effects,
+            arguments: &given,
+        };
         if let Err(code) = running.decide(&call, Some(&*invocation)).await {
             return code;
         }

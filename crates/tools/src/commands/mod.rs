@@ -156,7 +156,7 @@ impl AgentCommands {
         let schema = (command.schema)().to_value().unwrap_or_default();
         let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
         let grammar = match command.base {
-            Base::Caller => grammar.from_callers_folder(),
+            Base::Caller => grammar.in_callers_folder(),
             Base::Root => grammar,
         };
         let given = match grammar.read(&running.words) {
@@ -231,7 +231,8 @@ impl AgentCommands {
             Ok(invocation) => invocation,
             Err(problem) => return running.problem(&problem).await,
         };
-        let outcome = match running.allowed(id, invocation, command.kind).await {
+        let given = [arguments.clone()];
+        let outcome = match running.allowed(id, invocation, command.kind, &given).await {
             Ok(outcome) => outcome,
             Err(code) => return code,
         };
@@ -241,7 +242,7 @@ impl AgentCommands {
             && arguments.insert("literal".to_owned(), Value::Bool(true)) != Some(Value::Bool(true))
             && let Ok(invocation) = self.tools.build(id, Value::Object(arguments), &base)
         {
-            return match running.allowed(id, invocation, command.kind).await {
+            return match running.allowed(id, invocation, command.kind, &given).await {
                 Ok(outcome) => running.told(outcome).await,
                 Err(code) => code,
             };
@@ -257,11 +258,11 @@ impl Running {
         tool: &'static str,
         invocation: Box<dyn Invocation>,
         kind: Kind,
+        arguments: &[Value],
     ) -> Result<Outcome, u8> {
         let (effects, kinds) = (invocation.effects(), invocation.kinds());
-        let permit = self
-            .decide(&Call { tool, also: &[], kind, kinds: &kinds, effects: &effects }, Some(&*invocation))
-            .await?;
+        let call = Call { tool, also: &[], kind, kinds: &kinds, effects: &effects, arguments };
+        let permit = self.decide(&call, Some(&*invocation)).await?;
         if tool == crate::done::ID
             && let Err(reason) = self.line.context.ledger.may_end().await
         {
@@ -370,6 +371,7 @@ impl Running {
             kinds: call.kinds.to_vec(),
             kind: call.kind,
             effects: call.effects.clone(),
+            arguments: call.arguments.to_vec(),
             words: std::iter::once(&self.name).chain(&self.words).cloned().collect(),
             about,
             decision: decision.clone(),

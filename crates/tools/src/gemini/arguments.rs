@@ -388,6 +388,7 @@ pub(super) fn search(value: Value) -> Result<Adapted, Problem> {
         "context": count("context")?,
         "before": count("before")?,
         "after": count("after")?,
+        "without": Some(given.text("exclude_pattern")).filter(|text| !text.is_empty()),
         "per_file": count("max_matches_per_file")?,
         "limit": count("total_max_matches")?.unwrap_or(20_000),
     });

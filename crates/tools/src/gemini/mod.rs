@@ -112,7 +112,7 @@ pub(crate) static FACES: [Face; 11] = [
     },
     Face {
         name: "save_memory",
-        display: "SaveMemory",
+        display: "Save Memory",
         aliases: &["MemoryTool"],
         kind: Kind::Think,
         description: include_str!("save_memory.md"),
@@ -147,6 +147,11 @@ pub(crate) static FACES: [Face; 11] = [
         voice: Voice { render: words::data, words: words::asking, cap: 16_000 },
     },
 ];
+
+/// The words for tools that are not Lathe's own: what they print, as it is.
+pub(crate) fn others(cap: usize) -> Voice {
+    Voice { render: words::others, words: words::running, cap }
+}
 
 /// As the type says, and nothing beside it.
 fn todos() -> Raw {

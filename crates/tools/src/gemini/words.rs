@@ -1,5 +1,6 @@
 //! Gemini CLI's result and error strings.
 
+use lathe_protocol::ToolErrorKind;
 use lathe_search::LineKind;
 use lathe_shell::LineExit;
 use serde_json::{Map, Value, json};
@@ -38,7 +39,11 @@ pub(super) fn data(data: &Data, cap: usize) -> String {
             format!("Successfully updated the todo list. The current list is now:\n{}", todo::rows(todos))
         }
         Data::Remembered(remembered) => {
-            let message = format!("Okay, I've remembered that: \"{}\"", remembered.fact);
+            // The file need not hold the fact then.
+            let message = match remembered.modified {
+                true => "Okay, I've updated the memory file with your modifications.".to_owned(),
+                false => format!("Okay, I've remembered that: \"{}\"", remembered.fact),
+            };
             json!({ "success": true, "message": message }).to_string()
         }
         Data::Answers(answers) => {
@@ -116,7 +121,7 @@ pub(super) fn replaced(data: &Data, cap: usize) -> String {
 }
 
 fn edited_words(edited: &EditedData) -> String {
-    let loose = looseness(edited.matched).map_or(String::new(), |text| format!("\n{text}"));
+    let loose = looseness(edited.matched).map_or(String::new(), |text| format!("\n{}", in_its_names(text)));
     let snippets: Vec<&str> = edited.snippets.iter().map(|snippet| snippet.text.as_str()).collect();
     format!(
         "Successfully modified file: {} ({} replacements).{loose}\nHere is the updated code:\n{}",
@@ -161,6 +166,44 @@ fn grouped(number: usize) -> String {
     out
 }
 
+/// The words for a command that was ended, and for one that goes on in the background.
+fn stopped_or_left(shell: &ShellData, output: &str) -> Option<String> {
+    let why = match shell.exit {
+        LineExit::Cancelled { .. } => "Command was cancelled by user before it could complete.".to_owned(),
+        LineExit::Silent { limit, .. } => format!(
+            "Command was automatically cancelled because it exceeded the timeout of {:.1} minutes without output.",
+            limit.as_secs_f64() / 60.0
+        ),
+        LineExit::Code(0) if background(&shell.command).is_some() && !shell.left.is_empty() => {
+            let pid = shell.left.first().map(u32::to_string).unwrap_or_default();
+            let output = if output.is_empty() { "(empty)" } else { output };
+            return Some(format!("Command is running in background. PID: {pid}. Initial output:\n{output}"));
+        }
+        LineExit::Code(_) | LineExit::ShellKilled { .. } | LineExit::TimedOut { .. } => return None,
+    };
+    // What bash says about the end that it was given is no output of the command.
+    let (before, last) = output.rsplit_once('\n').unwrap_or(("", output));
+    let output = if matches!(last.trim(), "Terminated" | "Killed") { before } else { output };
+    Some(match output {
+        "" => format!("{why} There was no output before it was cancelled."),
+        output => format!("{why} Below is the output before it was cancelled:\n{output}"),
+    })
+}
+
+/// The command that was asked to run in the background.
+fn background(command: &str) -> Option<&str> {
+    command.strip_prefix("{ ")?.strip_suffix("\n} &")
+}
+
+/// The process group of what goes on. Without job control that is the shell's own, which a signal would end too.
+fn group(shell: &ShellData) -> String {
+    let Some(group) = shell.group else { return "(none)".to_owned() };
+    match shell.left.iter().any(|pid| i64::from(*pid) == i64::from(group)) {
+        true => group.to_string(),
+        false => format!("{group} (shared with the shell: end the processes by their PIDs)"),
+    }
+}
+
 fn eight_lines(shell: &ShellData, cap: usize) -> String {
     let (out, err) = crate::bash::shares(&shell.stdout, &shell.stderr, cap);
     let mut output = shell.stdout.cut(out).text;
@@ -170,30 +213,37 @@ fn eight_lines(shell: &ShellData, cap: usize) -> String {
     }
     output.push_str(&stderr);
     let output = output.trim_end_matches('\n');
+    if let Some(words) = stopped_or_left(shell, output) {
+        return words;
+    }
     let or = |text: String, none: &str| if text.is_empty() { none.to_owned() } else { text };
     let error = match shell.exit {
         LineExit::Code(_) if shell.respawned => "the shell was started again".to_owned(),
-        LineExit::Code(_) | LineExit::ShellKilled { .. } => String::new(),
+        LineExit::Code(_)
+        | LineExit::ShellKilled { .. }
+        | LineExit::Silent { .. }
+        | LineExit::Cancelled { .. } => String::new(),
         LineExit::TimedOut { .. } => {
             format!("timed out after {} seconds; the command and its children were killed", shell.seconds)
         }
-        LineExit::Cancelled { .. } => "cancelled by the user".to_owned(),
     };
     let (code, signal) = match shell.exit {
         LineExit::Code(code) => (code.to_string(), String::new()),
         LineExit::ShellKilled { signal } => (String::new(), signal.to_string()),
-        LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => (String::new(), "9".to_owned()),
+        LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => {
+            (String::new(), "9".to_owned())
+        }
     };
     let pids: Vec<String> = shell.left.iter().map(u32::to_string).collect();
     let lines = [
-        ("Command", shell.command.clone()),
+        ("Command", background(&shell.command).unwrap_or(&shell.command).to_owned()),
         ("Directory", shell.ran_in.as_ref().unwrap_or(&shell.cwd).clone()),
         ("Output", or(output.to_owned(), "(empty)")),
         ("Error", or(error, "(none)")),
         ("Exit Code", or(code, "(none)")),
         ("Signal", or(signal, "(none)")),
         ("Background PIDs", or(pids.join(", "), "(none)")),
-        ("Process Group PGID", "(none)".to_owned()),
+        ("Process Group PGID", group(shell)),
     ];
     lines.map(|(name, text)| format!("{name}: {text}")).join("\n")
 }
@@ -206,7 +256,7 @@ fn found_words(data: &FoundData, cap: usize) -> String {
         return format!("No matches found {place}.");
     }
     let term = if found.matches == 1 { "match" } else { "matches" };
-    let mut out = String::new();
+    let (mut out, mut shown) = (String::new(), 0);
     let mut limited = found.left_out > 0;
     for (at, file) in found.files.iter().enumerate() {
         let name = file.relative(&data.base).display();
@@ -223,9 +273,11 @@ fn found_words(data: &FoundData, cap: usize) -> String {
             break;
         }
         out.push_str(&block);
+        let kept = file.lines.iter().filter(|line| line.kind == LineKind::Match).count();
+        shown += if query.names_only { file.matches } else { kept };
     }
     let note = if limited {
-        format!(" (results limited to {} matches for performance)", query.most)
+        format!(" (results limited to {shown} matches for performance)")
     } else {
         String::new()
     };
@@ -381,6 +433,7 @@ pub(super) fn editing(problem: &Problem) -> String {
             format!("File not found: {}. Use an empty old_string to create a new file.", path.display())
         }
         Problem::Exists(path) => format!("File already exists, cannot create: {}", path.display()),
+        Problem::IsFolder(path) => format!("Path is a directory, not a file: {}", path.display()),
         Problem::NoMatch { path, nearest, .. } => {
             let near = nearest.as_ref().map_or(String::new(), |near| {
                 format!("\nThe nearest place is at line {}:\n{}", near.line, near.text)
@@ -438,6 +491,37 @@ fn general(problem: &Problem) -> String {
             "Error: Invalid parameters provided. Reason: File path must be within the workspace: {}",
             path.display()
         ),
-        other => other.words(),
+        Problem::Ignored(_) => problem.words(),
+        other if other.kind() == ToolErrorKind::InvalidToolParams => {
+            format!("Error: Invalid parameters provided. Reason: {}", in_its_names(&other.words()))
+        }
+        other => in_its_names(&other.words()),
+    }
+}
+
+/// Lathe's words by the names that the model of this toolset knows.
+fn in_its_names(text: &str) -> String {
+    const NAMES: [(&str, &str); 6] = [
+        ("old_str ", "old_string "),
+        ("new_str ", "new_string "),
+        ("`edit`", "`replace`"),
+        ("only `view` works on folders", "`list_directory` lists it"),
+        ("View it", "Read it"),
+        ("since you viewed it", "since you read it"),
+    ];
+    NAMES.iter().fold(text.to_owned(), |text, (ours, its)| text.replace(ours, its))
+}
+
+/// The result of a tool that is not ours.
+pub(super) fn others(data: &Data, cap: usize) -> String {
+    match data {
+        Data::Text(text) => {
+            let shown = clip(text, cap);
+            match text.len() - shown.len() {
+                0 => text.clone(),
+                more => format!("{shown}\n({more} more bytes are not shown)"),
+            }
+        }
+        other => self::data(other, cap),
     }
 }

@@ -283,6 +283,7 @@ async fn file(
     if let Some(Media::Image(image)) = media {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let text = format!("[{} image, {} bytes]", image.name(), content.len());
+        let content = image.shown(&content).await.ok_or("an image that cannot be shown")?;
         return Ok(Read { text, hash, attached: Some(Attached { mime: image.mime(), content, name }) });
     }
     let mut text = match Text::decode(&content) {

@@ -199,7 +199,11 @@ impl Remember {
                 commit(context, vec![op]).await.map_err(wrong)?
             }
         };
-        let data = RememberedData { fact: self.fact.clone(), path: self.path.display().to_string() };
+        let data = RememberedData {
+            fact: self.fact.clone(),
+            path: self.path.display().to_string(),
+            modified: self.modified.is_some(),
+        };
         Ok(done.into_outcome(Data::Remembered(data)))
     }
 }

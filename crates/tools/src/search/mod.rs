@@ -65,6 +65,10 @@ pub(crate) struct Arguments {
     #[serde(default)]
     #[schemars(skip)]
     exclude: Option<String>,
+    /// Lines that match this too are left out.
+    #[serde(default)]
+    #[schemars(skip)]
+    without: Option<String>,
     #[serde(default)]
     #[schemars(skip)]
     per_file: Option<usize>,
@@ -146,6 +150,7 @@ impl Tool for SearchTool {
             after: given.after.unwrap_or(around),
             most: given.limit.unwrap_or(MATCHES).clamp(1, 20_000),
             most_per_file: given.per_file,
+            without: given.without,
             names_only: flag(given.files_only),
         };
         let shown = shown(root, &start);

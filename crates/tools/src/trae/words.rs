@@ -62,6 +62,10 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
         LineExit::Code(0) | LineExit::TimedOut { .. } => {}
         LineExit::Code(code) => errors.push(format!("exit code {code}")),
         LineExit::ShellKilled { signal } => errors.push(exited(-signal)),
+        LineExit::Silent { limit, .. } => errors.push(format!(
+            "the command printed nothing for {} seconds and was killed; bash is ready.",
+            limit.as_secs()
+        )),
         LineExit::Cancelled { .. } => errors.push("cancelled by the user".to_owned()),
     }
     errors.retain(|text| !text.is_empty());

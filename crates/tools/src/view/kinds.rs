@@ -1,5 +1,7 @@
 //! What a file is, by how its content begins. A name says nothing: it may have been chosen to mislead.
 
+use super::bmp;
+
 /// What is not plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Media {
@@ -13,6 +15,7 @@ pub(crate) enum Image {
     Jpeg,
     Gif,
     Webp,
+    Bmp,
 }
 
 impl Image {
@@ -22,12 +25,14 @@ impl Image {
             Self::Jpeg => "JPEG",
             Self::Gif => "GIF",
             Self::Webp => "WebP",
+            Self::Bmp => "BMP",
         }
     }
 
+    /// The type of what the model is shown.
     pub(crate) fn mime(self) -> &'static str {
         match self {
-            Self::Png => "image/png",
+            Self::Png | Self::Bmp => "image/png",
             Self::Jpeg => "image/jpeg",
             Self::Gif => "image/gif",
             Self::Webp => "image/webp",
@@ -41,6 +46,16 @@ impl Image {
             Self::Gif => Some((little(content, 6, 2)?, little(content, 8, 2)?)),
             Self::Jpeg => jpeg(content),
             Self::Webp => webp(content),
+            Self::Bmp => bmp::pixels(content),
+        }
+    }
+
+    /// The content that the model is shown. None for a picture that cannot be made one it takes.
+    pub(crate) async fn shown(self, content: &[u8]) -> Option<Vec<u8>> {
+        let content = content.to_vec();
+        match self {
+            Self::Png | Self::Jpeg | Self::Gif | Self::Webp => Some(content),
+            Self::Bmp => tokio::task::spawn_blocking(move || bmp::to_png(&content)).await.ok().flatten(),
         }
     }
 }
@@ -59,6 +74,9 @@ pub(crate) fn media(content: &[u8]) -> Option<Media> {
     }
     if starts(b"RIFF") && content.get(8..12) == Some(b"WEBP") {
         return Some(Media::Image(Image::Webp));
+    }
+    if bmp::is_one(content) {
+        return Some(Media::Image(Image::Bmp));
     }
     starts(b"%PDF-").then_some(Media::Pdf)
 }

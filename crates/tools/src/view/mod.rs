@@ -3,6 +3,7 @@
 //! What is not text is shown as what it is: a notebook as its cells, a PDF as the text of its pages, an image in words and as
 //! an attachment. A large file is read in parts, so that a window of it costs what the window costs.
 
+mod bmp;
 mod kinds;
 mod missing;
 mod notebook;
@@ -45,8 +46,9 @@ pub const MEDIA: u64 = 20 << 20;
 /// The type of an image by how its content begins, as `image/png`.
 pub fn image_type(content: &[u8]) -> Option<&'static str> {
     match media(content) {
+        // A bitmap is shown as another type, so its own bytes are of none.
+        Some(Media::Image(kinds::Image::Bmp) | Media::Pdf) | None => None,
         Some(Media::Image(image)) => Some(image.mime()),
-        Some(Media::Pdf) | None => None,
     }
 }
 
@@ -200,7 +202,7 @@ impl View {
         };
         let too_large = || Problem::TooLarge { path: self.path.clone(), bytes };
         match media(&content) {
-            Some(Media::Image(image)) if bytes <= MEDIA => return Ok(self.image(image, all.await?)),
+            Some(Media::Image(image)) if bytes <= MEDIA => return self.image(image, all.await?).await,
             Some(Media::Image(image)) => return Ok(self.unattached(image, &content, bytes)),
             Some(Media::Pdf) if bytes <= MEDIA => return self.pdf(context, all.await?).await,
             Some(Media::Pdf) => return Err(too_large()),
@@ -283,12 +285,13 @@ impl View {
         Problem::NotText { path: self.path.clone(), shown: self.shown.clone(), what }
     }
 
-    fn image(&self, image: kinds::Image, content: Vec<u8>) -> Outcome {
+    async fn image(&self, image: kinds::Image, content: Vec<u8>) -> Result<Outcome, Problem> {
         let data = self.image_data(image, &content, content.len() as u64, true);
         let hash = Digest::of(&content);
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let content = image.shown(&content).await.ok_or_else(|| self.not_text(&content))?;
         let attached = Attached { mime: image.mime(), content, name: name.unwrap_or_default() };
-        Outcome { attached: vec![attached], ..self.seen(data, hash) }
+        Ok(Outcome { attached: vec![attached], ..self.seen(data, hash) })
     }
 
     fn unattached(&self, image: kinds::Image, head: &[u8], bytes: u64) -> Outcome {

@@ -28,6 +28,7 @@ pub struct Bench {
     pub seen: BTreeMap<String, Digest>,
     pub memory: BTreeMap<&'static str, Raw>,
     pub line_seconds: u32,
+    pub silent_seconds: Option<u32>,
     pub cancel: CancellationToken,
     pub asker: Option<Arc<dyn Asker>>,
     /// The run is cancelled when this text has been shown live.
@@ -138,6 +139,7 @@ impl Bench {
             seen: BTreeMap::new(),
             memory: BTreeMap::new(),
             line_seconds: 60,
+            silent_seconds: None,
             cancel: CancellationToken::new(),
             asker: None,
             cancel_at: None,
@@ -213,6 +215,7 @@ impl Bench {
             memory: self.memory.get(tool).cloned(),
             shown: None,
             line_seconds: self.line_seconds,
+            silent_seconds: self.silent_seconds,
             umask: None,
             handle: None,
             asker: self.asker.clone(),

@@ -10,6 +10,7 @@ mod checks;
 mod commands;
 mod edit;
 mod full_disk;
+mod gemini_rows;
 mod gemini_vectors;
 mod graph;
 mod ignored;

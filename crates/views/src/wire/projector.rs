@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use lathe_protocol::{
-    CallFinished, Change, EditsReviewed, Ending, Event, Fact, ModelFailure, RunNo, Seq, SessionId,
+    CallFinished, CallState, Change, EditsReviewed, Ending, Event, Fact, ModelFailure, RunNo, Seq, SessionId,
     SessionOptions, StepNo, TaskFinished, Timestamp,
 };
 use serde::Serialize;
@@ -134,6 +134,7 @@ impl Projector {
         self.last = event.seq;
         let step = self.numbers(event.place.run, event.place.step);
         let mut out = Out { seq: event.seq, run: event.place.run, step, frames: Vec::new() };
+        let before = self.open.as_ref().filter(|step| step.is(event)).and_then(|step| step.call_state(event));
         match &event.fact {
             Fact::SessionOpened(opened) => {
                 self.session = opened.session.clone();
@@ -225,16 +226,34 @@ impl Projector {
                 self.run = self.runs.last().unwrap_or_default();
                 out.push("rewind_undone", &json!({ "rewind": undone.rewind }));
             }
-            Fact::BaselineTaken(_)
-            | Fact::ReplayDrifted(_)
-            | Fact::CallDecided(_)
+            Fact::CallDecided(_)
             | Fact::CallStarted(_)
+            | Fact::BaselineTaken(_)
+            | Fact::ReplayDrifted(_)
             | Fact::Reminded(_)
             | Fact::CommandRan(_)
             | Fact::CommandTaken(_)
             | Fact::Unknown(_) => {}
         }
+        self.call_state(event, before, &mut out);
         out.frames
+    }
+
+    /// Tells where a call is now, if that is another place than before.
+    fn call_state(&mut self, event: &Event, before: Option<CallState>, out: &mut Out) {
+        let Some(step) = self.open.as_mut().filter(|step| step.is(event)) else { return };
+        if matches!(
+            event.fact,
+            Fact::CallDecided(_) | Fact::CallStarted(_) | Fact::ApprovalAsked(_) | Fact::ApprovalGiven(_)
+        ) {
+            step.take(event);
+        }
+        if let Some(state) =
+            step.call_state(event).filter(|state| before.is_some_and(|before| before != *state))
+        {
+            let (call, at) = (&event.place.call, event.at.to_string());
+            out.push("call_state", &json!({ "call_id": call, "state": state, "timestamp": at }));
+        }
     }
 
     fn trajectory_file(&self, run: RunNo) -> String {

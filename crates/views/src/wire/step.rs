@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use lathe_protocol::{
-    Arguments, Event, Fact, Raw, Reviewed, StepNo, StepState, StepSummarised, StopReason, Timestamp,
-    ToolCall, Usage, calls_of, text_of,
+    Arguments, CallState, Event, Fact, Raw, Reviewed, StepNo, StepState, StepSummarised, StopReason,
+    Timestamp, ToolCall, Usage, calls_of, text_of,
 };
 use serde::Serialize;
 
@@ -39,6 +39,7 @@ pub(super) struct MadeCall {
     pub edited: Option<Raw>,
     pub result: Option<ToolResult>,
     review: Option<Reviewed>,
+    state: CallState,
 }
 
 impl MadeCall {
@@ -97,6 +98,9 @@ impl OpenStep {
 
     /// Takes an event of this step. What says nothing about a step is skipped.
     pub fn take(&mut self, event: &Event) {
+        if let Some(made) = self.open_call(event) {
+            made.state = made.state.then(&event.fact);
+        }
         match &event.fact {
             Fact::ModelAsked(_) => *self = Self::asked(self.numbers, event.at),
             Fact::ModelAnswered(answered) => {
@@ -105,6 +109,7 @@ impl OpenStep {
                     edited: None,
                     result: None,
                     review: None,
+                    state: CallState::Validating,
                 };
                 self.calls = calls_of(&answered.blocks).map(made).collect();
                 self.answer = Some(Answer {
@@ -133,6 +138,12 @@ impl OpenStep {
             _ => return,
         }
         self.at = event.at;
+    }
+
+    /// The state of the call of an event.
+    pub fn call_state(&self, event: &Event) -> Option<CallState> {
+        let call = event.place.call.as_ref()?;
+        self.calls.iter().rfind(|made| made.call.id == *call).map(|made| made.state)
     }
 
     /// Tells whether an event is of this step.
@@ -291,6 +302,8 @@ struct CallView<'a> {
     name: &'a str,
     arguments: &'a Arguments,
     id: Option<&'a str>,
+    /// Its state, in Gemini CLI's words.
+    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_arguments: Option<&'a Raw>,
 }
@@ -304,6 +317,7 @@ impl<'a> CallView<'a> {
             name: &call.name,
             arguments: &call.arguments,
             id: None,
+            state: made.state.as_str(),
             edited_arguments,
         }
     }

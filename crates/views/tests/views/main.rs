@@ -8,4 +8,5 @@ mod make;
 mod markup;
 mod page;
 mod schema;
+mod states;
 mod trajectory;
