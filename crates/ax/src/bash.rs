@@ -237,18 +237,38 @@ fn speaks_of_path(line: &[u8]) -> bool {
     line.windows(4).any(|word| word == b"PATH")
 }
 
-/// Tells whether a line means the agent's `jobs` anywhere: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
+/// Tells whether a line runs the agent's `jobs` anywhere: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
 fn speaks_of_jobs(line: &[u8]) -> bool {
     let mut places = line.windows(4).enumerate().filter(|(_, word)| word == b"jobs").map(|(at, _)| at);
     places.any(|at| {
-        let mut after = line[at + 4..].iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
-        match (after.next(), after.next()) {
-            (Some(b'%'), _) => false,
+        let after = &line[at + 4..];
+        let ends = after.first().is_none_or(|byte| b" \t\n;|&()<>`\"".contains(byte));
+        let mut words = after.iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
+        let is_bashs = match (words.next(), words.next()) {
+            (Some(b'%'), _) => true,
             // `-h` and `--help` are the agent's.
-            (Some(b'-'), Some(letter)) => !letter.is_ascii_lowercase() || *letter == b'h',
-            _ => true,
-        }
+            (Some(b'-'), Some(letter)) => letter.is_ascii_lowercase() && *letter != b'h',
+            _ => false,
+        };
+        ends && !is_bashs && may_begin_a_command(&line[..at])
     })
+}
+
+/// Tells whether a word after this text may be the name of a command: `max_jobs` and a comment about jobs are none.
+fn may_begin_a_command(before: &[u8]) -> bool {
+    let text = before.trim_ascii_end();
+    let is_apart = text.len() < before.len();
+    match text.last() {
+        None => true,
+        Some(_) if before.ends_with(b"\n") => true,
+        Some(byte) if b";|&(`!\\".contains(byte) => true,
+        Some(b'{') => is_apart,
+        Some(_) => {
+            let word = text.rsplit(|byte| !byte.is_ascii_alphabetic()).next().unwrap_or_default();
+            let words: [&[u8]; 8] = [b"then", b"do", b"else", b"elif", b"if", b"while", b"until", b"time"];
+            is_apart && words.contains(&word)
+        }
+    }
 }
 
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
@@ -291,12 +311,32 @@ mod tests {
 
     #[test]
     fn jobs_with_an_option_is_bashs_own() {
-        for line in
-            ["jobs", "x | jobs", "jobs read 3", "jobs --help", "jobs -h", "jobs; echo -l", "jobs; jobs -p"]
-        {
+        for line in [
+            "jobs",
+            "x | jobs",
+            "jobs read 3",
+            "jobs --help",
+            "jobs -h",
+            "jobs; echo -l",
+            "jobs; jobs -p",
+            "{ jobs; }",
+            "x=$(jobs)",
+            "if jobs; then :; fi",
+        ] {
             assert!(speaks_of_jobs(line.as_bytes()), "{line}");
         }
-        for line in ["job", "", "jobs -l", "echo $(jobs -rp | wc -l)", "jobs  %1", "jobs -l; jobs -p"] {
+        for line in [
+            "job",
+            "",
+            "jobs -l",
+            "echo $(jobs -rp | wc -l)",
+            "jobs  %1",
+            "jobs -l; jobs -p",
+            "max_jobs=4; jobs -p",
+            "# all jobs\njobs -p",
+            "echo $jobs ${jobs}",
+            "make -j $jobs",
+        ] {
             assert!(!speaks_of_jobs(line.as_bytes()), "{line}");
         }
     }
