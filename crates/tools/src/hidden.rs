@@ -102,7 +102,8 @@ impl ReadPlace {
         };
         // Where lines and calls are judged for no folder, there is no rule about reading outside of one.
         let judged = context.judge.gate.here.is_some();
-        if !judged || services.files.local_root().is_none() || is_below(path, &services.root) {
+        let outside = judged && !is_below(path, &services.root) && !is_of_a_process(path);
+        if !outside || services.files.local_root().is_none() {
             return workspace();
         }
         let real = LocalDisk.real(path);
@@ -140,6 +141,14 @@ pub(crate) fn is_below(path: &Path, folder: &Path) -> bool {
         }
     }
     plain.starts_with(folder)
+}
+
+/// Names by which a process knows its own files. Here they would mean Lathe's, not those of the command that was given them.
+const OF_A_PROCESS: [&str; 6] =
+    ["/dev/fd", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/self", "/proc/thread-self"];
+
+fn is_of_a_process(path: &Path) -> bool {
+    OF_A_PROCESS.iter().any(|name| is_below(path, Path::new(name)))
 }
 
 /// Says how many more there are than are shown: `1 more entry is not shown.`

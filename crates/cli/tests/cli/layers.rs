@@ -138,6 +138,8 @@ const COMPOSED: [Row; 62] = [
     row("read -d . v <<< 'ab.c'; echo $v", "ab\n"),
     row("view ./Makefile", "     1\tall:\n"),
     row("exec 3< a.txt; view /dev/fd/3; echo $?", "1\n"),
+    row("for n in 4 5 6 7 8 9 10 11 12; do view /dev/fd/$n; done 2>/dev/null; echo $?", "1\n"),
+    row("view /proc/self/environ; view /dev/stdin < a.txt; echo $?", "1\n"),
     row("trap 'echo bye' EXIT; view b.md | cat", "# bee\n"),
 ];
 
