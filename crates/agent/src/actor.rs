@@ -429,7 +429,8 @@ impl Actor {
 
     /// Records a command whose effect no event names, so that a repetition gets the same receipt.
     fn taken(&mut self, command: &Command) -> Result<ReceiptAnswer, AgentError> {
-        self.append(self.in_run(), CommandTaken { command: command.id.clone(), actor: command.actor })?;
+        let (id, actor) = (command.id.clone(), command.actor);
+        self.append(self.in_run(), CommandTaken { command: id, actor, receipt: None })?;
         Ok(ReceiptAnswer::Accepted { seq: self.state.seq })
     }
 

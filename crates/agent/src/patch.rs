@@ -5,9 +5,9 @@ use lathe_protocol::Boxed;
 /// Trae's words for a task that was called done without a change.
 pub const EMPTY_PATCH: &str = "ERROR! Your Patch is empty. Please provide a patch that fixes the problem.";
 
-/// What is said beside it where nothing but the edit tools is recorded.
+/// What is said beside it where no git tells what changed.
 pub(crate) const ONLY_RECORDED: &str =
-    "(There is no git repository here, so only changes made with the edit tools count.)";
+    "(There is no git repository here: only changes that your calls made in the workspace count.)";
 
 /// Compares the work tree with what it was.
 pub trait Patcher: Send + Sync {

@@ -131,8 +131,13 @@ impl Bash {
             let bin = quote(session.commands().as_os_str().as_bytes());
             statement(&mut text, &[b"case :$PATH: in *:", &bin, b":*) ;; *) PATH=", &bin, b":$PATH ;; esac"]);
         }
-        let functions = line.session.map(Session::without_path).filter(|_| speaks_of_path(line.text));
-        if let Some(functions) = &functions {
+        let paths = line.session.map(Session::without_path).filter(|_| speaks_of_path(line.text));
+        let jobs = line.session.map(Session::jobs).filter(|_| speaks_of_jobs(line.text));
+        let functions: Vec<_> = paths.into_iter().chain(jobs).collect();
+        if !functions.is_empty() {
+            statement(&mut text, &[b"__ax_made=()"]);
+        }
+        for functions in &functions {
             statement(&mut text, &[b"\\builtin . ", &quote(functions.as_os_str().as_bytes())]);
         }
         // The redirection changes nothing but the number of the next line, which messages then count from. An assignment
@@ -169,7 +174,7 @@ impl Bash {
         statement(&mut text, &[b"; done"]);
         put_answer(&mut text, folder, line.token, BROKE_OUT.as_bytes());
         text.push(b'\n');
-        if functions.is_some() {
+        if !functions.is_empty() {
             statement(
                 &mut text,
                 &[b"\\builtin unset -f -- \"${__ax_made[@]}\"; \\builtin unset -v __ax_made"],
@@ -232,6 +237,20 @@ fn speaks_of_path(line: &[u8]) -> bool {
     line.windows(4).any(|word| word == b"PATH")
 }
 
+/// Tells whether a line means the agent's `jobs` anywhere: bash's own is given an option or a job (`jobs -rp`, `jobs %1`).
+fn speaks_of_jobs(line: &[u8]) -> bool {
+    let mut places = line.windows(4).enumerate().filter(|(_, word)| word == b"jobs").map(|(at, _)| at);
+    places.any(|at| {
+        let mut after = line[at + 4..].iter().skip_while(|byte| matches!(byte, b' ' | b'\t'));
+        match (after.next(), after.next()) {
+            (Some(b'%'), _) => false,
+            // `-h` and `--help` are the agent's.
+            (Some(b'-'), Some(letter)) => !letter.is_ascii_lowercase() || *letter == b'h',
+            _ => true,
+        }
+    })
+}
+
 fn answer(text: &mut Vec<u8>, folder: &Folder, token: &str) {
     put_answer(text, folder, token, b"\"$?\"");
     text.push(b'\n');
@@ -264,4 +283,21 @@ pub fn quote(text: &[u8]) -> Vec<u8> {
     }
     quoted.push(b'\'');
     quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_with_an_option_is_bashs_own() {
+        for line in
+            ["jobs", "x | jobs", "jobs read 3", "jobs --help", "jobs -h", "jobs; echo -l", "jobs; jobs -p"]
+        {
+            assert!(speaks_of_jobs(line.as_bytes()), "{line}");
+        }
+        for line in ["job", "", "jobs -l", "echo $(jobs -rp | wc -l)", "jobs  %1", "jobs -l; jobs -p"] {
+            assert!(!speaks_of_jobs(line.as_bytes()), "{line}");
+        }
+    }
 }

@@ -30,6 +30,11 @@ impl Session {
         self.path.join("path")
     }
 
+    /// The function for a line that speaks of jobs.
+    pub fn jobs(&self) -> PathBuf {
+        self.path.join("jobs")
+    }
+
     /// The folder of the commands.
     pub fn commands(&self) -> PathBuf {
         self.path.join("bin")

@@ -365,7 +365,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends a bash that reads its script and runs nothing of it, as after `set -n`.
+    /// Ends a bash that reads its script and runs nothing of it, as after `set -n`, or that has no descriptor left to answer by.
     fn look_for_silence(&mut self) {
         let (Some(line), Some(bash)) = (&mut self.line, &self.bash) else { return };
         let is_silent =
@@ -375,7 +375,7 @@ impl Supervisor {
         if was_silent || !line.is_silent() {
             return;
         }
-        let told = b"bash: nothing runs any more after `set -n`; the shell is started again\n";
+        let told = b"bash: the shell runs nothing any more (after `set -n`, or a limit that is too low for it, such as `ulimit -n`); it is started again\n";
         wire::put_output(&mut self.out, line.outputs.id, 1, told);
         send(bash.pid, SIGKILL);
     }

@@ -292,6 +292,8 @@ pub(crate) struct InteractiveArgs {
     /// Model answers at most, for each task
     #[arg(long, value_name = "N", value_parser = crate::models::steps, allow_hyphen_values = true)]
     pub(crate) max_steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) limits: crate::models::LimitArgs,
     /// The folder to work in
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub(crate) working_dir: PathBuf,

@@ -121,6 +121,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         extras: settled.extras(),
         folder: args.working_dir,
         cancel: cancel.clone(),
+        line_seconds: settings::limits(&settled.config.settings).line_seconds,
     };
     if args.preview {
         return tool_preview(host, run).await;
@@ -160,10 +161,17 @@ fn tool_finished(finished: &CallFinished, cancelled: bool) -> Exit {
     let end = if finished.text.ends_with('\n') { "" } else { "\n" };
     term::out(&format!("{}{end}", term::foreign(&finished.text)));
     match finished.error {
+        None if failed_command(finished) => Exit::Failed,
         None => Exit::Done,
         Some(_) if cancelled => Exit::Cancelled,
         Some(_) => Exit::Failed,
     }
+}
+
+/// Tells whether a tool that ran a command reports another exit code than 0.
+fn failed_command(finished: &CallFinished) -> bool {
+    let data = finished.data.as_ref().and_then(|data| data.to_value().ok());
+    data.and_then(|data| data.get("exit_code")?.as_i64()).is_some_and(|code| code != 0)
 }
 
 async fn doctor(host: &Host, args: &DoctorArgs) -> Exit {

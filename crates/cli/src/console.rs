@@ -113,6 +113,10 @@ impl Console {
                 .unwrap_or_default(),
         );
         let hint = match options.mode {
+            // No question will say it, so it is said before the first line runs.
+            Mode::FullAuto if options.model.provider != "cassette" => {
+                format!("{}\n", self.paint.dim(self.say(Say::NotBack)))
+            }
             _ if self.mode_from == ModeFrom::Asked => String::new(),
             Mode::FullAuto | Mode::Plan => String::new(),
             Mode::Default | Mode::AutoEdit => format!("{}\n", self.paint.yellow(self.say(Say::ModeHint))),
@@ -315,9 +319,10 @@ impl Console {
         let mut out = String::new();
         if tool == "bash" && self.shown == 0 && self.hidden == 0 && self.partial.is_empty() {
             // Nothing was shown while it ran: this is a journal, or a command that printed at its end.
-            // The one tool of toolset `bash` begins with the output; the others with how it ended.
-            let status = usize::from(finished.name != "Bash");
-            for line in clean(&finished.text).lines().skip(status).filter(|line| !is_tag(line)) {
+            // How it ended is told by the verdict.
+            let text = clean(&finished.text);
+            let lines = text.lines().enumerate().filter(|(at, line)| !is_tag(line) && !is_ending(*at, line));
+            for (_, line) in lines {
                 out.push_str(&self.output_line(line));
             }
         }
@@ -386,6 +391,14 @@ impl Console {
             Some(_) | None => String::new(),
         }
     }
+}
+
+/// The words by which a toolset tells the model how a command ended: Lathe's come first, Trae's in a line of their own.
+fn is_ending(at: usize, line: &str) -> bool {
+    let code = line.trim_start_matches("Error: ").strip_prefix("exit code ");
+    let plain = code.is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()));
+    let first = ["exit code ", "timed out after ", "the shell itself was killed", "cancelled by the user"];
+    plain || (at == 0 && first.iter().any(|words| line.starts_with(words)))
 }
 
 /// The host of a model that is not at its provider's own address, as it stands after the provider.

@@ -105,6 +105,7 @@ impl Exit {
             | HostError::NoSuchTool { .. }
             | HostError::NoSuchStep { .. }
             | HostError::NoSuchRun { .. }
+            | HostError::IdInUse(_)
             | HostError::BaseCommit { .. }
             | HostError::Prices(_)
             | HostError::Replay(_)
@@ -127,7 +128,7 @@ impl Exit {
             | HostError::Restore { .. }
             | HostError::Agent(_)
             | HostError::Demo(_)
-            | HostError::Shell(_)
+            | HostError::Shell { .. }
             | HostError::Crashed(_) => {
                 if error.code() == "session-held" {
                     Exit::Usage
@@ -161,7 +162,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Tells whether a panic says that no thread could be started, in the words of the standard library or of the runtime.
 fn is_missing_thread(panic: &str) -> bool {
     let spawning = panic.contains("failed to spawn thread") || panic.contains("can't spawn worker thread");
-    spawning && panic.contains("WouldBlock")
+    spawning && (panic.contains("WouldBlock") || panic.contains("os error 11"))
 }
 
 /// Trae's flags for containers, which nothing here takes so far. A Trae user should not be told they are misspelt.

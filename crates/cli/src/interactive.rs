@@ -25,6 +25,7 @@ pub(crate) async fn interactive(host: &Host, args: InteractiveArgs) -> Exit {
     let given = Given {
         model: Some(&args.model),
         max_steps: args.max_steps,
+        limits: Some(&args.limits),
         mode: args.mode,
         toolset: args.toolset,
         allowed: &args.allowed.allowed_tools,
@@ -185,6 +186,7 @@ fn status(host: &Host, session: &Session, language: Language) {
         (Say::Model, options.model.model.clone()),
         (Say::Mode, options.mode.as_str().to_owned()),
         (Say::Tools, session.tools.to_string()),
+        (Say::Folder, session.workspace.clone()),
         (Say::Session, session.id.to_string()),
         (Say::Tasks, report.map_or(0, |report| report.run.0).to_string()),
     ];

@@ -36,7 +36,7 @@ pub(crate) struct RewindArgs {
 
 #[derive(Args)]
 pub(crate) struct UndoArgs {
-    /// Session: its id or the beginning of it; the newest if left out
+    /// Session: its id or the beginning of it; the newest of this folder if left out
     id: Option<String>,
     /// Only show what would be done
     #[arg(long)]
@@ -66,8 +66,8 @@ pub(crate) fn rewind(host: &Host, args: &RewindArgs) -> Exit {
         (false, false) => What::Both,
     };
     let undone = here(host, args.id.as_deref())
-        .and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview)));
-    tell(undone, args.preview, args.json, WayBack::Undo)
+        .and_then(|id| host.rewind(&id, StepNo(args.to), what, really(args.preview), None));
+    tell(undone, args.preview, args.json, &WayBack::Undo(args.id.clone()))
 }
 
 /// Files are only changed where the user stands, unless a session is named.
@@ -75,20 +75,33 @@ fn here(host: &Host, id: Option<&str>) -> Result<SessionId, HostError> {
     host.find_here(id, &std::env::current_dir().unwrap_or_default())
 }
 
-/// How what was done is taken back in its turn.
-#[derive(Clone, Copy)]
+/// How what was done is taken back in its turn. A session that the user named is named again: elsewhere, and beside other
+/// sessions of the folder, the command would mean another one.
 enum WayBack {
-    Undo,
-    Rewind,
+    Undo(Option<String>),
+    Rewind(Option<String>),
+}
+
+impl WayBack {
+    fn words(&self, undone: &Undone, language: Language) -> Option<String> {
+        let named = |id: &Option<String>| id.as_ref().map_or(String::new(), |id| format!(" {id}"));
+        match self {
+            WayBack::Undo(id) => Some(format!("`lathe undo{}` {}", named(id), Say::UndoHint.text(language))),
+            WayBack::Rewind(id) => {
+                let flags = undone.back.as_ref()?;
+                Some(format!("`lathe rewind{} {flags}` {}", named(id), Say::RedoHint.text(language)))
+            }
+        }
+    }
 }
 
 pub(crate) fn undo(host: &Host, args: &UndoArgs) -> Exit {
-    let undone = here(host, args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview)));
-    tell(undone, args.preview, args.json, WayBack::Rewind)
+    let undone = here(host, args.id.as_deref()).and_then(|id| host.undo(&id, really(args.preview), None));
+    tell(undone, args.preview, args.json, &WayBack::Rewind(args.id.clone()))
 }
 
 /// What was left alone makes the whole a failure, so that a script notices.
-fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: WayBack) -> Exit {
+fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: &WayBack) -> Exit {
     let undone = match undone {
         Ok(undone) => undone,
         Err(error) => return Exit::host(&error),
@@ -101,7 +114,7 @@ fn tell(undone: Result<Undone, HostError>, preview: bool, as_json: bool, back: W
     if undone.conflicts.is_empty() { Exit::Done } else { Exit::Failed }
 }
 
-fn words(undone: &Undone, preview: bool, back: WayBack) -> String {
+fn words(undone: &Undone, preview: bool, back: &WayBack) -> String {
     let language = Language::find();
     let paint = Paint::new(term::is_terminal());
     let say = |say: Say| say.text(language);
@@ -129,13 +142,9 @@ fn words(undone: &Undone, preview: bool, back: WayBack) -> String {
         let words = format!("{}: {}", say(Say::NotUndoable), term::clean(lost));
         out.push_str(&format!("{}\n", paint.yellow(&words)));
     }
-    if !preview && (!undone.restored.is_empty() || undone.steps > 0) {
-        let hint = match back {
-            WayBack::Undo => say(Say::UndoHint).to_owned(),
-            WayBack::Rewind => {
-                format!("`lathe rewind --to {} --files` {}", undone.last, say(Say::RedoHint))
-            }
-        };
+    let hint = back.words(undone, language).filter(|_| !preview);
+    let is_anything_done = !undone.restored.is_empty() || undone.steps > 0;
+    if let Some(hint) = hint.filter(|_| is_anything_done) {
         out.push_str(&format!("{}\n", paint.dim(&hint)));
     }
     out

@@ -433,7 +433,9 @@ impl Plans for Configured {
             toolset: toolset(config),
             limits: limits(&config.settings),
             ending: if wish.conversation { EndingRule::EndTurn } else { EndingRule::Remind },
-            patch: wish.must_patch.then_some(PatchRule { must: true, base: None }),
+            // `run.must_patch` is about runs; a conversation has a patch only where its client says so.
+            patch: (wish.must_patch || config.settings.run.must_patch && !wish.conversation)
+                .then_some(PatchRule { must: true, base: None }),
             tools,
             record: None,
             attended: Attended::Person,

@@ -13,7 +13,7 @@ use crate::term;
 use crate::words::{Language, Say};
 
 pub(crate) fn fork(host: &Host, args: &ForkArgs) -> Exit {
-    let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo)));
+    let forked = host.find(Some(&args.id)).and_then(|id| host.fork(&id, args.at.map(StepNo), None));
     match forked {
         Ok(id) if args.json => {
             print_json(&json!({ "id": id }));

@@ -129,7 +129,7 @@ messages! {
     StepsLeft: "Steps of the conversation left behind", "对话中被放弃的步骤";
     LeftAlone: "Left as they are:", "保持原样：";
     OthersWrote: "Written by somebody else while a line ran, and left to them:", "在命令运行期间由他人写入，保持不动：";
-    UndoHint: "`lathe undo` takes this back.", "`lathe undo` 可以撤回这一操作。";
+    UndoHint: "takes this back.", "可以撤回这一操作。";
     AskChoice: "Number, or your own words", "编号，或用自己的话";
     AskYesNo: "yes or no", "是或否";
     AskText: "Answer", "回答";

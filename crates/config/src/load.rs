@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::check::{Checked, Leaves, Reading, Speaker, check};
+use lathe_protocol::Toolset;
+
+use crate::check::{Checked, Leaf, Leaves, Reading, Speaker, check};
 use crate::foreign::{ForeignEndpoints, TrustedTrae, add_keys};
 use crate::format::{Misread, ProjectFiles, parse_json, parse_toml, parse_yaml, read};
 use crate::merge::{Layer, Variables, merge, object, origins};
@@ -14,7 +16,7 @@ use crate::secret::Secret;
 use crate::sections::Settings;
 use crate::show::flatten;
 use crate::trae;
-use crate::tree::{Entry, Node, Value, under};
+use crate::tree::{Entry, Node, Value, spell, under};
 
 const TRAE_VARIABLE: &str = "TRAE_CONFIG_FILE";
 const FOR_A_PROJECT: &str = "set it in your own file, by a variable or by a flag";
@@ -142,10 +144,15 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
             owners.and_then(|leaf| leaf.value.as_str().map(str::to_owned)).into_iter().collect();
         settings.foreign = ForeignEndpoints::of(&loader.layers, foreign, &owners);
     }
+    let traes_toolset = settings.as_mut().and_then(|settings| traes_toolset(settings, &leaves));
+    if let Some(settings) = &settings {
+        loader.warnings.extend(unusable(settings, &leaves, inputs.known_providers));
+    }
     let warnings = once(loader.warnings);
     match settings {
         Some(settings) if loader.errors.is_empty() => {
             let mut origins = origins(&leaves);
+            origins.extend(traes_toolset.map(|origin| ("run.toolset".to_owned(), origin)));
             for (key, _) in flatten(&settings) {
                 origins.entry(key).or_insert(Origin { source: Source::Default, line: None });
             }
@@ -153,6 +160,43 @@ pub fn load(inputs: Inputs<'_>) -> Result<Config, ConfigErrors> {
         }
         _ => Err(ConfigErrors { errors: once(loader.errors), warnings }),
     }
+}
+
+/// Gives the user of a Trae file Trae's tools, unless somebody names a toolset. Its origin is the file.
+fn traes_toolset(settings: &mut Settings, leaves: &Leaves) -> Option<Origin> {
+    let leaf = |key: &str| leaves.iter().find(|(path, _)| spell(path) == key).map(|(_, leaf)| leaf);
+    let is_traes = |leaf: &&Leaf| matches!(leaf.origin.source, Source::Trae(_));
+    let said = leaf("run.tools").or_else(|| leaf("model.provider")).filter(is_traes);
+    let origin = said.filter(|_| leaf("run.toolset").is_none())?.origin.clone();
+    settings.run.toolset = Toolset::Trae;
+    Some(origin)
+}
+
+/// Settings that are well formed and that no run can work with, or that take something away without a word.
+fn unusable(settings: &Settings, leaves: &Leaves, known_providers: &[&str]) -> Vec<Problem> {
+    let leaf = |key: &str| leaves.iter().find(|(path, _)| spell(path) == key).map(|(_, leaf)| leaf);
+    let mut found = Vec::new();
+    let mut tell = |leaf: &Leaf, key: &str, why: String| {
+        let Origin { source, line } = leaf.origin.clone();
+        found.push(Problem { source, line, fault: Fault::Tool { key: key.to_owned(), why } });
+    };
+    let kind = settings.provider_kind().unwrap_or_default();
+    let is_known = known_providers.iter().any(|known| known.eq_ignore_ascii_case(kind));
+    if let Some(leaf) = leaf("model.provider")
+        && !is_known
+        && settings.model.base_url.is_none()
+    {
+        let why = format!("`{kind}` is not a provider that Lathe knows, so it needs a base_url");
+        tell(leaf, "model.provider", why);
+    }
+    if let Some(tools) = leaf("run.tools").filter(|leaf| matches!(leaf.origin.source, Source::Trae(_)))
+        && settings.tools.discovery_command.is_some()
+        && !settings.run.tools.iter().flatten().any(|name| name.starts_with("discovered_tool"))
+    {
+        let why = "the list leaves out the tools of `tools.discovery_command`; name them in it".to_owned();
+        tell(tools, "run.tools", why);
+    }
+    found
 }
 
 /// In the home folder the project's file may be the user's own.

@@ -197,9 +197,13 @@ impl Encoding {
                 Err(_) => return false,
             }
         }
-        ascii * 10 >= all
+        // A few bytes look like anything.
+        ascii * if all < FEW { 2 } else { 10 } >= all
     }
 }
+
+/// Units of a text that is too short to be told by one character of ASCII among ten.
+const FEW: usize = 32;
 
 /// A position in a text, moving forward, in its bytes and in its decoded form.
 struct Walk<'a> {

@@ -57,6 +57,8 @@ impl Program {
             let words = format!("only {} MiB of each stream are kept\n", COMMAND_KEEP >> 20);
             ran.stderr.extend(words.into_bytes());
         }
+        // What reads a part of an output must not take it for all of it.
+        let code = if ran.cut && code == 0 { 1 } else { code };
         Ok(ToolRan { stdout: ran.stdout, stderr: ran.stderr, code })
     }
 

@@ -1,5 +1,7 @@
 //! Trae's three searches, with its words and its clipping.
 
+use std::path::Path;
+
 use crate::facts::{Kind, def_flag};
 use crate::graph::Graph;
 use crate::snapshot::{Snapshot, Symbol};
@@ -56,6 +58,17 @@ fn clip(text: &str) -> String {
     text.chars().take(LIMIT).collect()
 }
 
+/// Modifiers and type of a field, where one declaration holds them for several names.
+fn before_name<'a>(path: &Path, source: &'a str, name_at: usize) -> Option<&'a str> {
+    let is_shared = path.extension().is_some_and(|ending| ending == "java" || ending == "cs");
+    let before = source.get(..name_at).filter(|_| is_shared)?;
+    let line = before.rsplit(['\n', ';', '{', '}']).next()?;
+    // The names before this one.
+    let first = line.split(['=', ',']).next().filter(|_| line.contains([',', '=']) && !line.contains('<'));
+    let words = first.map_or(line, |first| first.trim_end().rsplit_once(' ').map_or("", |(words, _)| words));
+    Some(words.trim()).filter(|words| !words.is_empty())
+}
+
 pub fn ckg(
     graph: &Graph,
     snapshot: &Snapshot,
@@ -85,6 +98,7 @@ pub fn ckg(
             def.start_line,
             def.end_line
         ));
+        let source = graph.source(snapshot.files[symbol.file as usize].content).unwrap_or_default();
         if search == CkgSearch::Class {
             for (title, wanted) in [
                 ("Fields", &[Kind::Field, Kind::Variant, Kind::Constant][..]),
@@ -93,7 +107,13 @@ pub fn ckg(
                 let lines: Vec<String> = (facts.defs.iter())
                     .filter(|member| member.parent == symbol.def && wanted.contains(&member.kind))
                     .map(|member| {
+                        let before = (member.kind == Kind::Field)
+                            .then(|| before_name(&path, &source, member.start_byte as usize))
+                            .flatten();
                         let text = facts.str(member.signature);
+                        if let Some(before) = before {
+                            return format!("- {before} {text}");
+                        }
                         let text = text.strip_prefix("async ").unwrap_or(text);
                         format!("- {}", text.strip_prefix("def ").unwrap_or(text))
                     })
@@ -104,7 +124,6 @@ pub fn ckg(
             }
         }
         if print_body {
-            let source = graph.source(snapshot.files[symbol.file as usize].content).unwrap_or_default();
             let body = source.get(def.start_byte as usize..def.end_byte as usize).unwrap_or("");
             out.push_str(&format!("{body}\n\n"));
         }
@@ -117,4 +136,22 @@ pub fn ckg(
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_told_with_its_modifiers_and_its_type() {
+        let source = "class K { private int f = 1;\n  static final String A = \"a\", B;\n  Map<String, Integer> m;\n  x; }";
+        let before = |file: &str, name: &str| {
+            before_name(Path::new(file), source, source.find(name).unwrap()).map(str::to_owned)
+        };
+        assert_eq!(before("K.java", "f = 1").as_deref(), Some("private int"));
+        assert_eq!(before("K.cs", "A = ").as_deref(), Some("static final String"));
+        assert_eq!(before("K.java", "B;").as_deref(), Some("static final String"));
+        assert_eq!(before("K.java", "m;").as_deref(), Some("Map<String, Integer>"));
+        assert_eq!((before("K.java", "x;"), before("k.cpp", "f = 1")), (None, None));
+    }
 }

@@ -40,6 +40,8 @@ pub struct FileItem {
     #[serde(rename = "type")]
     pub kind: &'static str,
     pub size: u64,
+    /// The time of the last write, in UTC; null for what leads nowhere.
+    pub modified_at: Option<String>,
 }
 
 /// One level of a folder, or all below it.
@@ -147,36 +149,49 @@ impl Browser {
         let named = self.files.list(Path::new(folder)).await?;
         let mut items: Vec<FileItem> = Vec::with_capacity(named.len());
         for named in named {
-            let bytes = self.size(&Path::new(folder).join(&named.name), named.kind).await;
+            let at = Path::new(folder).join(&named.name);
             let name = named.name.to_string_lossy().into_owned();
-            items.push(item(join(&shown, &name), name, named.kind, bytes));
+            items.push(self.item(join(&shown, &name), name, &at, named.kind).await);
         }
         Ok(Listing { directory: shown, count: items.len(), items, more: false })
     }
 
-    /// All names below a folder. Those that begin with a dot are left out, with all below them; what git ignores is not.
+    /// All names below a folder, those that begin with a dot and those that git ignores too. A `.git` is there without what
+    /// is in it.
     pub async fn tree(&self, folder: &str, depth: Option<u32>) -> Result<Listing, HostError> {
         let folder = or_root(folder);
         let shown = self.shown(&self.files.real(Path::new(folder)).await?);
         let depth = depth.unwrap_or(TREE_DEPTH).min(TREE_DEPTH);
-        let entries = self.files.walk(Path::new(folder), depth as usize).await?;
+        let (files, start) = (self.files.clone(), PathBuf::from(folder));
+        let entries = blocking(move || Ok(files.walk_hidden(&start, depth as usize)?)).await?;
         let more = entries.len() > TREE_MAX;
         let mut items: Vec<FileItem> = Vec::with_capacity(entries.len().min(TREE_MAX));
         for entry in entries.into_iter().take(TREE_MAX) {
             let path = entry.path.to_string_lossy().into_owned();
             let name = entry.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let bytes = self.size(&Path::new(folder).join(&entry.path), entry.kind).await;
-            items.push(item(join(&shown, &path), name, entry.kind, bytes));
+            let at = Path::new(folder).join(&entry.path);
+            items.push(self.item(join(&shown, &path), name, &at, entry.kind).await);
         }
         Ok(Listing { directory: shown, count: items.len(), items, more })
     }
 
-    /// The bytes of a file; 0 for what is not a file, or gone.
-    async fn size(&self, path: &Path, kind: FileKind) -> u64 {
-        match kind {
-            FileKind::File => self.files.stat(path).await.map_or(0, |stat| stat.bytes),
+    /// The line of a listing about the file or folder `at`. What is gone by now has no size and no time.
+    async fn item(&self, path: String, name: String, at: &Path, kind: FileKind) -> FileItem {
+        let size = match kind {
+            FileKind::File => self.files.stat(at).await.map_or(0, |stat| stat.bytes),
             FileKind::Directory | FileKind::Special => 0,
-        }
+        };
+        let written = self.files.modified(at).ok();
+        let written = written.and_then(|(seconds, fraction)| {
+            jiff::Timestamp::new(seconds, i32::try_from(fraction).unwrap_or_default()).ok()
+        });
+        let kind = match kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Special => "special",
+        };
+        let modified_at = written.map(|at| format!("{at:.3}"));
+        FileItem { name, path, is_dir: kind == "directory", kind, size, modified_at }
     }
 
     /// A whole file, or `length` bytes of it from `offset` on.
@@ -458,15 +473,6 @@ fn or_root(folder: &str) -> &str {
 
 fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
-}
-
-fn item(path: String, name: String, kind: FileKind, size: u64) -> FileItem {
-    let kind = match kind {
-        FileKind::File => "file",
-        FileKind::Directory => "directory",
-        FileKind::Special => "special",
-    };
-    FileItem { name, path, is_dir: kind == "directory", kind, size: if kind == "file" { size } else { 0 } }
 }
 
 /// Work that waits for the disk, away from those who wait for a client.

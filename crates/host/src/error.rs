@@ -53,6 +53,8 @@ pub enum HostError {
     NoSessionHere(PathBuf),
     #[error("no session begins with `{0}`: see `lathe sessions`")]
     NoSuchSession(String),
+    #[error("The id `{0}` was used for another command: use a new one.")]
+    IdInUse(String),
     #[error("session {id} has no run {run}")]
     NoSuchRun { id: SessionId, run: RunNo },
     #[error("{} sessions begin with `{prefix}`, the newest of them {}: give more of the id", .found.len(), .found.iter().rev().take(3).cloned().collect::<Vec<_>>().join(", "))]
@@ -69,8 +71,8 @@ pub enum HostError {
     Field { domain: String, reason: String },
     #[error("the documents cannot be used: {0}")]
     Documents(String),
-    #[error("the shell cannot go on: {0}")]
-    Shell(String),
+    #[error("the shell cannot go on: {reason}")]
+    Shell { reason: String, disk_full: bool },
     #[error("the rules cannot be used: {0}")]
     Policy(String),
     #[error("what you trust cannot be read or written: {}: {reason}; `lathe trust remove` begins anew", .path.display())]
@@ -201,6 +203,7 @@ impl HostError {
             Self::NoSessions => "no-sessions",
             Self::NoSessionHere(_) => "no-session-here",
             Self::NoSuchSession(_) => "no-such-session",
+            Self::IdInUse(_) => "id-in-use",
             Self::NoSuchRun { .. } => "no-such-run",
             Self::ManySessions { .. } => "many-sessions",
             Self::NoSuchTool { .. } => "no-such-tool",
@@ -212,7 +215,8 @@ impl HostError {
             Self::Secrets { .. } => "secrets",
             Self::Discovery(_) => "discovery",
             Self::Documents(_) => "documents",
-            Self::Shell(_) => "shell",
+            Self::Shell { disk_full: true, .. } => "disk-full",
+            Self::Shell { disk_full: false, .. } => "shell",
             Self::Field { .. } => "field",
             Self::NotModifiable(_) => "not-modifiable",
             Self::Journal(JournalError::Held { .. }) => "session-held",

@@ -56,13 +56,19 @@ pub enum Keep<'a> {
 /// The task that sums up the steps of a session. It ends with the session.
 pub(crate) struct Summing {
     task: JoinHandle<()>,
-    /// The last event that it has dealt with.
+    progress: SummingProgress,
+}
+
+/// How far the steps of a session were summed up.
+#[derive(Debug, Clone)]
+pub struct SummingProgress {
+    /// The last event that was dealt with.
     seen: watch::Receiver<Seq>,
 }
 
-impl Summing {
+impl SummingProgress {
     /// Waits until every step that ended up to an event was summed up, or could not be.
-    async fn reach(&self, seq: Seq) {
+    pub async fn reach(&self, seq: Seq) {
         let mut seen = self.seen.clone();
         // A task that is gone sums up nothing any more.
         let _ = seen.wait_for(|seen| *seen >= seq).await;
@@ -80,11 +86,16 @@ impl Session {
     pub async fn summed_up(&self, seq: Seq) -> bool {
         match &self.summing {
             Some(summing) => {
-                summing.reach(seq).await;
+                summing.progress.reach(seq).await;
                 true
             }
             None => false,
         }
+    }
+
+    /// How far its steps were summed up; none if they are not.
+    pub fn summing(&self) -> Option<SummingProgress> {
+        self.summing.as_ref().map(|summing| summing.progress.clone())
     }
 }
 
@@ -188,7 +199,8 @@ async fn submit(handle: &dyn SessionHandle, step: &StepText, summary: &StepSumma
 pub(crate) fn each_step(handle: Arc<dyn SessionHandle>, lakeview: Arc<Lakeview>, from: Seq) -> Summing {
     let updates = handle.subscribe(Seq(0));
     let (done, seen) = watch::channel(Seq(0));
-    Summing { task: tokio::spawn(follow(updates, handle, lakeview, from, done)), seen }
+    let task = tokio::spawn(follow(updates, handle, lakeview, from, done));
+    Summing { task, progress: SummingProgress { seen } }
 }
 
 async fn follow(

@@ -75,7 +75,7 @@ pub use git::{CommitWish, GitCommit, GitFile, GitPlace, GitStatus};
 pub use graph::{Asked, Export, QUESTIONS};
 pub use home::Home;
 pub use keys::{AddressFrom, same_address};
-pub use lakeview::{Keep, LakeviewPlan};
+pub use lakeview::{Keep, LakeviewPlan, SummingProgress};
 pub use lathe_tools::{CheckRule, check_entry as check_tool_entry};
 pub use limits::fit_limits;
 pub use models::{ModelRequest, is_recorded_model};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lathe_journal::{Index, JournalError, Reader, SessionState, Summary, is_held, session_ids};
-use lathe_protocol::{Event, Forked, Seq, SessionId, SessionOptions, Timestamp};
+use lathe_protocol::{Event, Seq, SessionId, SessionOptions, Timestamp};
 
 use crate::error::HostError;
 use crate::reports::session_files;
@@ -136,8 +136,8 @@ impl Host {
 
     /// The session a user means: by id, by its beginning, or the newest.
     pub fn find(&self, prefix: Option<&str>) -> Result<SessionId, HostError> {
-        let sessions = self.sessions()?;
         let Some(prefix) = prefix else {
+            let sessions = self.sessions()?;
             let newest = sessions.first();
             self.check_newest(&sessions, newest, None)?;
             return newest.map(|summary| summary.id.clone()).ok_or(HostError::NoSessions);
@@ -177,12 +177,6 @@ impl Host {
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
         let (opened, _) = beginning(&reader)?;
         Ok(PathBuf::from(opened.workspace))
-    }
-
-    /// The session that a fork was made from; none for a session of its own.
-    pub fn origin(&self, id: &SessionId) -> Result<Option<Forked>, HostError> {
-        let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        Ok(beginning(&reader)?.0.forked)
     }
 
     /// What a session is set to.

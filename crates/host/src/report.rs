@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lathe_blobs::Blobs;
+use lathe_changes::{TreeChange, Wanted, net};
 use lathe_edit::{diff_stat, unified_diff};
 use lathe_journal::Reader;
 use lathe_protocol::{
@@ -214,14 +215,34 @@ impl Host {
     pub fn session_diffs(&self, id: &SessionId) -> Result<Vec<FileDiff>, HostError> {
         self.mend_left(id)?;
         let reader = Reader::open(&self.home().sessions(), id, self.home().blobs()?)?;
-        let mut report = run_report(&[], None);
+        let (mut report, mut changes) = (run_report(&[], None), Vec::new());
         for event in reader.all()? {
             if let Fact::SessionOpened(opened) = &event.fact {
                 report.workspace.clone_from(&opened.workspace);
             }
             event.fact.changes().iter().for_each(|change| report.change(change));
+            changes.extend(event.fact.changes().iter().map(TreeChange::from));
         }
-        self.diffs(&report)
+        let mut diffs = self.diffs(&report)?;
+        diffs.extend(self.mode_diffs(&report.workspace, &changes));
+        diffs.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(diffs)
+    }
+
+    /// The paths of which nothing but the mode is another one, in git's words.
+    fn mode_diffs(&self, workspace: &str, changes: &[TreeChange]) -> Vec<FileDiff> {
+        let screen = self.screen();
+        let other_mode = |wanted: Wanted| {
+            let (now, before) = (wanted.now?, wanted.want?);
+            if now.digest != before.digest || now.mode == before.mode {
+                return None;
+            }
+            let path = screen.text(below(workspace, &wanted.path.display().to_string())).into_owned();
+            let (old, new) = (before.mode, now.mode);
+            let diff = format!("diff --git a/{path} b/{path}\nold mode {old:06o}\nnew mode {new:06o}\n");
+            Some(FileDiff { path, diff, added: 0, removed: 0 })
+        };
+        net(changes).into_iter().filter_map(other_mode).collect()
     }
 
     /// What a finished call of a session in this folder changed, from the journal alone.

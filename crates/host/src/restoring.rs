@@ -11,8 +11,8 @@ use lathe_changes::restore::{self, Applied, Step};
 use lathe_changes::{TreeChange, Wanted};
 use lathe_journal::Journal;
 use lathe_protocol::{
-    CallId, Change, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo, Seq, SessionId,
-    SessionOpened, StepNo,
+    CallId, Change, CommandTaken, Digest, Draft, Fact, FilesRestored, Place, RewindUndone, Rewound, RunNo,
+    Seq, SessionId, SessionOpened, StepNo,
 };
 use lathe_tools::recorded;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,9 @@ pub(crate) struct Restoring {
     pub(crate) rewind: Option<Seq>,
     /// Where the conversation goes back to with it.
     pub(crate) rewound: Option<StepNo>,
+    /// The command that wanted it, with what it was to do.
+    #[serde(default)]
+    pub(crate) taken: Option<CommandTaken>,
     pub(crate) conflicts: Vec<String>,
     /// From what is there to what is wanted.
     pub(crate) changes: Vec<Change>,
@@ -62,7 +65,8 @@ impl Host {
             let folder = self.scratch(journal.id());
             std::fs::create_dir_all(&folder)?;
             let mut temp = tempfile::NamedTempFile::new_in(&folder)?;
-            temp.write_all(&serde_json::to_vec(restoring)?)?;
+            let note = serde_json::to_string(restoring)?;
+            temp.write_all(format!("{}\n{note}", Digest::of(note.as_bytes())).as_bytes())?;
             temp.as_file().sync_all()?;
             temp.persist(&file)?;
             std::fs::File::open(&folder)?.sync_all()
@@ -77,16 +81,23 @@ impl Host {
     pub(crate) fn finish_restoring(&self, journal: &mut Journal) -> Result<(), HostError> {
         let file = self.restoring_file(journal.id());
         let Ok(bytes) = std::fs::read(&file) else { return Ok(()) };
-        let Ok(restoring) = serde_json::from_slice::<Restoring>(&bytes) else {
-            // Half a note was never acted on.
-            let _ = std::fs::remove_file(&file);
-            return Ok(());
-        };
+        // The note got its name when it was whole, so what cannot be read was acted on.
+        let restoring = noted(&bytes).ok_or_else(|| {
+            HostError::Rewind(format!(
+                "an undo or rewind was cut off, and its note {} is damaged. Files may have been put back in part: look at them, \
+                 and remove the note",
+                file.display()
+            ))
+        })?;
         let (opened, _) = beginning(&journal.reader()?)?;
         let root = &*folder_or_gone(&opened)?;
         let paths = restoring.changes.iter().map(|change| TreeChange::from(change).path);
         restore::sweep(root, paths, restoring.pid);
-        self.carry_out(journal, &opened, &restoring).map(drop)
+        self.carry_out(journal, &opened, &restoring)?;
+        let Some(taken) = restoring.taken else { return Ok(()) };
+        let place = Place::in_run(restoring.run);
+        journal.append(now(), Draft { place, fact: taken.into() })?;
+        Ok(())
     }
 
     fn carry_out(
@@ -140,6 +151,16 @@ impl Host {
         let _ = std::fs::remove_file(self.restoring_file(journal.id()));
         Ok(applied)
     }
+}
+
+/// The note, if it is what was written. Versions before the checksum wrote no first line.
+fn noted(bytes: &[u8]) -> Option<Restoring> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let note = match text.split_once('\n') {
+        Some((sum, note)) => Some(note).filter(|note| Digest::of(note.as_bytes()).as_str() == sum)?,
+        None => text,
+    };
+    serde_json::from_str(note).ok()
 }
 
 pub(crate) fn shown(root: &Path, path: &Path) -> String {

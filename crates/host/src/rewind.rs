@@ -11,10 +11,11 @@ use lathe_changes::restore::{self, Planned, Step};
 use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, live};
 use lathe_protocol::{
-    CallId, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Timestamp,
+    Actor, CallId, CommandId, CommandTaken, Draft, Event, Fact, Place, Rewound, RunNo, Seq, SessionId,
+    SessionOpened, StepNo, Timestamp,
 };
 use lathe_redact::Redactor;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
 use crate::place::{folder_or_gone, opened_in};
@@ -47,14 +48,14 @@ pub enum Really {
 }
 
 /// What going back does, or would do.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// Files put back, each with what is done to it.
     pub restored: Vec<PathAct>,
     /// Paths that are left as they are, each with the reason.
     pub conflicts: Vec<PathAct>,
     /// Paths that somebody else wrote while a line ran: there is nothing of ours to take back.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
     /// Steps of the conversation that are left behind.
     pub steps: u32,
@@ -65,11 +66,15 @@ pub struct Undone {
     pub session: String,
     /// The folder whose files these are.
     pub folder: String,
-    /// The last step there is, for the way back.
+    /// The last step there is.
     pub last: u32,
+    /// Of an undo: the flags of the `rewind` that leads back to where the files and the conversation were. None if no rewind
+    /// leads there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathAct {
     /// From the workspace on.
     pub path: String,
@@ -84,13 +89,15 @@ struct Story {
 }
 
 impl Host {
-    /// The state after step `to`. The session must not be in use.
+    /// The state after step `to`. The session must not be in use. A command that is repeated does nothing: what it did is
+    /// told again.
     pub fn rewind(
         &self,
         id: &SessionId,
         to: StepNo,
         what: What,
         really: Really,
+        command: Option<CommandId>,
     ) -> Result<Undone, HostError> {
         let mut held = match really {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
@@ -101,6 +108,9 @@ impl Host {
             None => self.mend_left(id)?,
         }
         let story = self.story(id)?;
+        if let Some(undone) = story.done_by(command.as_ref()) {
+            return Ok(undone);
+        }
         let branch = live(story.all.clone());
         let last = last_step(&branch);
         if to > last {
@@ -121,22 +131,24 @@ impl Host {
             let calls = calls_of(story.all.iter().filter(|event| event.seq > end));
             if let Some(journal) = &mut held {
                 let restoring =
-                    Restoring { to: Some(to), rewound, ..story.restoring(journal, &plan, &undone) };
+                    Restoring { to: Some(to), rewound, ..story.restoring(journal, &plan, &undone, &command) };
                 self.put_back(journal, &story, &restoring, &mut undone)?;
             }
             self.put_back_kept(&self.kept_of(id, &calls), really, &mut undone)?;
         } else if let (Some(journal), Some(to)) = (&mut held, rewound) {
             append(journal, story.last_run, Rewound { to })?;
         }
-        if let Some(journal) = held {
-            journal.close()?;
-            self.note(id);
-        }
-        Ok(undone.cleaned(&self.screen()))
+        self.done(held, &story, undone, command)
     }
 
-    /// Takes back the newest act that changed files and was not taken back yet: a step's changes, or a rewind.
-    pub fn undo(&self, id: &SessionId, really: Really) -> Result<Undone, HostError> {
+    /// Takes back the newest act that changed files and was not taken back yet: a step's changes, or a rewind. A command that
+    /// is repeated does nothing: what it did is told again.
+    pub fn undo(
+        &self,
+        id: &SessionId,
+        really: Really,
+        command: Option<CommandId>,
+    ) -> Result<Undone, HostError> {
         let mut held = match really {
             Really::Do => Some(Journal::open(&self.home().sessions(), id, self.home().blobs()?)?),
             Really::Preview => None,
@@ -146,12 +158,15 @@ impl Host {
             None => self.mend_left(id)?,
         }
         let story = self.story(id)?;
+        if let Some(undone) = story.done_by(command.as_ref()) {
+            return Ok(undone);
+        }
         let kept: Vec<String> =
             self.kept_of(id, &calls_of(story.all.iter())).into_iter().map(|kept| kept.call).collect();
         let Some(act) = newest_act(&story.all, &kept) else {
             return Err(HostError::NothingToUndo);
         };
-        let mut undone = story.undone(id, act.about.clone());
+        let mut undone = Undone { back: act.back.clone(), ..story.undone(id, act.about.clone()) };
         undone.not_undoable = lost_since(&story.all, &act);
         let is_of_act = |event: &&Event| {
             event.place.call.as_ref().is_some_and(|call| act.calls.iter().any(|known| known == call.as_str()))
@@ -164,16 +179,31 @@ impl Host {
             let restoring = Restoring {
                 undoes: Some(act.seq),
                 rewind: act.rewind,
-                ..story.restoring(journal, &plan, &undone)
+                ..story.restoring(journal, &plan, &undone, &command)
             };
             self.put_back(journal, &story, &restoring, &mut undone)?;
         }
         self.put_back_kept(&self.kept_of(id, &act.calls), really, &mut undone)?;
-        if let Some(journal) = held {
+        self.done(held, &story, undone, command)
+    }
+
+    /// Closes the journal of what was done, with the command that wanted it.
+    fn done(
+        &self,
+        held: Option<Journal>,
+        story: &Story,
+        undone: Undone,
+        command: Option<CommandId>,
+    ) -> Result<Undone, HostError> {
+        let undone = undone.cleaned(&self.screen());
+        if let Some(mut journal) = held {
+            if let Some(command) = command {
+                append(&mut journal, story.last_run, taken(command, &undone))?;
+            }
             journal.close()?;
-            self.note(id);
+            self.note(&story.opened.session);
         }
-        Ok(undone.cleaned(&self.screen()))
+        Ok(undone)
     }
 
     /// What undoing changes, oldest first in the list, does to the tree. They were made after `since`.
@@ -256,8 +286,24 @@ impl Undone {
 }
 
 impl Story {
+    /// The answer to a command that was done before.
+    fn done_by(&self, command: Option<&CommandId>) -> Option<Undone> {
+        let command = command?;
+        let receipt = self.all.iter().find_map(|event| match &event.fact {
+            Fact::CommandTaken(taken) if taken.command == *command => taken.receipt.as_deref(),
+            _ => None,
+        });
+        serde_json::from_str(receipt?).ok()
+    }
+
     /// What a plan puts back, and nothing yet of why.
-    fn restoring(&self, journal: &Journal, plan: &[Planned], undone: &Undone) -> Restoring {
+    fn restoring(
+        &self,
+        journal: &Journal,
+        plan: &[Planned],
+        undone: &Undone,
+        command: &Option<CommandId>,
+    ) -> Restoring {
         let chosen = plan.iter().filter(|planned| planned.step == Step::Restore);
         let by = CallId::new("rewind");
         Restoring {
@@ -268,6 +314,7 @@ impl Story {
             undoes: None,
             rewind: None,
             rewound: None,
+            taken: command.clone().map(|command| taken(command, undone)),
             conflicts: undone.conflicts.iter().map(|act| act.path.clone()).collect(),
             changes: chosen.map(|planned| planned.wanted.as_change().into_change(by.clone())).collect(),
         }
@@ -282,6 +329,11 @@ impl Story {
             ..Undone::default()
         }
     }
+}
+
+/// The note of a command with what it did.
+fn taken(command: CommandId, undone: &Undone) -> CommandTaken {
+    CommandTaken { command, actor: Actor::Person, receipt: serde_json::to_string(undone).ok() }
 }
 
 /// What calls after an event changed for good.
@@ -337,6 +389,8 @@ struct Act {
     rewind: Option<Seq>,
     /// The calls whose doing it was.
     calls: Vec<String>,
+    /// The flags of the rewind that leads back to it.
+    back: Option<String>,
 }
 
 /// The calls that ended in these events.
@@ -374,6 +428,10 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: changes.unwrap_or_default(),
                     rewind: Some(event.seq),
                     calls: Vec::new(),
+                    back: Some(match files {
+                        Some(_) => format!("--to {}", rewound.to),
+                        None => format!("--to {} --conversation", rewound.to),
+                    }),
                 });
             }
             Fact::FilesRestored(restored) if restored.undoes.is_none() && !restored.changes.is_empty() => {
@@ -386,6 +444,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: restored.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),
+                    back: restored.to.map(|to| format!("--to {to} --files")),
                 });
             }
             Fact::CommandRan(ran) if !event.fact.changes().is_empty() => {
@@ -396,6 +455,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: ran.changes.iter().map(TreeChange::from).collect(),
                     rewind: None,
                     calls: Vec::new(),
+                    back: Some(format!("--to {} --files", last_step(events))),
                 });
             }
             Fact::CallFinished(finished)
@@ -420,6 +480,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                     changes: changes.map(TreeChange::from).collect(),
                     rewind: None,
                     calls: calls_of(events.iter().filter(same)),
+                    back: Some(format!("--to {step} --files")),
                 });
             }
             _ => {}

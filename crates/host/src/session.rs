@@ -1,4 +1,4 @@
-//! Sessions: started, resumed, listed, read.
+//! Sessions: started, opened, resumed. `lookup.rs` lists and reads them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -112,6 +112,8 @@ pub struct Host {
     pub(crate) met: Mutex<Vec<(String, String)>>,
     /// Tokens of summaries that are in no event, by session.
     pub(crate) unkept: Mutex<HashMap<SessionId, Arc<AtomicU64>>>,
+    /// Held while a fork is made: a repeated command finds what it has made.
+    pub(crate) forking: Mutex<()>,
 }
 
 /// A session that is open for writing in this process.
@@ -221,7 +223,7 @@ pub(crate) struct Ready {
 
 impl Host {
     pub fn new(home: Home) -> Self {
-        Self { home, met: Mutex::default(), unkept: Mutex::default() }
+        Self { home, met: Mutex::default(), unkept: Mutex::default(), forking: Mutex::default() }
     }
 
     pub fn home(&self) -> &Home {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lathe_agent::Answers as _;
 use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
 use lathe_redact::Redactor;
-use lathe_shell::{LineLimits, LiveChunk, Stream};
+use lathe_shell::{LineLimits, LiveChunk, ShellError, Stream};
 use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, Tracking, run_line};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -167,7 +167,7 @@ impl PersonShell {
             }
         };
         let (ended, ()) = tokio::join!(running, showing);
-        let (end, kept, lost, broken) = match ended.map_err(|error| HostError::Shell(error.to_string()))? {
+        let (end, kept, lost, broken) = match ended.map_err(|error| broken_off(&error))? {
             PersonLine::Ended { end, kept, lost, broken } => (end, kept, lost, broken),
             PersonLine::Denied(reason) => return Ok(ShellLine::Denied(reason)),
         };
@@ -175,7 +175,9 @@ impl PersonShell {
             [(&end.stdout, shown[0], OutputStream::Stdout), (&end.stderr, shown[1], OutputStream::Stderr)]
         {
             if spool.total() > at {
-                let kept = spool.read_all().map_err(|error| HostError::Shell(error.to_string()))?;
+                let kept = spool
+                    .read_all()
+                    .map_err(|error| HostError::Shell { reason: error.to_string(), disk_full: false })?;
                 let from = usize::try_from(at.saturating_sub(spool.omitted())).unwrap_or(usize::MAX);
                 show(stream, kept.get(from..).unwrap_or_default());
             }
@@ -188,4 +190,20 @@ impl PersonShell {
     pub async fn close(self) {
         self.services.close().await;
     }
+}
+
+/// The error of a line that did not come to its end.
+fn broken_off(error: &ShellError) -> HostError {
+    let full = |source: &std::io::Error| source.kind() == std::io::ErrorKind::StorageFull;
+    let disk_full = match error {
+        ShellError::Place { source, .. } | ShellError::Session(source) => full(source),
+        ShellError::NulInLine
+        | ShellError::LineTooLong { .. }
+        | ShellError::NoExec(_)
+        | ShellError::Supervisor(_)
+        | ShellError::SupervisorGone(_)
+        | ShellError::SupervisorStuck
+        | ShellError::Bash(_) => false,
+    };
+    HostError::Shell { reason: error.to_string(), disk_full }
 }

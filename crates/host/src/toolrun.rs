@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lathe_edit::unified_diff;
 use lathe_protocol::{
-    Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
-    ToolErrorKind, Toolset, Verdict,
+    Arguments, CallFinished, CallId, Digest, Mode, Raw, SeenFile, ToolCall, ToolChoice, ToolErrorKind,
+    Toolset, Verdict,
 };
 use lathe_tools::{Judge, Notebook, OutsideTool, Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,8 @@ pub struct ToolRun {
     pub folder: PathBuf,
     pub cancel: CancellationToken,
     pub extras: Extras,
+    /// Seconds that a line of the shell may take.
+    pub line_seconds: u32,
 }
 
 /// What came of looking at a call.
@@ -113,7 +115,8 @@ impl Host {
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
         let judge = self.judge(&folder, run.mode, &toolbox, &run.extras)?;
-        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel })
+        let (cancel, line_seconds) = (run.cancel, run.line_seconds);
+        Ok(Bench { toolbox, services, call, judge, cancel, line_seconds })
     }
 }
 
@@ -124,6 +127,7 @@ struct Bench {
     call: ToolCall,
     judge: Judge,
     cancel: CancellationToken,
+    line_seconds: u32,
 }
 
 impl Bench {
@@ -159,7 +163,7 @@ impl Bench {
             seen,
             memory: None,
             shown: None,
-            line_seconds: Limits::default().line_seconds,
+            line_seconds: self.line_seconds,
             silent_seconds: None,
             umask: None,
             handle: None,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use lathe_agent::{Clock, History, Verified, verify};
@@ -22,7 +22,7 @@ use crate::extras::Extras;
 use crate::facts::SystemClock;
 use crate::home::Home;
 use crate::place::{identity, new_id, opened_in, same_folder, working_folder};
-use crate::session::{Attended, Host, ModelSource, SessionPlan, variables_of};
+use crate::session::{Attended, Host, ModelSource, SessionPlan, beginning, variables_of};
 
 /// Events read at once.
 const BATCH: usize = 256;
@@ -46,9 +46,26 @@ pub struct LiveReplay {
     pub stopped: Option<String>,
 }
 
+/// How `cp` is asked for a copy of a folder as it is. Only that of GNU knows of copies that share their blocks.
+const COPYING: &[&str] =
+    if cfg!(target_os = "linux") { &["-a", "--reflink=auto", "--"] } else { &["-a", "--"] };
+
 impl Host {
     /// A new session with everything up to the end of step `at` of another; the whole of it if no step is named.
-    pub fn fork(&self, from: &SessionId, at: Option<StepNo>) -> Result<SessionId, HostError> {
+    ///
+    /// A command that is repeated makes no second fork: the first is given back.
+    pub fn fork(
+        &self,
+        from: &SessionId,
+        at: Option<StepNo>,
+        command: Option<CommandId>,
+    ) -> Result<SessionId, HostError> {
+        let _one = self.forking.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(command) = &command
+            && let Some(made) = self.made_by(from, command)?
+        {
+            return Ok(made);
+        }
         let events = self.events(from)?;
         let last = events.iter().filter_map(|event| event.place.step).max().unwrap_or_default();
         let at = at.unwrap_or(last);
@@ -61,7 +78,7 @@ impl Host {
         };
         let id = new_id();
         let mut journal = Journal::create(&self.home().sessions(), &id, self.home().blobs()?)?;
-        let forked = Some(Forked { from: from.clone(), at });
+        let forked = Some(Forked { from: from.clone(), at, command });
         let opened = SessionOpened {
             session: id.clone(),
             // A fork works in the folder that has the name now.
@@ -77,6 +94,24 @@ impl Host {
         journal.close()?;
         self.note(&id);
         Ok(id)
+    }
+
+    /// The fork of a session that a command has made.
+    fn made_by(&self, from: &SessionId, command: &CommandId) -> Result<Option<SessionId>, HostError> {
+        let forks = self.sessions()?.into_iter();
+        let forks = forks.filter(|fork| fork.forked.as_ref().is_some_and(|forked| forked.from == *from));
+        for fork in forks {
+            let reader = Reader::open(&self.home().sessions(), &fork.id, self.home().blobs()?)?;
+            let made = beginning(&reader)?.0.forked.and_then(|forked| forked.command);
+            match made {
+                Some(made) if made == *command => return Ok(Some(fork.id)),
+                Some(made) if made.spoken() == command.spoken() => {
+                    return Err(HostError::IdInUse(command.spoken().to_owned()));
+                }
+                Some(_) | None => {}
+            }
+        }
+        Ok(None)
     }
 
     /// The events of a session as another process writes them; ends when nobody writes and all was read.
@@ -121,7 +156,8 @@ impl Host {
             record: None,
             tools: opened.options.tools.clone(),
             attended: Attended::Nobody,
-            extras: Extras::default(),
+            // Its words are part of the first message.
+            extras: Extras { persona: opened.options.persona.clone(), ..Extras::default() },
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {
             Fact::TaskGiven(given) => Some((given.text.clone(), given.images.clone())),
@@ -157,11 +193,7 @@ impl Host {
     /// A copy of a folder with the recorded changes of these events taken back.
     fn copy_as_it_was(&self, from: &Path, to: &Path, events: &[Event]) -> Result<(), HostError> {
         let program = find_program("cp", from).unwrap_or_else(|| PathBuf::from("/bin/cp"));
-        let copied = std::process::Command::new(program)
-            .args(["-a", "--reflink=auto", "--"])
-            .arg(from)
-            .arg(to)
-            .output();
+        let copied = std::process::Command::new(program).args(COPYING).arg(from).arg(to).output();
         let words = match copied {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lathe_blobs::Blobs;
-use lathe_protocol::{SessionId, Timestamp};
+use lathe_protocol::{Forked, SessionId, StepNo, Timestamp};
 use rusqlite::{Connection, OpenFlags, Row, params};
 
 use crate::files::{make_folder, remove_database, session_ids};
@@ -21,8 +21,9 @@ use crate::summary::SessionState;
 use crate::sums::of_state;
 use crate::{JournalError, Reader, Summary, summarise};
 
-/// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session.
-const FORMAT: i64 = 2;
+/// Format 2 added checksums: a flipped bit in a folder's name would lead `undo` to another session. Format 3 added the
+/// origins of forks.
+const FORMAT: i64 = 3;
 
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS sessions;
@@ -30,7 +31,7 @@ const SCHEMA: &str = "
         id TEXT PRIMARY KEY, created TEXT NOT NULL, updated TEXT NOT NULL, workspace TEXT NOT NULL,
         title TEXT NOT NULL, model TEXT NOT NULL, state TEXT NOT NULL,
         steps INTEGER NOT NULL, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
-        sum INTEGER NOT NULL) WITHOUT ROWID;
+        sum INTEGER NOT NULL, forked_from TEXT, forked_at INTEGER) WITHOUT ROWID;
     CREATE INDEX newest ON sessions(updated DESC);
 ";
 
@@ -102,8 +103,8 @@ impl Index {
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         self.connection
             .prepare_cached(
-                "SELECT id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens, sum
-                 FROM sessions ORDER BY updated DESC, created DESC, id DESC LIMIT ?1",
+                "SELECT id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens, sum,
+                 forked_from, forked_at FROM sessions ORDER BY updated DESC, created DESC, id DESC LIMIT ?1",
             )
             .and_then(|mut list| list.query_map([limit], summary_of)?.collect())
             .map_err(|error| self.fail("read", error))
@@ -198,7 +199,7 @@ fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
     let count = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
-            "INSERT OR REPLACE INTO sessions VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            "INSERT OR REPLACE INTO sessions VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             summary.id.as_str(),
@@ -212,6 +213,8 @@ fn insert(connection: &Connection, summary: &Summary) -> rusqlite::Result<()> {
             count(summary.input_tokens),
             count(summary.output_tokens),
             of_summary(summary),
+            summary.forked.as_ref().map(|forked| forked.from.as_str()),
+            summary.forked.as_ref().map(|forked| forked.at.0),
         ])?;
     Ok(())
 }
@@ -222,6 +225,11 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
         text.parse::<Timestamp>().map_err(|_| foreign(column, text))
     };
     let state: String = row.get(6)?;
+    let forked = match (row.get::<_, Option<String>>(11)?, row.get::<_, Option<u32>>(12)?) {
+        (Some(from), Some(at)) => Some(Forked { from: SessionId::new(from), at: StepNo(at), command: None }),
+        (None, None) => None,
+        (from, _) => return Err(foreign(11, from.unwrap_or_default())),
+    };
     let summary = Summary {
         id: SessionId::new(row.get::<_, String>(0)?),
         created: time(1)?,
@@ -233,6 +241,7 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
         steps: row.get(7)?,
         input_tokens: unsigned(row, 8)?,
         output_tokens: unsigned(row, 9)?,
+        forked,
     };
     let sum: i64 = row.get(10)?;
     if sum == i64::from(of_summary(&summary)) { Ok(summary) } else { Err(foreign(10, sum.to_string())) }
@@ -240,11 +249,32 @@ fn summary_of(row: &Row<'_>) -> rusqlite::Result<Summary> {
 
 /// The checksum of a session's line.
 fn of_summary(summary: &Summary) -> u32 {
-    let Summary { id, created, updated, workspace, title, model, state, steps, input_tokens, output_tokens } =
-        summary;
-    let texts =
-        [id.as_str(), &sortable(*created), &sortable(*updated), workspace, title, model, state.as_str()];
-    let numbers = [u64::from(*steps), *input_tokens, *output_tokens];
+    let Summary {
+        id,
+        created,
+        updated,
+        workspace,
+        title,
+        model,
+        state,
+        steps,
+        input_tokens,
+        output_tokens,
+        forked,
+    } = summary;
+    let origin = forked.as_ref().map_or("", |forked| forked.from.as_str());
+    let texts = [
+        id.as_str(),
+        &sortable(*created),
+        &sortable(*updated),
+        workspace,
+        title,
+        model,
+        state.as_str(),
+        origin,
+    ];
+    let at = forked.as_ref().map_or(0, |forked| u64::from(forked.at.0));
+    let numbers = [u64::from(*steps), *input_tokens, *output_tokens, at];
     let mut said = Vec::new();
     for text in texts {
         said.extend_from_slice(text.as_bytes());

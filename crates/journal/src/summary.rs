@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lathe_protocol::{Ending, Event, Fact, SessionId, StepNo, TaskFinished, Timestamp, Usage};
+use lathe_protocol::{Ending, Event, Fact, Forked, SessionId, StepNo, TaskFinished, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::live::branch;
@@ -23,6 +23,9 @@ pub struct Summary {
     pub steps: u32,
     pub input_tokens: u64,
     pub output_tokens: u64,
+    /// The origin of a fork, without the command that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Forked>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +132,7 @@ pub fn summarise(events: &[Event]) -> Option<Summary> {
         steps: steps.0,
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
+        forked: opened.forked.clone().map(|forked| Forked { command: None, ..forked }),
     })
 }
 

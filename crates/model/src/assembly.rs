@@ -36,7 +36,7 @@ pub(crate) trait Assembly: Send {
     fn is_ended(&self) -> bool;
 
     /// The answer. `turn` makes ids of calls that have none.
-    fn finish(self: Box<Self>, turn: u32) -> Answer;
+    fn finish(self: Box<Self>, step: u32) -> Answer;
 }
 
 pub(crate) fn assembly(wire: Wire) -> Box<dyn Assembly> {
@@ -78,32 +78,50 @@ impl Closing {
 }
 
 /// Gives every call of an answer an id of its own, or its result could not be paired with it.
+///
+/// A call that came without one has that of the seed documents, `STEP_TOOL`.
 pub(crate) struct Ids {
-    turn: u32,
+    step: u32,
     given: Vec<String>,
 }
 
 impl Ids {
-    pub(crate) fn new(turn: u32) -> Self {
-        Self { turn, given: Vec::new() }
+    pub(crate) fn new(step: u32) -> Self {
+        Self { step, given: Vec::new() }
     }
 
-    pub(crate) fn unique(&mut self, sent: &str) -> CallId {
-        let mut id = if sent.is_empty() {
-            format!("{MADE}{}_{}", self.turn, self.given.len())
-        } else {
-            sent.to_owned()
-        };
+    pub(crate) fn unique(&mut self, sent: &str, tool: &str) -> CallId {
+        let mut id = if sent.is_empty() { format!("{}_{}", self.step, plain(tool)) } else { sent.to_owned() };
         while self.given.contains(&id) {
-            id.push_str("_again");
+            id.push_str(AGAIN);
         }
         self.given.push(id.clone());
         CallId::new(id)
     }
 }
 
-/// How ids begin that a provider did not give.
-pub(crate) const MADE: &str = "made_";
+/// The end of the id of a call whose id another call of the answer has.
+const AGAIN: &str = "_again";
+
+/// The name of a tool in characters that every provider takes in an id. The model may have called a tool by any name.
+fn plain(tool: &str) -> String {
+    let fits = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain: String = tool.chars().filter(fits).take(40).collect();
+    if plain.is_empty() { "call".to_owned() } else { plain }
+}
+
+/// Whether the id of a call of this tool was made here, because the provider gave none. Journals of earlier versions have ids
+/// that begin with `made_`.
+pub(crate) fn is_made(id: &str, tool: &str) -> bool {
+    let own = || {
+        let (step, mut name) = id.split_once('_')?;
+        while let Some(shorter) = name.strip_suffix(AGAIN) {
+            name = shorter;
+        }
+        Some(!step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()) && name == plain(tool))
+    };
+    id.starts_with("made_") || own().unwrap_or(false)
+}
 
 pub(crate) fn text_block(text: String) -> Block {
     Block::Text(TextBlock { text, raw: None })
@@ -112,4 +130,35 @@ pub(crate) fn text_block(text: String) -> Block {
 pub(crate) fn not_json(error: &serde_json::Error, data: &str) -> Broken {
     let shown: String = data.chars().take(crate::failure::WORDS).collect();
     Broken::NotJson(format!("{error} in {shown}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_an_id_is_named_by_its_step_and_tool() {
+        let mut ids = Ids::new(3);
+        let mut id = |sent: &str, tool: &str| ids.unique(sent, tool).as_str().to_owned();
+        assert_eq!(id("", "bash"), "3_bash");
+        assert_eq!(id("", "bash"), "3_bash_again");
+        assert_eq!(id("", "rm -rf /\n"), "3_rm-rf");
+        assert_eq!(id("", "终端"), "3_call");
+        assert_eq!(id("x", "bash"), "x");
+        assert_eq!(id("x", "bash"), "x_again");
+    }
+
+    #[test]
+    fn an_id_that_was_made_here_is_told_from_one_of_a_provider() {
+        for (id, tool) in
+            [("3_bash", "bash"), ("12_bash_again_again", "bash"), ("3_call", "终端"), ("made_2_0", "x")]
+        {
+            assert!(is_made(id, tool), "{id} {tool}");
+        }
+        for (id, tool) in
+            [("3_view", "bash"), ("call_1", "bash"), ("_bash", "bash"), ("bash", "bash"), ("", "x")]
+        {
+            assert!(!is_made(id, tool), "{id} {tool}");
+        }
+    }
 }

@@ -268,7 +268,7 @@ impl HttpClient {
             return Err(about_images(self.refused(response).await, request));
         }
         let mut received = None;
-        let reading = self.read(response, request.turn, deltas, &mut received);
+        let reading = self.read(response, request.step.0, deltas, &mut received);
         let answer = match tokio::time::timeout(patience.total, reading).await {
             Ok(answer) => answer.map(|answer| believable(answer, request)),
             Err(_) => {
@@ -287,7 +287,7 @@ impl HttpClient {
     async fn read(
         &self,
         response: reqwest::Response,
-        turn: u32,
+        step: u32,
         deltas: &mpsc::Sender<Delta>,
         received: &mut Option<usize>,
     ) -> Result<Answer, Failure> {
@@ -310,10 +310,10 @@ impl HttpClient {
         } else {
             self.stream(response, &mut *assembling, deltas, received).await?;
         }
-        let answer = assembling.finish(turn);
+        let answer = assembling.finish(step);
         Ok(match self.options.form.params.tools {
             ToolForm::Native => answer,
-            ToolForm::Described => shim::answer(answer, turn),
+            ToolForm::Described => shim::answer(answer, step),
         })
     }
 

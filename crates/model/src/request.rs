@@ -39,7 +39,7 @@ pub struct Request {
     pub step: StepNo,
     /// The body in the client's wire; chained, never joined.
     pub parts: Arc<Vec<Part>>,
-    /// Chain over the digests of all messages, head included.
+    /// Chain over the digests of all messages, without the head.
     pub digest: Digest,
     pub messages: u32,
     /// Which answer of its lane this will be, counted from 0.

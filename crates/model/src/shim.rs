@@ -69,8 +69,8 @@ fn fenced(call: &ToolCall) -> String {
 }
 
 /// Takes the calls out of an answer's text.
-pub(crate) fn answer(answer: Answer, turn: u32) -> Answer {
-    let mut ids = Ids::new(turn);
+pub(crate) fn answer(answer: Answer, step: u32) -> Answer {
+    let mut ids = Ids::new(step);
     let mut blocks = Vec::new();
     for block in answer.blocks {
         match block {
@@ -111,9 +111,9 @@ fn call(inside: &str, ids: &mut Ids) -> ToolCall {
     }
     // The text goes back as it came.
     let raw = Raw::from_serialize(inside).ok();
-    let id = ids.unique("");
     match serde_json::from_str::<Form>(inside) {
         Ok(form) => {
+            let id = ids.unique("", &form.name);
             let text = form.arguments.as_ref().map(Raw::get).unwrap_or_default();
             ToolCall { id, name: form.name, arguments: Arguments::from_text(text), raw }
         }
@@ -124,6 +124,7 @@ fn call(inside: &str, ids: &mut Ids) -> ToolCall {
                 .and_then(|(_, rest)| rest.split('"').nth(1))
                 .unwrap_or("unknown")
                 .to_owned();
+            let id = ids.unique("", &name);
             ToolCall { id, name, arguments: Arguments::Malformed(inside.to_owned()), raw }
         }
     }
@@ -151,7 +152,7 @@ mod tests {
             panic!("{:?}", parsed.blocks)
         };
         assert_eq!((text.text.as_str(), call.name.as_str()), ("I look.", "bash"));
-        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("made_2_0", r#"{"command":"ls"}"#));
+        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("2_bash", r#"{"command":"ls"}"#));
         assert_eq!(parsed.stop, StopReason::ToolCalls);
         let Message::Assistant(back) =
             message(&Message::Assistant(AssistantMessage { blocks: parsed.blocks }))

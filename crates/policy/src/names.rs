@@ -33,7 +33,7 @@ const TOOLS: [(&str, &[&str]); 22] = [
     ("code", &[]),
     ("ckg", &[]),
     ("think", &["sequentialthinking"]),
-    ("todo", &["write_todos", "WriteTodosTool"]),
+    ("todo", &["write_todos", "WriteTodosTool", "TodoWrite"]),
     ("memory", &["remember", "save_memory", "MemoryTool"]),
     ("ask", &["ask_user", "AskUserTool"]),
     ("done", &["task_done"]),

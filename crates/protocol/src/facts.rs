@@ -47,6 +47,9 @@ pub struct Forked {
     pub from: SessionId,
     /// The last step both have.
     pub at: StepNo,
+    /// The command that made the fork, if a client gave it an id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandId>,
 }
 
 /// What differs between machines and runs.
@@ -158,11 +161,14 @@ pub struct CancelAsked {
 }
 
 /// A command was accepted whose effect no other event names: the answer to a model's question, the end of one call, the
-/// continuation of a parked run. It makes a repeated command known.
+/// continuation of a parked run, an undo over the server. It makes a repeated command known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandTaken {
     pub command: CommandId,
     pub actor: Actor,
+    /// The answer of the command as JSON, where a repetition could not be answered without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<String>,
 }
 
 /// A request was sent. Its body is not stored: it is recomputed from the journal and checked by this digest.

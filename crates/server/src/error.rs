@@ -147,6 +147,7 @@ impl From<HostError> for ApiError {
             | HostError::NoSessionHere(_) => Self::not_found(detail),
             HostError::ManySessions { .. }
             | HostError::NothingToUndo
+            | HostError::IdInUse(_)
             | HostError::Git(_)
             | HostError::Review(_) => Self::conflict(detail),
             HostError::Journal(_) if error.code() == "session-held" => Self::conflict(detail),
@@ -164,7 +165,7 @@ impl From<HostError> for ApiError {
             HostError::Home { .. }
             | HostError::Journal(_)
             | HostError::Agent(_)
-            | HostError::Shell(_)
+            | HostError::Shell { .. }
             | HostError::Graph(_)
             | HostError::Restore { .. }
             | HostError::Trust { .. }

@@ -4,10 +4,12 @@
 //! PATH cannot come before builtins, so two names need a function that tells which one is meant; nested shells do not get
 //! these two, so scripts are untouched. A line may give PATH another value and go on: names that other programs have too get
 //! a function for lines that speak of PATH, and no longer, since `command -v` would show it. The session's bash puts our
-//! folder back before the next line, and a nested one (`bash -lc`) when it starts. A function uses no variable of its own: `read` would set it instead of its caller's. Names with a colon
-//! are no files at all, and asked for when bash does not find them.
+//! folder back before the next line, and a nested one (`bash -lc`) when it starts. A function uses no variable of its own:
+//! `read` would set it instead of its caller's. Names with a colon are no files at all, and asked for when bash does not
+//! find them.
 //!
-//! One thing is lost: bash empties its list of jobs for a function in a pipe, so `jobs -p | wc -l` counts none.
+//! Bash empties its list of jobs for a function in a pipe, so `jobs` is one only in lines that use it without an option: a loop
+//! that waits while `$(jobs -rp | wc -l)` is large counts its children.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -31,21 +33,22 @@ impl Named<'_> {
             text.push_str(&READ.trim().replace('\n', " "));
         }
         text.push_str(&self.not_found());
-        if has("jobs") {
-            text.push_str(JOBS);
-        }
         self.with_folder(&text)
     }
 
     /// The functions for a line that may give PATH another value. `__ax_made` names those that were not there.
     pub(crate) fn without_path(&self) -> Vec<u8> {
-        let mut text = String::from("__ax_made=()\n");
+        let mut text = String::new();
         for name in self.shared.iter().filter(|name| is_plain(name)) {
-            text.push_str(&format!(
-                "\\builtin declare -F {name} >/dev/null || {{ {name}() {{ BIN/{name} \"$@\"; }}; __ax_made+=({name}); }}\n"
-            ));
+            text.push_str(&for_one_line(name, &format!("{name}() {{ BIN/{name} \"$@\"; }}")));
         }
         self.with_folder(&text)
+    }
+
+    /// The function for a line that uses `jobs` without an option.
+    pub(crate) fn jobs(&self) -> Vec<u8> {
+        let has_jobs = self.names.iter().any(|name| name == "jobs");
+        self.with_folder(&if has_jobs { for_one_line("jobs", JOBS.trim()) } else { String::new() })
     }
 
     /// The file that other shells read: what BASH_ENV names. `before` is what it named.
@@ -74,6 +77,11 @@ impl Named<'_> {
         }
         whole
     }
+}
+
+/// A function that is taken away after the line, unless a line has made its own of that name.
+fn for_one_line(name: &str, function: &str) -> String {
+    format!("\\builtin declare -F {name} >/dev/null || {{ {function}; __ax_made+=({name}); }}\n")
 }
 
 fn is_plain(name: &str) -> bool {
@@ -143,10 +151,10 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let shared: Vec<String> = names.iter().filter(|name| *name == "write").cloned().collect();
         let named = Named { bin: OsStr::new("/a b/it's"), names: &names, shared: &shared };
-        let text = String::from_utf8([named.session(), named.without_path()].concat()).unwrap();
+        let text = String::from_utf8([named.session(), named.without_path(), named.jobs()].concat()).unwrap();
         assert!(!text.contains("BIN") && !text.contains("NAMES"), "{text}");
         assert!(text.contains("exec '/a b/it'\\''s'/ax run \"$@\""), "{text}");
-        let known = ["command_not_found_handle() {", "read() {", "jobs() {", "write() {"];
+        let known = ["command_not_found_handle() {", "read() {", "write() {", "jobs() {"];
         known.into_iter().filter(|function| text.contains(function)).collect()
     }
 

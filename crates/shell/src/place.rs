@@ -19,7 +19,7 @@ pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
     let folder = home.join("ax").join(env!("AX_HASH"));
     let path = folder.join("ax");
     let failed = |source| ShellError::Place { path: path.clone(), source };
-    if fs::read(&path).ok().as_deref() != Some(AX) {
+    if !is_whole(&path) {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
         write_whole(&folder, &path).map_err(failed)?;
     }
@@ -32,8 +32,18 @@ pub fn place_ax(home: &Path) -> Result<PathBuf, ShellError> {
 fn write_whole(folder: &Path, path: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempfile_in(folder)?;
     file.write_all(AX)?;
+    // A folder in its place cannot be replaced by a file.
+    if path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        fs::remove_dir_all(path)?;
+    }
     file.persist(path)?;
     Ok(())
+}
+
+/// Whether the file has all of its content and may be run.
+fn is_whole(path: &Path) -> bool {
+    let may_run = |found: fs::Metadata| found.is_file() && found.permissions().mode() & 0o700 == 0o700;
+    path.symlink_metadata().is_ok_and(may_run) && fs::read(path).ok().as_deref() == Some(AX)
 }
 
 #[cfg(test)]
@@ -53,5 +63,21 @@ mod tests {
         place_ax(home.path()).unwrap();
         assert_eq!(fs::read(&path).unwrap(), AX);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        // Without leave to be run, a folder in its place, and a link to something else.
+        let is_placed = || {
+            place_ax(home.path()).unwrap();
+            let found = fs::symlink_metadata(&path).unwrap();
+            assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o700);
+            assert_eq!(fs::read(&path).unwrap(), AX);
+        };
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        is_placed();
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("inside"), "").unwrap();
+        is_placed();
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/bin/true", &path).unwrap();
+        is_placed();
     }
 }

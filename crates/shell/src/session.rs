@@ -237,6 +237,7 @@ fn fill(path: &Path, ax: &Path, around: &Around, shared: &Arc<Shared>) -> io::Re
     let named = Named { bin: bin.as_os_str(), names: &names, shared: &shared_names };
     fs::write(path.join("rc"), named.session())?;
     fs::write(path.join("path"), named.without_path())?;
+    fs::write(path.join("jobs"), named.jobs())?;
     fs::write(path.join(NESTED), named.nested(around.bash_env.as_deref()))?;
     let socket = path.join("s");
     let listener = UnixListener::bind(&socket)?;

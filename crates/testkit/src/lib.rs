@@ -7,6 +7,7 @@
 // Everything here runs inside tests, where a panic with a good text is how a failure is told.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod disk;
 mod eventually;
 mod faults;
 mod golden;
@@ -23,6 +24,7 @@ mod server;
 mod stream;
 mod wires;
 
+pub use disk::SmallDisk;
 pub use eventually::eventually;
 pub use faults::{Expected, FaultCase, Outcome, fault_cases};
 pub use golden::golden;

@@ -198,6 +198,8 @@ pub(crate) struct ShellData {
     pub(crate) left: Vec<u32>,
     /// Their process group.
     pub(crate) group: Option<i32>,
+    /// The number by which `jobs` knows them.
+    pub(crate) job: Option<u64>,
     pub(crate) seconds: u32,
     /// Commands of the agent in the line that were not written down one by one.
     pub(crate) untraced: usize,

@@ -68,6 +68,25 @@ pub struct OutsideTool {
     pub domain: Domain,
 }
 
+/// The domains of a session as its one tool tells them; empty if there are none.
+pub(crate) fn domains(tools: &[OutsideTool]) -> String {
+    let mut rows: Vec<String> = Vec::new();
+    for domain in tools.iter().map(|tool| &tool.domain) {
+        let about = domain.about.lines().next().unwrap_or_default();
+        let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+        let row = format!("`field:{}`{about}", domain.name);
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            format!("\n\nField domains of this session: {}.", rows.join(", "))
+        }
+    }
+}
+
 /// A group of tools that belong together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {

@@ -184,6 +184,15 @@ impl Services {
         self.commands.get()
     }
 
+    /// Tells whether a line could run a command of this name.
+    pub(crate) fn has_command(&self, name: &str) -> bool {
+        let own = self.commands().is_some_and(|commands| commands.names().iter().any(|own| own == name));
+        let path = self.plan.env.iter().find(|(variable, _)| variable == "PATH");
+        let is_plain = !name.is_empty() && !name.contains('/');
+        let has = |folder: std::path::PathBuf| is_plain && folder.join(name).is_file();
+        own || path.is_some_and(|(_, path)| std::env::split_paths(path).any(has))
+    }
+
     pub(crate) fn jobs(&self) -> Option<Jobs> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

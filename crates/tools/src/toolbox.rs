@@ -19,7 +19,7 @@ use crate::entry::ToolAbout;
 use crate::entry::{Entry, Source, entries};
 use crate::face::{Face, ONLINE, REVIEW, Voice, faces};
 use crate::finish::finish;
-use crate::outside::OutsideTool;
+use crate::outside::{OutsideTool, domains};
 use crate::preview::Preview;
 use crate::problem::Problem;
 use crate::selection::{Known, Selection, is_shell};
@@ -44,6 +44,8 @@ pub struct Toolbox {
     toolset: Toolset,
     tools: Arc<Tools>,
     entries: Vec<Entry>,
+    /// Words about the domains of field commands, for the one tool.
+    domains: String,
     /// Tools that came after the model was told of the list, for the tool that calls others.
     later: RwLock<Vec<OutsideTool>>,
     selection: Selection,
@@ -163,8 +165,9 @@ impl Toolbox {
         if toolset.has_commands() {
             services.offer(commands(&tools, &services, &selection, outside.clone()));
         }
+        let domains = if toolset == Toolset::Bash { domains(&outside) } else { String::new() };
         let entries = entries(toolset, &services.own_faces(toolset), &selection, outside);
-        Self { toolset, tools, entries, later: RwLock::default(), selection, services }
+        Self { toolset, tools, entries, domains, later: RwLock::default(), selection, services }
     }
 
     pub fn services(&self) -> &Arc<Services> {
@@ -216,7 +219,11 @@ impl Toolbox {
 
     /// What the model of this session is told.
     pub fn own_specs(&self) -> Vec<ToolSpec> {
-        self.entries.iter().map(Entry::spec).collect()
+        let mut specs: Vec<ToolSpec> = self.entries.iter().map(Entry::spec).collect();
+        if let [bash] = specs.as_mut_slice() {
+            bash.description.push_str(&self.domains);
+        }
+        specs
     }
 
     /// Checks a call and says what it would do. A call that cannot be made comes back as its result.
@@ -389,7 +396,7 @@ impl Toolbox {
                 let known: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
                 format!("Tool '{name}' not found. Available tools: [{}]", known.join(", "))
             }
-            Toolset::Bash => bash::unknown_tool(name),
+            Toolset::Bash => bash::unknown_tool(name, self.services.has_command(name)),
             Toolset::Lathe | Toolset::Gemini => {
                 names.sort_by_key(|known| edit_distance(known, name));
                 let nearest: Vec<String> = names.iter().take(3).map(|name| format!("\"{name}\"")).collect();

@@ -66,6 +66,17 @@ impl LocalFiles {
         self.guard.is_there()
     }
 
+    /// The time at which the content of a file or folder was last written: seconds since 1970, and nanoseconds.
+    pub fn modified(&self, path: &Path) -> Result<(i64, i64), WorkspaceError> {
+        Ok(self.guard.look(path)?.modified)
+    }
+
+    /// All names below a folder, as [`walk`](Files::walk) gives them, and those that begin with a dot too. What is inside of
+    /// a `.git` is left out.
+    pub fn walk_hidden(&self, path: &Path, depth: usize) -> Result<Vec<Entry>, WorkspaceError> {
+        walked(&self.guard, path, depth, Dotted::Shown)
+    }
+
     /// The folder of exactly this absolute path in a root, open for listing: no link on the way is followed.
     pub fn exact_folder(&self, path: &Path) -> Result<OwnedFd, WorkspaceError> {
         self.guard.exact_folder(path)
@@ -124,16 +135,7 @@ impl Files for LocalFiles {
     fn walk<'a>(&'a self, path: &'a Path, depth: usize) -> Boxed<'a, Result<Vec<Entry>, WorkspaceError>> {
         Box::pin(async move {
             let (guard, given) = (Arc::clone(&self.guard), path.to_owned());
-            blocking(path, move || {
-                let (folder, place) = guard.folder(&given)?;
-                let mut entries = Vec::new();
-                if depth > 0 {
-                    let names = names(folder).map_err(|error| WorkspaceError::io(given, error))?;
-                    walk(&guard, &place, Path::new(""), names, depth, &mut entries);
-                }
-                Ok(entries)
-            })
-            .await
+            blocking(path, move || walked(&guard, &given, depth, Dotted::LeftOut)).await
         })
     }
 
@@ -308,27 +310,47 @@ fn behind(guard: &Guard, place: &Place, found: Found) -> Option<Found> {
 /// holds right after it. A link is listed as what it leads to and never entered; a
 /// link that leads nowhere, or outside, is special. Folders that cannot be read are
 /// listed without content, except the first.
+/// Names that begin with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dotted {
+    Shown,
+    LeftOut,
+}
+
+fn walked(guard: &Guard, path: &Path, depth: usize, dotted: Dotted) -> Result<Vec<Entry>, WorkspaceError> {
+    let (folder, place) = guard.folder(path)?;
+    let mut entries = Vec::new();
+    if depth > 0 {
+        let names = names(folder).map_err(|error| WorkspaceError::io(path, error))?;
+        walk(guard, (&place, Path::new("")), names, depth, dotted, &mut entries);
+    }
+    Ok(entries)
+}
+
+/// Takes the names of a folder `below` the one that is walked, and what is in them.
 fn walk(
     guard: &Guard,
-    folder: &Place,
-    below: &Path,
+    (folder, below): (&Place, &Path),
     names_here: Vec<(std::ffi::OsString, Found)>,
     depth: usize,
+    dotted: Dotted,
     entries: &mut Vec<Entry>,
 ) {
     for (name, found) in names_here {
-        if name.as_bytes().starts_with(b".") || guard.is_closed(&found) {
+        let is_dotted = name.as_bytes().starts_with(b".");
+        if is_dotted && dotted == Dotted::LeftOut || guard.is_closed(&found) {
             continue;
         }
+        let is_git = name == ".git";
         let path = below.join(name);
         let place = folder.join(&path);
         let led = behind(guard, &place, found);
         let kind = led.map_or(FileKind::Special, |led| kind(&led));
         entries.push(Entry { path: path.clone(), kind });
-        if found.is_folder() && depth > 1 {
+        if found.is_folder() && depth > 1 && !is_git {
             // A subfolder that cannot be read, or is gone by now, hides nothing else.
             let opened = guard.open_folder(&place).and_then(|opened| names(opened).map_err(NotOpened::Io));
-            walk(guard, folder, &path, opened.unwrap_or_default(), depth - 1, entries);
+            walk(guard, (folder, &path), opened.unwrap_or_default(), depth - 1, dotted, entries);
         }
     }
 }

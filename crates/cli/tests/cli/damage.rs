@@ -216,3 +216,64 @@ fn flip_and_cut(sample: &Sample, commands: &[&[&str]], seed: u64) {
     }
     assert!(told > 0 && harmless > 0, "{told} told, {harmless} harmless");
 }
+
+/// Changes the newest saved state in a journal: a bit of it, its end, or its place in the session.
+const MISTREAT_STATE: &str = "
+import sqlite3, sys
+path, how, place = sys.argv[1], sys.argv[2], int(sys.argv[3])
+db = sqlite3.connect(path)
+upto, state = db.execute('SELECT upto, state FROM snapshots ORDER BY upto DESC LIMIT 1').fetchone()
+state = bytearray(state)
+if how == 'flip': state[place // 8 % len(state)] ^= 1 << place % 8
+elif how == 'cut': del state[place % len(state):]
+if how == 'upto': db.execute('UPDATE snapshots SET upto = upto - 1 WHERE upto = ?', (upto,))
+else: db.execute('UPDATE snapshots SET state = ? WHERE upto = ?', (bytes(state), upto))
+db.commit()
+db.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+";
+
+#[test]
+fn a_saved_state_that_is_damaged_changes_nothing_of_what_a_model_is_asked() {
+    let repo = TempRepo::new(&[("a.txt", "one\n")]);
+    let script = Script::repeat(45, |k| {
+        let view = json!({ "path": "a.txt" });
+        call(&format!("a{k}"), "view", view.clone()).call(&format!("b{k}"), "view", view)
+    });
+    let model = FakeModel::serving(script.then(Script::repeat(100, |_| done("ok"))));
+    let run = lathe().in_dir(repo.path()).args(["run", "x"]).with_model(&model);
+    run.run().expect_code(0);
+    let asked_of = |home: &Path| {
+        let resumed = lathe().env("LATHE_HOME", home).in_dir(repo.path());
+        let before = model.bodies().len();
+        let ran = resumed.args(["resume", "", "and more"]).with_model(&model).run();
+        (ran, model.bodies().get(before).map(|body| without_times(&String::from_utf8_lossy(body))))
+    };
+    let fresh = || {
+        let home = TempRepo::new(&[]);
+        copy(&run.home(), home.path());
+        home
+    };
+    let (ran, right) = asked_of(fresh().path());
+    ran.expect_code(0);
+    let mut dice = dice(18);
+    for round in 0..size(8, 40) {
+        let home = fresh();
+        let journal = files_of(home.path())
+            .into_iter()
+            .find(|name| name.starts_with("sessions/") && name.ends_with(".db"))
+            .unwrap();
+        let how = ["flip", "flip", "flip", "cut", "upto"][round % 5];
+        let place = dice(1 << 30).to_string();
+        let mistreated = Command::new("python3")
+            .args(["-c", MISTREAT_STATE])
+            .arg(home.path().join(&journal))
+            .args([how, &place])
+            .output()
+            .unwrap();
+        assert!(mistreated.status.success(), "{}", String::from_utf8_lossy(&mistreated.stderr));
+        let (ran, asked) = asked_of(home.path());
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        let told = ran.code != 0 && said.contains("damaged");
+        assert!(told || asked == right, "{how} at {place}: {said}");
+    }
+}

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use lathe_testkit::{
-    FakeModel, Fault, Options, Script, Signal, TempRepo, call, done, eventually, no_process_with, say,
+    FakeModel, Fault, Options, Script, Signal, SmallDisk, TempRepo, call, done, eventually, no_process_with,
+    say,
 };
 use serde_json::{Value, json};
 
@@ -214,35 +215,11 @@ fn a_folder_that_vanishes_during_the_run_is_told_to_the_model_and_the_journal_st
     lathe().env("LATHE_HOME", run.home()).arg("show").run().expect_code(0);
 }
 
-/// A mount that is gone when the test ends.
-struct Mount(std::path::PathBuf);
-
-impl Mount {
-    fn tmpfs(at: &std::path::Path, options: &str) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", options, "tmpfs"])
-            .arg(at)
-            .status();
-        if mounted.is_ok_and(|status| status.success()) {
-            return Some(Self(at.to_owned()));
-        }
-        eprintln!("not shown here: mounting a tmpfs needs root");
-        None
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[test]
 fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
     let repo = TempRepo::new(&[]);
     let disk = repo.join("disk");
-    let Some(_mount) = Mount::tmpfs(&disk, "size=256k") else {
+    let Some(_mount) = SmallDisk::mount(&disk, "256k") else {
         return;
     };
     std::fs::write(disk.join("a.txt"), "old\n").unwrap();
@@ -265,10 +242,22 @@ fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
 }
 
 #[test]
+fn a_shell_that_has_no_room_for_its_own_ends_with_54() {
+    let repo = TempRepo::new(&[]);
+    let disk = repo.join("disk");
+    let Some(_mount) = Mount::tmpfs(&disk, "size=64k") else {
+        return;
+    };
+    let ran = lathe().env("LATHE_HOME", disk.join("home")).args(["shell", "-c", "echo ran"]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (54, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error[disk-full]"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     let repo = TempRepo::new(&[]);
     let disk = repo.join("disk");
-    let Some(_mount) = Mount::tmpfs(&disk, "size=3m") else {
+    let Some(mount) = SmallDisk::mount(&disk, "3m") else {
         return;
     };
     // A line would not run with so little room; what the model says is written down all the same.
@@ -287,9 +276,7 @@ fn a_full_disk_under_the_journal_is_54_and_the_journal_stays_readable() {
     );
     // With a little space again, all that was acknowledged is there.
     let acknowledged = ran.events().len();
-    let options =
-        std::process::Command::new("mount").args(["-o", "remount,size=8m"]).arg(&disk).status().unwrap();
-    assert!(options.success());
+    mount.remount("size=8m");
     let shown = lathe().env("LATHE_HOME", &disk).args(["show", "--format", "json"]).run().expect_code(0);
     let json: Value = serde_json::from_str(&shown.stdout).unwrap();
     assert!(json["events"].as_array().unwrap().len() >= acknowledged && acknowledged > 10);
@@ -318,13 +305,11 @@ fn a_home_that_cannot_be_written_is_said_at_once() {
 fn a_read_only_workspace_is_told_to_the_model_and_nothing_else_breaks() {
     let repo = TempRepo::new(&[]);
     let disk = repo.join("disk");
-    let Some(_mount) = Mount::tmpfs(&disk, "size=1m") else {
+    let Some(mount) = SmallDisk::mount(&disk, "1m") else {
         return;
     };
     std::fs::write(disk.join("a.txt"), "old\n").unwrap();
-    let remounted =
-        std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(&disk).status().unwrap();
-    assert!(remounted.success());
+    mount.remount("ro");
     let script = Script::new()
         .answer(call("c1", "edit", json!({ "path": "a.txt", "old_str": "old", "new_str": "new" })).call(
             "c2",

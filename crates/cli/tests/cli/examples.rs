@@ -84,6 +84,21 @@ fn quoted_commands(text: &str) -> Vec<String> {
     pieces.filter(is_command).map(str::to_owned).collect()
 }
 
+/// Commands of a text that take a here-document, with it. They cannot stand in backquotes.
+fn with_documents(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut is_text = false;
+    for line in text.lines() {
+        match found.last_mut().filter(|_| is_text) {
+            Some(example) => *example += &format!("\n{line}"),
+            None if line.ends_with("<<'EOF'") && !line.contains('`') => found.push(line.to_owned()),
+            None => continue,
+        }
+        is_text = line != "EOF";
+    }
+    found
+}
+
 fn texts() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for toolset in ["lathe", "trae", "gemini", "bash"] {
@@ -93,6 +108,7 @@ fn texts() -> BTreeSet<String> {
         let request: Value = serde_json::from_str(&request.stdout).unwrap_or_else(|_| panic!("{request:?}"));
         for text in strings(&request) {
             found.extend(quoted_commands(&text));
+            found.extend(with_documents(&text));
         }
     }
     let names = lathe().args(["shell", "-c", "commands"]).run().expect_code(0).stdout;
@@ -146,6 +162,7 @@ fn every_example_runs_in_every_mode_in_which_its_effect_is_allowed() {
     assert!(examples.len() >= 25, "{examples:#?}");
     assert!(examples.contains(concat!("search -l TO", "DO | xargs view")), "{examples:#?}");
     assert!(examples.contains("cd web && npm test"), "{examples:#?}");
+    assert!(examples.iter().any(|example| example.starts_with("write notes.md <<'EOF'\n")), "{examples:#?}");
     // Programs that the examples speak of; what they do is not looked at here.
     let programs = TempRepo::new(&[]);
     for name in ["cargo", "npm"] {
@@ -181,5 +198,56 @@ fn every_example_runs_in_every_mode_in_which_its_effect_is_allowed() {
                 ["denied", "exit code", "not found", "Usage:"].iter().find(|word| told.contains(**word));
             assert_eq!(failed, None, "{mode}: `{example}`: {told}");
         }
+    }
+}
+
+/// A line up to its first pipe or redirection.
+fn outside_of_quotes(line: &str) -> &str {
+    let mut quote = None;
+    for (at, character) in line.char_indices() {
+        match (quote, character) {
+            (Some(open), close) if open == close => quote = None,
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '|' | '<' | '>') => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
+/// Lines of examples in the help of the program, as bash would split them: without the words that explain them.
+fn program_examples(help: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    for line in below_examples(help).iter().filter_map(|line| line.strip_prefix("lathe ")) {
+        let line = outside_of_quotes(line.split("  ").next().unwrap_or_default());
+        let quoted = format!("printf '%s\\0' {line}");
+        let split = std::process::Command::new("bash").args(["-c", &quoted]).output().unwrap();
+        assert!(split.status.success(), "{line}");
+        let words = String::from_utf8(split.stdout).unwrap();
+        found.push(words.split_terminator('\0').map(str::to_owned).collect());
+    }
+    found
+}
+
+#[test]
+fn every_example_in_the_help_of_the_program_is_understood() {
+    let help = lathe().arg("--help").run().expect_code(0).stdout;
+    let commands =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    let helps = commands
+        .iter()
+        .filter(|command| **command != "help")
+        .map(|command| lathe().args([*command, "--help"]).run().expect_code(0).stdout);
+    let mut examples = program_examples(&help);
+    examples.extend(helps.flat_map(|help| program_examples(&help)));
+    examples.sort();
+    examples.dedup();
+    assert!(examples.len() >= 40, "{} examples", examples.len());
+    for example in examples {
+        // Where every word is understood, the help is shown.
+        let ran = lathe().args(&example).arg("--help").run();
+        assert_eq!(ran.code, 0, "{example:?}: {}", ran.stderr);
     }
 }

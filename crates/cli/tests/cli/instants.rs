@@ -8,7 +8,7 @@ use lathe_testkit::{Answer, FakeModel, Lathe, Running, Script, TempRepo, call, d
 use serde_json::json;
 
 use crate::damage::dice;
-use crate::interrupted::{ENDS, End, Tree, at_home, comes_back, end, repo};
+use crate::interrupted::{ENDS, End, Tree, at_home, comes_back, diff_agrees, end, repo};
 use crate::rewinds::tree;
 use crate::{lathe, size};
 
@@ -157,8 +157,7 @@ fn agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree, round: usize)
         return;
     }
     let back: &[&str] = if round.is_multiple_of(2) {
-        let diff = at(&["diff"]);
-        assert!(diff.code == 0 && !diff.stdout.contains("no file is changed"), "{about}: {}", diff.stdout);
+        diff_agrees(about, run, repo, first);
         &["undo"]
     } else {
         at(&["show"]).expect_code(0);

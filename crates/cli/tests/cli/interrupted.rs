@@ -71,10 +71,30 @@ pub(crate) fn at_home(run: &Lathe) -> Lathe {
 
 pub(crate) type Tree = BTreeMap<String, (u32, Vec<u8>)>;
 
+/// Checks a diff against the tree: it names every file whose content is another one, and nothing that is as it was.
+pub(crate) fn diff_agrees(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
+    const FILES: u32 = 0o100_000;
+    let now = tree(repo.path());
+    let diff = at_home(run).in_dir(repo.path()).args(["diff", "--json"]).run();
+    assert_eq!(diff.code, 0, "{about}: {}", diff.stderr);
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&diff.stdout).unwrap();
+    let named: Vec<&str> = rows.iter().map(|row| row["path"].as_str().unwrap()).collect();
+    let apart = differing(&now, first);
+    for name in &named {
+        assert!(apart.iter().any(|path| path == name), "{about}: {name} is as it was: {}", diff.stdout);
+    }
+    let content = |tree: &Tree, path: &str| {
+        tree.get(path).filter(|(mode, _)| mode & 0o170_000 == FILES).map(|(_, content)| content.clone())
+    };
+    for path in apart.iter().filter(|path| content(&now, path) != content(first, path)) {
+        assert!(named.contains(&path.as_str()), "{about}: {path} is another one: {}", diff.stdout);
+    }
+}
+
 /// What must hold after an end: every look agrees, and everything comes back.
 pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree) {
     let at = |args: &[&str]| at_home(run).in_dir(repo.path()).args(args).run();
-    let diff = at(&["diff", "--stat"]);
+    let diff = at(&["diff"]);
     let shown = at(&["show"]);
     // The first look finishes or puts back what a file tool had half done.
     let left = tree(repo.path());
@@ -83,6 +103,7 @@ pub(crate) fn comes_back(about: &str, run: &Lathe, repo: &TempRepo, first: &Tree
     }
     assert!(!diff.stdout.contains("no file is changed"), "{about}: {}", diff.stdout);
     assert_eq!(shown.code, 0, "{about}: {}", shown.stderr);
+    diff_agrees(about, run, repo, first);
     let undone = at(&["undo"]);
     assert_eq!(undone.code, 0, "{about}: undo: {}{}", undone.stdout, undone.stderr);
     assert_eq!(differing(&tree(repo.path()), first), Vec::<String>::new(), "{about}: undo");

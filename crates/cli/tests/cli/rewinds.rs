@@ -171,8 +171,36 @@ fn undoing_a_rewind_of_both_brings_the_conversation_back() {
     at_home(&run).in_dir(repo.path()).args(["rewind", "--to", "1"]).run().expect_code(0);
     assert_eq!((steps(), repo.read("a.txt")), (1, "1\n".into()));
     let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
-    assert!(undone.stdout.contains("`lathe rewind --to 3 --files` brings it back."), "{}", undone.stdout);
+    assert!(undone.stdout.contains("`lathe rewind --to 1` brings it back."), "{}", undone.stdout);
     assert_eq!((steps(), repo.read("a.txt")), (3, "2\n".into()));
+    // Every way back that is printed, each of them run: to where the last command found things.
+    let at = |words: &[&str]| at_home(&run).in_dir(repo.path()).args(words).run().expect_code(0).stdout;
+    let seen = || (steps(), repo.read("a.txt"));
+    for words in [
+        &["undo"][..],
+        &["rewind", "--to", "0", "--files"],
+        &["undo"],
+        &["rewind", "--to", "2", "--files"],
+        &["rewind", "--to", "1"],
+        &["undo"],
+        &["undo"],
+        &["undo"],
+    ] {
+        let before = seen();
+        let printed = at(words);
+        let after = seen();
+        let Some(hint) = printed.split('`').find(|part| part.starts_with("lathe ")) else {
+            panic!("no way back from {words:?}: {printed}");
+        };
+        let hint: Vec<&str> = hint.split(' ').skip(1).collect();
+        let back = at(&hint);
+        assert_eq!(seen(), before, "{words:?}, then {hint:?}: {back}");
+        // And forth again: an undo of the way back, or the same words.
+        at(if hint[0] == "rewind" { &["undo"] } else { words });
+        assert_eq!(seen(), after, "{words:?} again");
+    }
+    at(&["rewind", "--to", "3", "--files"]);
+    assert_eq!(seen(), (3, "2\n".into()));
     let shown = at_home(&run).in_dir(repo.path()).arg("show").run().expect_code(0);
     assert!(shown.stdout.contains("a.txt  +1 -1"), "{}", shown.stdout);
     let replayed = at_home(&run).in_dir(repo.path()).arg("replay").run().expect_code(0);

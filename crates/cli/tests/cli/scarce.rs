@@ -40,6 +40,54 @@ fn too_few_open_files_are_told_before_anything_begins() {
 }
 
 #[test]
+fn too_little_memory_is_told_before_anything_begins() {
+    let lathe = lathe();
+    let ran = under(&["--as=400000000"], &lathe, &["demo"]);
+    assert_eq!(ran.status.code(), Some(1), "{}", said(&ran));
+    assert!(said(&ran).starts_with("error[limits]: only 381 MB of memory"), "{}", said(&ran));
+    let ran = under(&["--as=200000000:4000000000"], &lathe, &["demo"]);
+    assert_eq!(ran.status.code(), Some(0), "a limit that can be raised is raised: {}", said(&ran));
+}
+
+/// The system limits the threads of a user, but never those of root: root tries it as a user that nobody else is.
+#[test]
+fn too_few_threads_are_told_and_are_no_fault_of_lathe() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const NOBODY: &str = "61234";
+    let place = TempRepo::new(&[]);
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+    // The folder of the build may be one that only root reads.
+    let program = place.join("lathe");
+    if !is_root || std::fs::hard_link(env!("CARGO_BIN_EXE_lathe"), &program).is_err() {
+        std::fs::copy(env!("CARGO_BIN_EXE_lathe"), &program).unwrap();
+    }
+    for most in 0..6 {
+        let user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"];
+        let words: Vec<&str> = if is_root { user.to_vec() } else { vec!["env"] };
+        let ran = Command::new(words[0])
+            .args(&words[1..])
+            .args(["prlimit", &format!("--nproc={most}")])
+            .arg(&program)
+            .arg("demo")
+            .env("LATHE_HOME", place.join(&format!("home{most}")))
+            .env("HOME", place.path())
+            .env("TMPDIR", place.path())
+            .current_dir(place.path())
+            .output()
+            .unwrap();
+        let said = said(&ran);
+        assert!(!said.contains("error[panic]"), "{most}: {said}");
+        // A user with few threads may still have enough of them at the time.
+        if ran.status.code() != Some(0) {
+            assert_eq!(ran.status.code(), Some(1), "{most}: {said}");
+            assert!(said.contains("error[limits]: the system gives no further thread"), "{most}: {said}");
+        }
+        assert!(most > 1 || ran.status.code() == Some(1), "{most}: {said}");
+    }
+}
+
+#[test]
 fn a_limit_on_the_size_of_files_ends_as_a_full_disk_does() {
     let repo = TempRepo::new(&[("a.txt", "one\n")]);
     let script = Script::repeat(40, |k| call(&format!("c{k}"), "bash", json!({ "command": "seq 3000" })));

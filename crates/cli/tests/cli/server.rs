@@ -142,6 +142,8 @@ fn after_a_kill_clients_come_back_by_cursor_see_the_run_parked_and_resume_it() {
         Script::new()
             .answer(call("a1", "view", json!({ "path": "a.txt" })))
             .answer(call("b1", "bash", json!({ "command": "touch made" })))
+            // The same again, under the same id: a model may do so.
+            .answer(call("b1", "bash", json!({ "command": "touch made" })))
             .answer(done("It is made."))
     };
     let model = FakeModel::serving(script());
@@ -172,13 +174,29 @@ fn after_a_kill_clients_come_back_by_cursor_see_the_run_parked_and_resume_it() {
         })
         .await;
         let mut after = [parked, asked].concat();
-        if after.last().unwrap()["type"] == "approval" {
-            let question = after.last().unwrap()["data"].clone();
-            let (call, number) = (&question["call_id"], &question["question"]);
-            let answer = json!({ "type": "approve", "call_id": call, "question": number, "answer": "once" });
+        // The model was told that its call did not begin; what it tries again is asked again.
+        let told = String::from_utf8(model.bodies()[2].clone()).unwrap();
+        assert!(told.contains("Lathe was stopped before this call began. Nothing was done."), "{told}");
+        assert!(!repo.exists("made"));
+        let question = after.last().unwrap()["data"].clone();
+        assert_eq!((&question["state"], &question["call_id"]), (&json!("asked"), &json!("b1")), "{after:?}");
+        // An answer to the question of the killed server is refused, and the new one is answered.
+        let old = &before.last().unwrap()["data"]["question"];
+        assert_ne!(old, &question["question"]);
+        for (id, number, is_accepted) in [("old", old, false), ("new", &question["question"], true)] {
+            let answer = json!({
+                "type": "approve", "id": id, "call_id": "b1", "question": number, "answer": "once",
+            });
             say(&mut connection, answer).await;
+            let is_receipt = |frame: &Value| frame["type"] == "receipt" && frame["data"]["id"] == id;
+            after.extend(until(&mut connection, is_receipt).await);
+            assert_eq!(after.last().unwrap()["data"]["accepted"], is_accepted, "{after:?}");
+        }
+        // The end may come before the receipt.
+        if after.iter().all(|frame| frame["type"] != "end") {
             after.extend(until(&mut connection, |frame| frame["type"] == "end").await);
         }
+        assert!(repo.exists("made"));
         let completed = after.iter().find(|frame| frame["type"] == "completed").unwrap();
         assert_eq!(completed["data"]["success"], true, "{completed}");
         // What came before the kill and what came after it is the whole, each once.

@@ -42,6 +42,32 @@ fn a_damaged_session_is_named_and_the_others_are_as_they_were() {
 }
 
 #[test]
+fn a_damaged_note_of_an_undo_that_was_cut_off_is_told_and_not_acted_on() {
+    let (lathe, good, bad) = home_with_two();
+    let folder = lathe.home().join("baselines").join(&bad);
+    std::fs::create_dir_all(&folder).unwrap();
+    let note = r#"{"pid":1,"after":1,"run":1,"to":null,"undoes":null,"rewind":null,"rewound":null,"conflicts":[],"changes":[]}"#;
+    for damaged in [String::new(), note[..40].to_owned(), format!("{}\n{note}", "0".repeat(64))] {
+        std::fs::write(folder.join("restoring"), &damaged).unwrap();
+        for command in [&["show"][..], &["undo"], &["rewind", "--to", "0", "--files"]] {
+            let mut words = vec![command[0], &bad];
+            words.extend(&command[1..]);
+            let ran = lathe.clone().args(&words).run();
+            assert!(
+                ran.code != 0 && ran.stderr.contains("is damaged"),
+                "{words:?}: {}{}",
+                ran.stdout,
+                ran.stderr
+            );
+        }
+        assert!(folder.join("restoring").exists());
+    }
+    lathe.clone().args(["show", &good]).run().expect_code(0);
+    std::fs::remove_file(folder.join("restoring")).unwrap();
+    lathe.clone().args(["show", &bad]).run().expect_code(0);
+}
+
+#[test]
 fn a_session_of_a_newer_lathe_is_told_as_such() {
     let (lathe, _, bad) = home_with_two();
     spoil(&lathe, &bad, |db| {

@@ -102,7 +102,7 @@ fn one_tool_runs_without_a_model() {
     };
     let ran = tool("view", json!({ "path": "a.txt" })).run().expect_code(0);
     assert!(ran.stdout.contains("     1\tone"), "{}", ran.stdout);
-    let ran = tool("bash", json!({ "command": "echo hi; exit 3" })).run().expect_code(0);
+    let ran = tool("bash", json!({ "command": "echo hi; exit 3" })).run().expect_code(1);
     assert!(ran.stdout.starts_with("exit code 3"), "{}", ran.stdout);
     let path = repo.path().canonicalize().unwrap().join("a.txt");
     let edit = json!({ "command": "str_replace", "path": path, "old_str": "one", "new_str": "two" });

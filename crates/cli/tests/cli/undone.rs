@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use lathe_testkit::{FakeModel, Lathe, Listed, Script, TempRepo, call, differing, done, listing};
+use lathe_testkit::{FakeModel, Lathe, Listed, Script, TempRepo, call, differing, done, listing, say};
 use serde_json::json;
 
+use crate::approvals::Terminal;
 use crate::{bodies, lathe, result, run_in};
 
 /// The fate of a kind of change.
@@ -26,7 +27,7 @@ use Undo::{Restores, Tells};
 type Row = (&'static str, &'static str, &'static str, Undo);
 
 /// `x` sets what the shell has no program for everywhere: see [`TOOL`].
-const ROWS: [Row; 62] = [
+const ROWS: [Row; 64] = [
     ("written over", "echo old > f", "echo new > f", Restores),
     ("appended", "echo old > f", "echo more >> f", Restores),
     ("truncated", "echo old text > f", "truncate -s 3 f", Restores),
@@ -97,6 +98,13 @@ const ROWS: [Row; 62] = [
     ("a file with holes", "truncate -s 1M f; echo x >> f", "rm f", Restores),
     ("a pipe", "mkfifo p", "rm p", Tells("a pipe, socket or device")),
     ("a socket", "x socket s", "rm s", Tells("a pipe, socket or device")),
+    ("a device", "x device d", "rm -f d", Tells("a pipe, socket or device")),
+    (
+        "a large file",
+        "echo f > .gitignore; truncate -s 65M f",
+        "echo x > f",
+        Tells("larger than the limit for one file"),
+    ),
     ("a name outside", "echo x > f; ln f \"$OUTSIDE/f\"", "echo more >> f", Tells("hard link")),
     (
         "installed packages",
@@ -123,6 +131,10 @@ elif act == 'acl': acl('access')
 elif act == 'default': acl('default')
 elif act == 'capable': os.setxattr(path, 'security.capability', struct.pack('<IIIII', 0x02000000, 1 << 10, 0, 0, 0))
 elif act == 'socket': socket.socket(socket.AF_UNIX).bind(path)
+elif act == 'device':
+    # Only root makes a device; for others a pipe stands for it.
+    try: os.mknod(path, 0o600 | 0o020000, os.makedev(1, 3))
+    except PermissionError: os.mkfifo(path)
 "#;
 
 /// Runs one part of each row in its folder. What needs root and is refused without it changes nothing.
@@ -213,12 +225,43 @@ fn every_kind_of_change_is_taken_back_or_told() {
             let apart = differing(&of_row(&changed, number), &of_row(&again, number));
             assert!(apart.is_empty(), "row {number} ({name}), {undo:?}, git: {git}: {apart:?}");
         }
-        // The model was told before it wrote the line.
+    }
+}
+
+/// The model of every toolset reads it before it writes a line, and so does the person: in the question, or, where nothing is
+/// asked, on the first screen.
+#[test]
+fn what_cannot_be_taken_back_is_told_before_the_first_line() {
+    for (toolset, shell) in
+        [("lathe", "bash"), ("trae", "bash"), ("gemini", "run_shell_command"), ("bash", "Bash")]
+    {
+        let repo = TempRepo::new(&[]);
+        let line = call("c1", shell, json!({ "command": "touch made" }));
+        let model = FakeModel::serving(Script::new().answer(line).answer(done("ok")).answer(say("ok")));
+        let words = ["run", "x", "--mode", "full-auto", "--toolset", toolset];
+        let ran = lathe().in_dir(repo.path()).args(words).with_model(&model).run();
+        assert!(repo.exists("made"), "{toolset}: {}{}", ran.stdout, ran.stderr);
         let request = String::from_utf8(model.bodies()[0].clone()).unwrap();
+        let shown = ran.stdout.split("touch made").next().unwrap();
         for word in BEFOREHAND {
-            assert!(request.contains(word), "the description does not say {word}");
+            assert!(request.contains(word), "{toolset}: the description does not say {word}");
+            assert!(shown.contains(word), "{toolset}: the first screen does not say {word}: {shown}");
         }
     }
+    let (repo, home) = (TempRepo::new(&[]), TempRepo::new(&[]));
+    let line = call("c1", "bash", json!({ "command": "touch made" }));
+    let model = FakeModel::serving(Script::new().answer(line).answer(say("ok")));
+    let mut terminal = Terminal::open(repo.path(), home.path(), &model, "");
+    terminal.sees("Task", 1);
+    terminal.types("go\n");
+    terminal.sees("[y]es once", 1);
+    let question = terminal.screen().replace("\r\n", " ");
+    for word in BEFOREHAND {
+        assert!(question.contains(word), "the question does not say {word}: {question}");
+    }
+    terminal.types("n\n");
+    terminal.sees("ok", 1);
+    terminal.leaves();
 }
 
 /// Tools that write files keep what the file has, and undo of a removal brings it back.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use lathe_testkit::{FakeModel, Lathe, Script, TempRepo, call, done, eventually};
-use serde_json::json;
+use lathe_testkit::{FakeModel, Lathe, Ran, Script, TempRepo, call, done, eventually};
+use serde_json::{Value, json};
 
 use crate::{lathe, result};
 
@@ -82,6 +82,13 @@ const WAYS: [Way; 12] = [
     ),
 ];
 
+/// Runs the way back that an undo or rewind has printed.
+pub(crate) fn back_as_printed(home: &Lathe, folder: &Path, printed: &str) -> Ran {
+    let hint = printed.split('`').find(|part| part.starts_with("lathe "));
+    let hint = hint.unwrap_or_else(|| panic!("no way back is printed: {printed}"));
+    home.clone().in_dir(folder).args(hint.split(' ').skip(1)).run()
+}
+
 #[test]
 fn what_a_person_writes_while_a_line_runs_is_left_alone_by_every_way_back() {
     for (name, write, holds) in WAYS {
@@ -99,36 +106,84 @@ fn what_a_person_writes_while_a_line_runs_is_left_alone_by_every_way_back() {
             assert!(holds(repo.path()), "{name}: {}", ran.stdout);
             assert_eq!((repo.exists("ours.txt"), repo.read("a.txt")), (false, "a\n".to_owned()), "{name}");
             assert!(ran.stdout.contains("while a line ran"), "{name}: {}", ran.stdout);
+            // The way back that was printed leads back, and leaves theirs alone too.
+            let again = back_as_printed(&home, repo.path(), &ran.stdout).expect_code(0);
+            let ours = ("ours\n".to_owned(), "a\nmore\n".to_owned());
+            assert_eq!((repo.read("ours.txt"), repo.read("a.txt")), ours, "{name}: {}", again.stdout);
+            assert!(holds(repo.path()), "{name}: {}", again.stdout);
         }
     }
+}
+
+/// A way in which a second run writes, with its tool.
+fn ways_of_a_run() -> [(&'static str, &'static str, Value, fn(&Path) -> bool); 12] {
+    let line = |text: &str| json!({ "command": text });
+    let patch = |text: &str| json!({ "patch": format!("*** Begin Patch\n{text}\n*** End Patch\n") });
+    [
+        ("a new file", "write", json!({ "path": "second.txt", "content": "second\n" }), |at| {
+            text(at, "second.txt") == "second\n"
+        }),
+        (
+            "an edit",
+            "edit",
+            json!({ "path": "theirs.txt", "old_str": "before", "new_str": "second" }),
+            |at| text(at, "theirs.txt") == "second\n",
+        ),
+        ("a patch that removes", "apply_patch", patch("*** Delete File: gone.txt"), |at| {
+            !at.join("gone.txt").exists()
+        }),
+        (
+            "a patch that moves",
+            "apply_patch",
+            patch("*** Update File: moved.txt\n*** Move to: there/moved.txt\n@@\n-to be moved\n+was moved"),
+            |at| text(at, "there/moved.txt") == "was moved\n" && !at.join("moved.txt").exists(),
+        ),
+        ("a line", "bash", line("echo second > second.txt"), |at| text(at, "second.txt") == "second\n"),
+        ("a line that appends", "bash", line("echo second >> theirs.txt"), |at| {
+            text(at, "theirs.txt") == "before\nsecond\n"
+        }),
+        ("a line that removes", "bash", line("rm gone.txt"), |at| !at.join("gone.txt").exists()),
+        ("a line that moves", "bash", line("mv moved.txt elsewhere.txt"), |at| {
+            text(at, "elsewhere.txt") == "to be moved\n" && !at.join("moved.txt").exists()
+        }),
+        ("a mode", "bash", line("chmod 755 mode.sh"), |at| {
+            at.join("mode.sh").metadata().unwrap().permissions().mode() & 0o777 == 0o755
+        }),
+        ("a link", "bash", line("ln -s a.txt link"), |at| at.join("link").is_symlink()),
+        ("a folder", "bash", line("mkdir -p x/y; echo second > x/y/z"), |at| text(at, "x/y/z") == "second\n"),
+        (
+            "a line of which nobody knows",
+            "bash",
+            line("python3 -c \"open('second.txt','w').write('second\\n')\""),
+            |at| text(at, "second.txt") == "second\n",
+        ),
+    ]
 }
 
 #[test]
 fn what_another_run_writes_while_a_line_runs_is_left_alone() {
     // Each in the same folder with the same home, as two terminals would.
-    for (name, tool, arguments) in [
-        ("a file tool", "write", json!({ "path": "second.txt", "content": "second\n" })),
-        ("a line", "bash", json!({ "command": "echo second > second.txt" })),
-        (
-            "a line of which nobody knows",
-            "bash",
-            json!({ "command": "python3 -c \"open('second.txt','w').write('second\\\\n')\"" }),
-        ),
-    ] {
+    for (name, tool, arguments, holds) in ways_of_a_run() {
         let (repo, home) = (place(), lathe());
         // Nobody knows what a program writes, so only the journal of the other run can tell.
         repo.write("ours.py", "import os, time\nopen('ours.txt', 'w').write('ours')\nopen('begun', 'w')\nwhile not os.path.exists('go'): time.sleep(0.02)\nos.remove('begun'); os.remove('go')\n");
         let (command, _model) = run(&home, &repo, "python3 ours.py");
         let running = command.spawn();
         eventually(Duration::from_secs(60), name, || repo.exists("begun"));
-        let other = FakeModel::serving(Script::new().answer(call("o1", tool, arguments)).answer(done("ok")));
+        let script = Script::new().answer(call("o0", "view", json!({ "path": "theirs.txt" })));
+        let other = FakeModel::serving(script.answer(call("o1", tool, arguments)).answer(done("ok")));
         let words = ["run", "second", "--mode", "full-auto", "--output", "stream-json"];
         home.clone().in_dir(repo.path()).args(words).with_model(&other).run().expect_code(0);
+        assert!(holds(repo.path()), "{name}: the second run did nothing");
         repo.write("go", "");
         let events = running.wait().expect_code(0).events();
         let first = events[0]["body"]["session"].as_str().unwrap().to_owned();
-        let ran = home.clone().in_dir(repo.path()).args(["undo", &first]).run();
-        assert_eq!(repo.read("second.txt"), "second\n", "{name}: {}", ran.stdout);
+        // From elsewhere, where only the id says which session is meant.
+        let elsewhere = TempRepo::new(&[]);
+        let ran = home.clone().in_dir(elsewhere.path()).args(["undo", &first]).run();
+        assert!(holds(repo.path()), "{name}: {}", ran.stdout);
         assert!(!repo.exists("ours.txt"), "{name}: {}", ran.stdout);
+        let again = back_as_printed(&home, elsewhere.path(), &ran.stdout).expect_code(0);
+        assert!(holds(repo.path()) && repo.read("ours.txt") == "ours", "{name}: {}", again.stdout);
     }
 }

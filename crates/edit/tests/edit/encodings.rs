@@ -103,6 +103,8 @@ fn the_encoding_is_known() {
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec(), None),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), None),
         (b"a\0b".to_vec(), None),
+        // Three units, one of them a letter, are no text.
+        (b"a\0b\xff\xfe\n".to_vec(), None),
         (vec![0; 64], None),
         (vec![1, 0, 2, 0, 3, 0, 4, 0], None),
         // An odd number of bytes is not UTF-16, whatever it begins with.

@@ -29,6 +29,7 @@ fn summary(id: &str, updated: i64) -> Summary {
         steps: 3,
         input_tokens: 1 << 40,
         output_tokens: 2,
+        forked: None,
     }
 }
 
@@ -75,6 +76,7 @@ fn a_session_is_summed_up_from_its_live_branch() {
             steps,
             input_tokens: 10 * tokens,
             output_tokens: 3 * tokens,
+            forked: None,
         };
         assert_eq!(found, expected, "after {count} events");
     };

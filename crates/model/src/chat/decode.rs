@@ -97,7 +97,7 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
-    fn finish(self: Box<Self>, turn: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> Answer {
         let mut blocks = Vec::new();
         if !self.details.is_empty() {
             let details = Map::from_iter([(DETAILS.to_owned(), Value::Array(self.details))]);
@@ -109,10 +109,11 @@ impl Assembly for Assembling {
         if !self.text.is_empty() {
             blocks.push(text_block(self.text));
         }
-        let mut ids = Ids::new(turn);
+        let mut ids = Ids::new(step);
         for (_, mut call) in self.calls {
             let given = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let id = ids.unique(&given);
+            let name = call.get("function").and_then(|function| function.get("name")).and_then(Value::as_str);
+            let id = ids.unique(&given, name.unwrap_or_default());
             if id.as_str() != given {
                 call.insert("id".to_owned(), Value::String(id.as_str().to_owned()));
             }
@@ -283,7 +284,7 @@ mod tests {
         let chunks = [call("", 0), call(r#""id":"x","#, 1), call(r#""id":"x","#, 2)];
         let answer = assemble(&chunks.iter().map(String::as_str).collect::<Vec<_>>());
         let ids: Vec<&str> = lathe_protocol::calls_of(&answer.blocks).map(|call| call.id.as_str()).collect();
-        assert_eq!(ids, ["made_3_0", "x", "x_again"]);
+        assert_eq!(ids, ["3_t", "x", "x_again"]);
     }
 
     #[test]

@@ -133,8 +133,8 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
-    fn finish(self: Box<Self>, turn: u32) -> Answer {
-        let mut ids = Ids::new(turn);
+    fn finish(self: Box<Self>, step: u32) -> Answer {
+        let mut ids = Ids::new(step);
         let blocks = self.parts.into_iter().filter_map(|part| part.block(&mut ids)).collect();
         self.closing.answer(blocks)
     }
@@ -195,7 +195,7 @@ impl Gathered {
 fn call(part: &Members, ids: &mut Ids) -> ToolCall {
     let made = part.get("functionCall").and_then(|call| Members::parse(call.get())).unwrap_or_default();
     let given = made.text("id").unwrap_or_default();
-    let id = ids.unique(&given);
+    let id = ids.unique(&given, &made.text("name").unwrap_or_default());
     let mut part = part.clone();
     if !given.is_empty() && id.as_str() != given {
         let mut made = made.clone();
@@ -247,7 +247,7 @@ mod tests {
             panic!("{:?}", answer.blocks)
         };
         assert_eq!((text.text.as_str(), &text.raw), ("Hello", &None));
-        assert_eq!(call.id.as_str(), "made_4_0");
+        assert_eq!(call.id.as_str(), "4_bash");
         assert_eq!(
             call.raw.as_ref().unwrap().get(),
             r#"{"functionCall":{"name":"bash","args":{"n":1e2}},"thoughtSignature":"Cg=="}"#

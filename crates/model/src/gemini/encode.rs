@@ -8,7 +8,7 @@ use lathe_protocol::{Arguments, Block, Message, Raw, ToolCall, ToolMessage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::assembly::MADE;
+use crate::assembly::is_made;
 use crate::encode::{Before, json, open_list};
 use crate::form::Params;
 use crate::images::Picture;
@@ -141,7 +141,7 @@ fn response(tool: &ToolMessage) -> impl Serialize {
     }
     Form {
         function_response: Response {
-            id: Some(tool.call.as_str()).filter(|id| !id.starts_with(MADE)),
+            id: Some(tool.call.as_str()).filter(|id| !is_made(id, &tool.name)),
             name: &tool.name,
             response: if tool.error { Outcome::Error(&tool.text) } else { Outcome::Output(&tool.text) },
         },
@@ -210,7 +210,7 @@ fn call_form(call: &ToolCall) -> impl Serialize {
             Raw::from_serialize(&wrapped).unwrap_or_else(|_| Raw::null())
         }
     };
-    let id = Some(call.id.as_str().to_owned()).filter(|id| !id.starts_with(MADE));
+    let id = Some(call.id.as_str().to_owned()).filter(|id| !is_made(id, &call.name));
     Form { function_call: Call { id, name: call.name.clone(), args } }
 }
 

@@ -173,8 +173,8 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
-    fn finish(mut self: Box<Self>, turn: u32) -> Answer {
-        let mut ids = Ids::new(turn);
+    fn finish(mut self: Box<Self>, step: u32) -> Answer {
+        let mut ids = Ids::new(step);
         let blocks = std::mem::take(&mut self.blocks);
         let blocks = blocks.into_values().filter_map(|forming| forming.finish(&mut ids)).collect();
         self.closing.answer(blocks)
@@ -271,7 +271,7 @@ impl Forming {
 
     fn call(mut self, ids: &mut Ids) -> ToolCall {
         let given = self.start.text("id").unwrap_or_default();
-        let id = ids.unique(&given);
+        let id = ids.unique(&given, &self.start.text("name").unwrap_or_default());
         if id.as_str() != given {
             self.start.set_text("id", id.as_str());
         }

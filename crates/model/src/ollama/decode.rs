@@ -94,7 +94,7 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
-    fn finish(self: Box<Self>, turn: u32) -> Answer {
+    fn finish(self: Box<Self>, step: u32) -> Answer {
         let mut blocks = Vec::new();
         if !self.thinking.is_empty() {
             blocks.push(Block::Thinking(TextBlock { text: self.thinking, raw: None }));
@@ -102,10 +102,11 @@ impl Assembly for Assembling {
         if !self.text.is_empty() {
             blocks.push(text_block(self.text));
         }
-        let mut ids = Ids::new(turn);
+        let mut ids = Ids::new(step);
         for call in self.calls {
             let function = function(&call);
-            let id = ids.unique(&call.text("id").unwrap_or_default());
+            let id =
+                ids.unique(&call.text("id").unwrap_or_default(), &function.text("name").unwrap_or_default());
             let sent = function.get("arguments").map(|arguments| arguments.get().to_owned());
             // Arguments as text are another wire's habit, but some models get through with it.
             let text = sent.unwrap_or_default();
@@ -148,7 +149,7 @@ mod tests {
         let [Block::Thinking(_), Block::Text(_), Block::Call(call)] = &answer.blocks[..] else {
             panic!("{:?}", answer.blocks)
         };
-        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("made_2_0", r#"{"n":1e2}"#));
+        assert_eq!((call.id.as_str(), call.arguments.as_text()), ("2_bash", r#"{"n":1e2}"#));
         assert_eq!(
             call.raw.as_ref().unwrap().get(),
             r#"{"function":{"index":0,"name":"bash","arguments":{"n":1e2}}}"#

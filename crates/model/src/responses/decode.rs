@@ -131,8 +131,8 @@ impl Assembly for Assembling {
         self.closing.stop.is_some()
     }
 
-    fn finish(self: Box<Self>, turn: u32) -> Answer {
-        let mut ids = Ids::new(turn);
+    fn finish(self: Box<Self>, step: u32) -> Answer {
+        let mut ids = Ids::new(step);
         let blocks = self.items.into_values().filter_map(|item| block(item, &mut ids)).collect();
         self.closing.answer(blocks)
     }
@@ -198,7 +198,7 @@ fn block(mut item: Members, ids: &mut Ids) -> Option<Block> {
         }
         Some("function_call") => {
             let given = item.text("call_id").unwrap_or_default();
-            let id = ids.unique(&given);
+            let id = ids.unique(&given, &item.text("name").unwrap_or_default());
             if id.as_str() != given {
                 item.set_text("call_id", id.as_str());
             }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lathe_host::{Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState};
+use lathe_host::{
+    Cursor, Host, HostError, Lakeview, Overrides, Session, SessionPlan, SessionState, SummingProgress,
+};
 use lathe_protocol::{
     Actor, Command, CommandBody, CommandId, Event, EventStream, Receipt, ReceiptAnswer, SESSION_ENDED, Seq,
     SessionHandle, SessionId, SessionOptions,
@@ -42,6 +44,8 @@ pub(crate) struct Live {
     access: Arc<Access>,
     handle: Arc<dyn SessionHandle>,
     lakeview: Result<Arc<Lakeview>, String>,
+    /// How far its steps were summed up, where each is.
+    summing: Option<SummingProgress>,
     session: Mutex<Option<Session>>,
     /// Seconds since the server began.
     used: AtomicU64,
@@ -110,6 +114,11 @@ impl Live {
     /// Who sums up its steps.
     pub fn lakeview(&self) -> Result<Arc<Lakeview>, String> {
         self.lakeview.clone()
+    }
+
+    /// How far its steps were summed up; none if they are not.
+    pub fn summing(&self) -> Option<&SummingProgress> {
+        self.summing.as_ref()
     }
 
     pub fn subscribe(&self, from: Seq) -> Box<dyn EventStream> {
@@ -270,6 +279,7 @@ impl Sessions {
             access: Arc::clone(&self.access),
             handle,
             lakeview: session.lakeview(),
+            summing: session.summing(),
             session: Mutex::new(Some(session)),
             used: AtomicU64::new(now()),
             claims: Mutex::new(Claims::of(&self.host.events(&id)?)),

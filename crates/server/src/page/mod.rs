@@ -11,11 +11,11 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
-use lathe_host::{Cursor, Projector, Summary};
+use lathe_host::{Cursor, Projector, Summary, WireFrame};
 use lathe_protocol::SessionId;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::access::Identity;
 use crate::api::{Api, Asked, Endpoint, Named};
@@ -150,8 +150,8 @@ fn session(app: &App, id: &str, words: &Words) -> Result<String, ApiError> {
     Ok(out)
 }
 
-/// The bubbles of a session's live branch in their last form, in the order they came. `key` tells runs apart; `step` and
-/// `session_step` are the numbers of the step.
+/// The bubbles of a session's live branch in their last form, in the order they came, and between them the words of the user
+/// with the role `user`. `key` tells runs apart; `step` and `session_step` are the numbers of the step.
 pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor), ApiError> {
     let (frames, end) = app.host.live_frames(id)?;
     let (mut found, mut places, mut cursor) = (Vec::<Value>::new(), HashMap::new(), Cursor::START);
@@ -171,6 +171,8 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
             }
             // The session was closed for it, and its questions with it.
             "rewound" | "rewind_undone" => open.clear(),
+            "start" => found.extend(said(&frame, "task", "task")),
+            "input" => found.extend(said(&frame, &format!("input-{}", frame.cursor.seq), "text")),
             "bubble" => {
                 let Ok(mut bubble) = serde_json::from_str::<Value>(frame.data.get()) else { continue };
                 let id = bubble["id"].as_str().unwrap_or_default();
@@ -197,6 +199,19 @@ pub(crate) fn bubbles(app: &App, id: &SessionId) -> Result<(Vec<Value>, Cursor),
     }
     // A question that is open is told again: the page shows bubbles only.
     Ok((found, open.values().min().copied().unwrap_or(end)))
+}
+
+/// The words of the user in a frame, as a bubble.
+fn said(frame: &WireFrame, id: &str, member: &str) -> Option<Value> {
+    let data = serde_json::from_str::<Value>(frame.data.get()).ok()?;
+    let text = data[member].as_str().filter(|text| !text.is_empty())?;
+    Some(json!({
+        "id": id,
+        "key": format!("{}:{id}", frame.run),
+        "role": "user",
+        "content": text,
+        "timestamp": data["timestamp"],
+    }))
 }
 
 fn escape(text: &str) -> String {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use lathe_host::{Projector, Really, Removed, Summary, Undone, What, masked_bytes, masked_file};
-use lathe_protocol::{CommandBody, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
+use lathe_protocol::{CommandBody, CommandId, Digest, Forked, ReceiptAnswer, RunNo, SessionId, StepNo};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +42,7 @@ struct Row {
     /// Whether it is open in this server, and how many clients are attached.
     open: bool,
     clients: usize,
-    /// Of a fork that is asked for by its id: where it comes from.
+    /// The origin of a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<Origin>,
 }
@@ -52,6 +52,12 @@ struct Row {
 struct Origin {
     id: String,
     session_step: u32,
+}
+
+impl From<Forked> for Origin {
+    fn from(forked: Forked) -> Self {
+        Self { id: forked.from.to_string(), session_step: forked.at.0 }
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -67,6 +73,9 @@ struct ForkAt {
     /// The last step that is taken over, counted through the whole session (`session_step`); all if left out.
     #[serde(default)]
     at: Option<u32>,
+    /// A repeated request with the same id makes no second fork.
+    #[serde(default)]
+    id: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -84,6 +93,9 @@ struct RewindTo {
     /// Only say what would be done.
     #[serde(default)]
     preview: bool,
+    /// A repeated request with the same id has no further effect.
+    #[serde(default)]
+    id: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -91,6 +103,9 @@ struct UndoHow {
     /// Only say what would be done.
     #[serde(default)]
     preview: bool,
+    /// A repeated request with the same id has no further effect.
+    #[serde(default)]
+    id: Option<String>,
 }
 
 /// What going back did, or would do.
@@ -224,7 +239,7 @@ fn row(app: &App, summary: Summary) -> Row {
         output_tokens: summary.output_tokens,
         open: live.is_some(),
         clients: live.map_or(0, |live| live.hub.listeners()),
-        forked_from: None,
+        forked_from: summary.forked.map(Origin::from),
     }
 }
 
@@ -252,14 +267,16 @@ async fn get(State(app): State<App>, Named(id): Named<String>) -> Answer<Row> {
     let id = app.session(&id)?;
     let found = tokio::task::block_in_place(|| served(&app))?.into_iter().find(|summary| summary.id == id);
     let found = found.ok_or_else(|| ApiError::not_found("Session not found."))?;
-    let forked = tokio::task::block_in_place(|| app.host.origin(&id))?;
-    let origin = |forked: Forked| Origin { id: forked.from.to_string(), session_step: forked.at.0 };
-    Ok(Json(Row { forked_from: forked.map(origin), ..row(&app, found) }))
+    Ok(Json(row(&app, found)))
 }
 
 /// Lets go of a session that is open here, so that its journal can be written. Refused while a run is under way.
 async fn let_go(app: &App, id: &SessionId) -> Result<(), ApiError> {
     if let Some(live) = app.sessions.get(id) {
+        // A run whose end its client has been told may have an end that the hub has not come to yet.
+        if let Ok(last) = tokio::task::block_in_place(|| app.host.last_seq(id)) {
+            live.hub.reach(last).await;
+        }
         if live.hub.is_running() {
             return Err(ApiError::conflict("A run is under way in this session; cancel it first."));
         }
@@ -309,7 +326,13 @@ async fn fork(
     // A fork has the mode and the model of what it is made from.
     let made = tokio::task::block_in_place(|| -> Result<SessionId, ApiError> {
         app.may(&identity, &id, SessionWork::Drive)?;
-        Ok(app.host.fork(&id, asked.at.map(StepNo))?)
+        let command = match &asked.id {
+            Some(_) => {
+                Some(app.claim(&identity, &id, asked.id.as_deref(), &format!("fork {:?}", asked.at))?.id)
+            }
+            None => None,
+        };
+        Ok(app.host.fork(&id, asked.at.map(StepNo), command)?)
     })?;
     Ok(Json(Made { id: made.to_string() }))
 }
@@ -322,8 +345,9 @@ async fn rewind(
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
     let what = if asked.files { What::Both } else { What::Conversation };
-    let really = really(&app, &identity, &id, asked.preview).await?;
-    let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really))?;
+    let named = TakeBack { id: asked.id.as_deref(), what: format!("rewind {} {what:?}", asked.to) };
+    let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
+    let done = tokio::task::block_in_place(|| app.host.rewind(&id, StepNo(asked.to), what, really, command))?;
     Ok(Json(went_back(done)))
 }
 
@@ -334,19 +358,38 @@ async fn undo(
     Input(asked): Input<UndoHow>,
 ) -> Answer<WentBack> {
     let id = app.session(&id)?;
-    let really = really(&app, &identity, &id, asked.preview).await?;
-    let done = tokio::task::block_in_place(|| app.host.undo(&id, really))?;
+    let named = TakeBack { id: asked.id.as_deref(), what: "undo".to_owned() };
+    let (really, command) = really(&app, &identity, &id, asked.preview, named).await?;
+    let done = tokio::task::block_in_place(|| app.host.undo(&id, really, command))?;
     Ok(Json(went_back(done)))
 }
 
-/// Whether it is done or only shown. What a session did is taken back by whoever may have it done.
-async fn really(app: &App, identity: &Identity, id: &SessionId, preview: bool) -> Result<Really, ApiError> {
+/// A command to take something back, with the id that its client gave it.
+struct TakeBack<'a> {
+    id: Option<&'a str>,
+    what: String,
+}
+
+/// Whether it is done or only shown, and the id of the command. What a session did is taken back by whoever may have it done.
+async fn really(
+    app: &App,
+    identity: &Identity,
+    id: &SessionId,
+    preview: bool,
+    command: TakeBack<'_>,
+) -> Result<(Really, Option<CommandId>), ApiError> {
     if preview {
-        return Ok(Really::Preview);
+        return Ok((Really::Preview, None));
     }
-    tokio::task::block_in_place(|| app.may(identity, id, SessionWork::Drive))?;
+    let claimed = tokio::task::block_in_place(|| -> Result<_, ApiError> {
+        app.may(identity, id, SessionWork::Drive)?;
+        match command.id {
+            Some(named) => Ok(Some(app.claim(identity, id, Some(named), &command.what)?.id)),
+            None => Ok(None),
+        }
+    })?;
     let_go(app, id).await?;
-    Ok(Really::Do)
+    Ok((Really::Do, claimed))
 }
 
 fn went_back(undone: Undone) -> WentBack {

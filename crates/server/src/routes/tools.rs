@@ -16,7 +16,7 @@ const FILE: &str = "tools.json";
 const NAME_MAX: usize = 64;
 
 /// What people call the tools in Chinese; the first nine are the server fork's.
-const CHINESE: [(&str, &str); 20] = [
+const CHINESE: [(&str, &str); 30] = [
     ("bash", "终端"),
     ("str_replace_based_edit_tool", "文本编辑"),
     ("json_edit_tool", "JSON编辑"),
@@ -37,6 +37,16 @@ const CHINESE: [(&str, &str); 20] = [
     ("todo", "待办清单"),
     ("remember", "记忆"),
     ("ask_user", "询问用户"),
+    ("Bash", "终端"),
+    ("list_directory", "列出目录"),
+    ("read_file", "读取文件"),
+    ("read_many_files", "读取多个文件"),
+    ("search_file_content", "搜索"),
+    ("replace", "文本编辑"),
+    ("write_file", "写入文件"),
+    ("run_shell_command", "终端"),
+    ("save_memory", "记忆"),
+    ("write_todos", "待办清单"),
 ];
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

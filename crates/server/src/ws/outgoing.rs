@@ -1,5 +1,6 @@
 //! What goes to a client: the frames of its session, and the answers to what it said.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,8 +84,54 @@ impl Sending {
             };
             match went {
                 Ok(Then::GoOn) => {}
-                Ok(Then::End) => return ended(sink).await,
+                Ok(Then::End) => {
+                    return match self.last_summaries(sink, &mut answers, &mut pings).await {
+                        Ok(()) => ended(sink).await,
+                        Err(goodbye) => goodbye,
+                    };
+                }
                 Err(goodbye) => return goodbye,
+            }
+        }
+    }
+
+    /// After the end of a run whose steps are summed up: the steps that changed by it. The client that asked for summaries is
+    /// there to get the last one too.
+    async fn last_summaries(
+        &mut self,
+        sink: &mut Sink,
+        answers: &mut mpsc::Receiver<Message>,
+        pings: &mut tokio::time::Interval,
+    ) -> Result<(), Goodbye> {
+        let Some(live) = self.app.sessions.get(&self.id) else { return Ok(()) };
+        let Some(summing) = live.summing() else { return Ok(()) };
+        flush(sink).await?;
+        let mut summed_up = pin!(summing.reach(self.cursor.seq));
+        loop {
+            tokio::select! {
+                () = &mut summed_up => break,
+                Some(answer) = answers.recv() => push(sink, answer).await?,
+                _ = pings.tick() => ping(sink).await?,
+            }
+        }
+        let mut frames = self.reader(Some(&live)).await?;
+        loop {
+            let read = tokio::task::block_in_place(|| frames.read());
+            let (read, more) = read.map_err(|error| Goodbye::new(close_code::ERROR, error.to_string()))?;
+            for frame in read {
+                if frame.cursor <= self.cursor {
+                    continue;
+                }
+                // The next run of the session is not what this client asked for.
+                if frame.kind != "step" {
+                    return Ok(());
+                }
+                self.cursor = frame.cursor;
+                feed(sink, Message::Text(frame.to_json(&self.id).into())).await?;
+                self.app.counts.frames.add(1);
+            }
+            if !more {
+                return Ok(());
             }
         }
     }

@@ -219,3 +219,70 @@ fn apply(folder: &Path, diff: &str) -> bool {
     let ran = Command::new("git").args(args).arg(file.path()).current_dir(folder).output().unwrap();
     ran.status.success()
 }
+
+/// Runs a request, allows everything, and gives the calls that were asked about and the frame of the end.
+async fn asked_about(server: &Server, request: Value) -> (Vec<Value>, Value) {
+    let mut socket = server.socket("").await;
+    socket.say(&request).await;
+    let mut asked = Vec::new();
+    loop {
+        let frame = socket.next().await.expect("the connection stays open");
+        if frame["type"] == "approval" && frame["data"]["state"] == "asked" {
+            asked.push(frame["data"]["what"].clone());
+            allow(&mut socket, &frame["data"]).await;
+        }
+        if frame["type"] == "completed" {
+            return (asked, frame);
+        }
+    }
+}
+
+/// Each of these calls would fail if it were allowed. Of a line with a syntax error only the session's own bash knows whether
+/// it is one, by its aliases and options: that is asked about.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_will_fail_is_answered_and_not_asked_about() {
+    let calls = [
+        ("write", json!({ "path": "a.txt", "content": "two\n" })),
+        ("write", json!({ "path": "a.txt", "content": "one\n" })),
+        ("write", json!({ "path": "folder", "content": "x" })),
+        ("write", json!({ "path": "a.txt/below", "content": "x" })),
+        ("edit", json!({ "path": "none.txt", "old_str": "x", "new_str": "y" })),
+        ("edit", json!({ "path": "a.txt", "old_str": "nowhere", "new_str": "y" })),
+        ("edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "one" })),
+        ("edit", json!({ "path": "folder", "old_str": "x", "new_str": "y" })),
+        ("edit", json!({ "path": "a.txt", "insert_line": 99, "new_str": "y" })),
+        ("apply_patch", patch("*** Update File: none.txt\n@@\n-x\n+y\n")),
+        ("apply_patch", patch("*** Update File: a.txt\n@@\n-nowhere\n+y\n")),
+        ("apply_patch", patch("*** Delete File: none.txt\n")),
+        ("apply_patch", patch("*** Add File: a.txt\n+x\n")),
+        ("apply_patch", json!({ "patch": "no patch" })),
+        ("remember", json!({ "fact": "" })),
+        ("bash", json!({ "command": "" })),
+    ];
+    let answers = calls
+        .iter()
+        .enumerate()
+        .map(|(number, (name, arguments))| json!([call(&format!("c{number}"), name, arguments.clone())]));
+    let server = Server::start(cassette(answers.chain([json!([done("d", "ok")])])), Mode::Default).await;
+    std::fs::create_dir(server.root.join("folder")).unwrap();
+    let (asked, frames) = asked_about(&server, json!({ "task": "go" })).await;
+    assert_eq!(asked, Vec::<Value>::new(), "{frames}");
+    let id = frames["session_id"].as_str().unwrap();
+    let events = server.events(id).await;
+    let finished: Vec<&Value> =
+        events.iter().filter(|event| event["kind"] == "call_finished").map(|event| &event["body"]).collect();
+    assert_eq!(finished.len(), calls.len() + 1);
+    for (body, (name, arguments)) in finished.iter().zip(&calls) {
+        assert!(body["error"].is_object(), "{name} {arguments}: {body}");
+    }
+    server.stop().await;
+    let elsewhere = json!({ "command": "touch made", "dir_path": "/nowhere" });
+    let answers =
+        [json!([call("g1", "run_shell_command", elsewhere)]), json!([{ "text": { "text": "ok" } }])];
+    let server = Server::start(cassette(answers).replace("\"lathe\"", "\"gemini\""), Mode::Default).await;
+    let (asked, frames) = asked_about(&server, json!({ "task": "go", "toolset": "gemini" })).await;
+    assert_eq!(asked, Vec::<Value>::new(), "{frames}");
+    let events = server.events(frames["session_id"].as_str().unwrap()).await;
+    assert!(events.iter().any(|event| event["body"]["text"].to_string().contains("registered workspace")));
+    server.stop().await;
+}

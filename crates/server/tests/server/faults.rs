@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lathe_protocol::Mode;
+use lathe_testkit::SmallDisk;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -91,41 +92,10 @@ async fn a_journal_that_is_damaged_is_a_fault_of_the_server() {
     server.stop().await;
 }
 
-/// A small disk; none where this user may not mount one.
-struct Disk(std::path::PathBuf);
-
-impl Disk {
-    fn mount(at: &std::path::Path, size: &str) -> Option<Self> {
-        std::fs::create_dir_all(at).unwrap();
-        let options = format!("size={size}");
-        let mut mount = std::process::Command::new("mount");
-        let ran = mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(at).output().ok()?;
-        ran.status.success().then(|| Self(at.to_owned()))
-    }
-
-    /// Fills what is left of it.
-    fn fill(&self) {
-        let mut file = std::fs::File::create(self.0.join("fill")).unwrap();
-        for size in [65536, 4096, 512, 1] {
-            while std::io::Write::write_all(&mut file, &vec![0u8; size]).is_ok() {}
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.0.join("fill")).unwrap();
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_as_such_and_the_server_goes_on_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(disk) = Disk::mount(&folder.path().join("home"), "4m") else { return };
+    let Some(disk) = SmallDisk::mount(&folder.path().join("home"), "4m") else { return };
     let ends = cassette((0..4).map(|number| json!([done(&format!("d{number}"), "done")])));
     let server = Server::inside(Arc::new(Recorded { cassette: ends, mode: Mode::Default }), folder).await;
     let (_, started) = server.post("/agent/interactive/start", json!({})).await;
@@ -155,7 +125,7 @@ async fn a_full_disk_is_told_as_such_and_the_server_goes_on_when_there_is_room()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_does_not_fit_on_its_disk_is_told_as_such() {
     let server = Server::start(writes(), Mode::Default).await;
-    let Some(disk) = Disk::mount(&server.root.join("disk"), "256k") else { return };
+    let Some(disk) = SmallDisk::mount(&server.root.join("disk"), "256k") else { return };
     disk.fill();
     let save = json!({ "file": "disk/new.txt", "content": "x".repeat(100_000) });
     let (status, body) = server.post("/api/file", save).await;

@@ -533,6 +533,31 @@ async fn a_tree_tells_the_size_of_each_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_listing_and_a_tree_tell_the_same_names_and_times() {
+    let server = Server::start(cassette([]), Mode::Default).await;
+    for name in [".env", ".git/config", "sub/.hidden", "sub/b.txt"] {
+        std::fs::create_dir_all(server.root.join(name).parent().unwrap()).unwrap();
+        std::fs::write(server.root.join(name), "x").unwrap();
+    }
+    let then = std::time::UNIX_EPOCH + std::time::Duration::from_millis(1_700_000_000_250);
+    std::fs::File::open(server.root.join("a.txt")).unwrap().set_modified(then).unwrap();
+    let (_, listed) = server.get("/api/files").await;
+    let (_, tree) = server.get("/api/files?depth=3").await;
+    let named = |items: &Value| -> Vec<(String, String)> {
+        let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();
+        let items = items["items"].as_array().unwrap().iter();
+        items.map(|item| (text(item, "path"), text(item, "modified_at"))).collect()
+    };
+    let (listed, tree) = (named(&listed), named(&tree));
+    let names: Vec<&str> = tree.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, [".env", ".git", "a.txt", "sub", "sub/.hidden", "sub/b.txt"]);
+    let above: Vec<(String, String)> = tree.iter().filter(|(name, _)| !name.contains('/')).cloned().collect();
+    assert_eq!(listed, above);
+    assert!(tree.contains(&("a.txt".to_owned(), "2023-11-14T22:13:20.250Z".to_owned())), "{tree:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_download_sends_the_bytes_that_were_asked_for() {
     let server = Server::start(cassette([]), Mode::Default).await;
     std::fs::write(server.root.join("ten.txt"), "0123456789").unwrap();

@@ -238,6 +238,58 @@ async fn each_command_over_http_that_is_repeated_has_one_effect() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_a_rewind_and_a_fork_that_are_repeated_have_one_effect_and_one_answer() {
+    for is_open in [true, false] {
+        for (path, body, other, effects) in [
+            ("undo", json!({}), None, 1),
+            ("rewind", json!({ "to": 1, "files": true }), Some(json!({ "to": 0, "files": true })), 2),
+            ("rewind", json!({ "to": 1 }), Some(json!({ "to": 0 })), 1),
+            ("fork", json!({ "at": 1 }), Some(json!({ "at": 2 })), 0),
+        ] {
+            let (server, session) = changed().await;
+            let close = format!("/agent/interactive/close?session_id={session}");
+            if !is_open {
+                assert_eq!(server.post(&close, json!({})).await.0, 200);
+            }
+            let route = format!("/api/sessions/{session}/{path}");
+            let with_id = |mut body: Value| {
+                body["id"] = json!("k");
+                body
+            };
+            // The token that is printed at the start ends with the server; this one does not.
+            let hands = Tokens::add(&server.home, "hands", Role::Admin).unwrap();
+            let command = with_id(body);
+            let (status, first) = server.ask_as(&hands, "POST", &route, Some(&command)).await;
+            assert_eq!(status, 200, "{path}: {first}");
+            let (one, two) = tokio::join!(
+                server.ask_as(&hands, "POST", &route, Some(&command)),
+                server.ask_as(&hands, "POST", &route, Some(&command))
+            );
+            for again in [one, two] {
+                // One may find the journal in use by the other.
+                assert!(again == (200, first.clone()) || again.0 == 409, "{path}: {again:?}");
+            }
+            let folder = server.stop_keeping().await;
+            let plans = Recorded { cassette: cassette([json!([done("d", "done")])]), mode: Mode::FullAuto };
+            let server = Server::inside(Arc::new(plans), folder).await;
+            let again = server.ask_as(&hands, "POST", &route, Some(&command)).await;
+            assert_eq!(again, (200, first), "{path}, open: {is_open}");
+            let events = server.events(&session).await;
+            let is_effect = |event: &&Value| event["kind"] == "files_restored" || event["kind"] == "rewound";
+            assert_eq!(events.iter().filter(is_effect).count(), effects, "{path}, open: {is_open}");
+            let sessions = server.get("/api/sessions").await.1.as_array().unwrap().len();
+            assert_eq!(sessions, if path == "fork" { 2 } else { 1 }, "{path}");
+            // The id belongs to this command.
+            if let Some(other) = other {
+                let (status, answer) = server.ask_as(&hands, "POST", &route, Some(&with_id(other))).await;
+                assert_eq!(status, 409, "{path}: {answer}");
+            }
+            server.stop().await;
+        }
+    }
+}
+
 /// Commands that a client cannot name an id for, given by the handle that every surface has.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_command_of_a_surface_that_is_repeated_has_one_effect_and_one_receipt() {

@@ -160,6 +160,25 @@ async fn with_the_option_each_step_is_summed_up_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_client_that_asked_gets_the_last_summary_before_its_connection_ends() {
+    let lane = [FIRST, "<tags>EXAMINE_CODE</tags>", LAST, "<tags>REPORT</tags>"];
+    let server = Server::start(with_lane(&lane), Mode::FullAuto).await;
+    let mut socket = server.socket("").await;
+    socket.say(&json!({ "task": "read it", "lakeview": true })).await;
+    let mut summaries = std::collections::BTreeMap::new();
+    let mut ended = false;
+    while let Some(frame) = socket.next().await {
+        ended |= frame["type"] == "end";
+        if let Some(summary) = frame["data"]["lakeview_summary"].as_str() {
+            summaries.insert(frame["data"]["step_number"].as_u64().unwrap(), summary.to_owned());
+        }
+    }
+    assert!(ended && summaries[&1].starts_with("[👁️EXAMINE_CODE]"), "{summaries:?}");
+    assert!(summaries[&2].starts_with("[📣REPORT]"), "{summaries:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_stream_tells_each_step_when_it_is_there() {
     let lane = [FIRST, "<tags>EXAMINE_CODE</tags>"];
     let server = Server::start(with_lane(&lane), Mode::FullAuto).await;

@@ -129,8 +129,53 @@ async fn a_fork_is_the_newest_session_and_names_its_origin() {
     let (_, row) = server.get(&format!("/api/sessions/{}", fork["id"].as_str().unwrap())).await;
     assert_eq!(row["forked_from"], json!({ "id": id, "session_step": 2 }));
     assert!(row["updated_at"].as_str() >= row["created_at"].as_str(), "{row}");
-    assert_eq!(server.get("/api/sessions").await.1[0]["id"], fork["id"]);
+    let (_, listed) = server.get("/api/sessions").await;
+    assert_eq!((&listed[0]["id"], &listed[0]["forked_from"]), (&fork["id"], &row["forked_from"]));
+    assert!(listed[1].get("forked_from").is_none(), "{listed}");
+    // The index was asked now: it keeps what the journals say.
+    assert_eq!(server.get("/api/sessions").await.1, listed);
     let (_, row) = server.get(&format!("/api/sessions/{id}")).await;
     assert!(row.get("forked_from").is_none(), "{row}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_hold_the_words_of_the_user_in_their_place() {
+    let answers = [
+        json!([call("b1", "bash", json!({ "command": "while [ ! -e go ]; do sleep 0.02; done" }))]),
+        json!([done("d1", "first done")]),
+        json!([done("d2", "second done")]),
+    ];
+    let server = Server::start(cassette(answers), Mode::FullAuto).await;
+    let (_, body) = server.post("/agent/interactive/start", json!({})).await;
+    let session = body["session_id"].as_str().unwrap().to_owned();
+    let mut socket = server.socket(&format!("?session_id={session}")).await;
+    socket.say(&json!({ "type": "task", "task": "the first task" })).await;
+    socket.until("bubble").await;
+    socket.say(&json!({ "type": "input", "text": "and hurry" })).await;
+    socket.until("input").await;
+    std::fs::write(server.root.join("go"), "").unwrap();
+    socket.until("end").await;
+    let task = json!({ "session_id": session, "task": "the second task" });
+    assert_eq!(server.post("/agent/interactive/task", task).await.0, 200);
+    let (_, messages) = server.get(&format!("/api/sessions/{session}/messages")).await;
+    let said: Vec<(&str, &str)> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "user" || message["id"].as_str().unwrap().contains("taskdone"))
+        .map(|message| (message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
+        .collect();
+    let wanted = [
+        ("user", "the first task"),
+        ("user", "and hurry"),
+        ("agent", "first done"),
+        ("user", "the second task"),
+        ("agent", "second done"),
+    ];
+    assert_eq!(said, wanted, "{messages}");
+    let ids: std::collections::BTreeSet<&str> =
+        messages.as_array().unwrap().iter().map(|message| message["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), messages.as_array().unwrap().len(), "{messages}");
     server.stop().await;
 }

@@ -40,6 +40,13 @@ async fn tools_have_names_and_can_be_left_out_of_new_sessions() {
         json!([done("d1", "x")]),
     ];
     let server = Server::start(cassette(steps), Mode::FullAuto).await;
+    // Every tool of every toolset has a name in Chinese.
+    for toolset in ["lathe", "trae", "gemini", "bash"] {
+        let (_, listed) = server.get(&format!("/agent/tools?toolset={toolset}")).await;
+        for tool in listed["tools"].as_array().unwrap() {
+            assert!(tool["initial_name_zh"].is_string(), "{toolset}: {tool}");
+        }
+    }
     let (_, listed) = server.get("/agent/tools").await;
     let tool = |listed: &Value, name: &str| {
         listed["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name).cloned().unwrap()

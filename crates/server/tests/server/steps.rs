@@ -96,10 +96,12 @@ async fn messages_text_and_page_hold_what_the_trajectory_holds_after_a_rewind() 
     assert_eq!(
         whole.0,
         [
+            "1:task",
             "1:seq-1",
             "1:tc-1-w1",
             "1:tc-2-d1",
             "1:taskdone-2",
+            "2:task",
             "2:seq-1",
             "2:tc-1-w2",
             "2:tc-2-d2",
@@ -108,7 +110,7 @@ async fn messages_text_and_page_hold_what_the_trajectory_holds_after_a_rewind() 
     );
     let signed_in = server.sign_in(&server.token).await;
     let at = |word: &str| format!("/api/sessions/{id}/{word}");
-    for (to, kept) in [(3, 6), (2, 4), (1, 2), (0, 0)] {
+    for (to, kept) in [(3, 8), (2, 5), (1, 3), (0, 0)] {
         assert_eq!(server.post(&at("rewind"), json!({ "to": to })).await.0, 200);
         let (ids, text) = shown(&server, &id).await;
         assert_eq!(ids, whole.0[..kept], "{to}");
@@ -117,7 +119,7 @@ async fn messages_text_and_page_hold_what_the_trajectory_holds_after_a_rewind() 
         assert_eq!(page.matches("<article").count(), kept, "{to}");
     }
     // What is taken back of a rewind is shown again.
-    for kept in [2, 4, 6, 8] {
+    for kept in [3, 5, 8, 10] {
         assert_eq!(server.post(&at("undo"), json!({})).await.0, 200);
         assert_eq!(shown(&server, &id).await.0, whole.0[..kept]);
     }

@@ -66,6 +66,10 @@ async fn a_shell_that_runs_nothing_any_more_is_started_again() {
         assert!(all(&end).2.contains("set -n"), "{line}: {end:?}");
         assert_eq!(sh.out("echo $kept $PWD").await, "1 /\n");
     }
+    // So is one that has no descriptor left to say that it is done.
+    let end = sh.run("ulimit -n 4; echo x").await;
+    assert!(end.respawned && all(&end).1 == "x\n" && all(&end).2.contains("ulimit -n"), "{end:?}");
+    assert_eq!(sh.out("echo $kept $PWD").await, "1 /\n");
     // It only checks a script.
     assert_eq!(sh.out("bash -nc 'echo x'; echo $?").await, "0\n");
 }

@@ -114,10 +114,11 @@ async fn jobs_with_options_is_bashs_own() {
         ("jobs", "<jobs>\n"),
         ("jobs list", "<jobs> <list>\n"),
         ("jobs read 3; jobs kill 3; jobs --help", "<jobs> <read> <3>\n<jobs> <kill> <3>\n<jobs> <--help>\n"),
-        ("sleep 0.3 & [ $(jobs -p) = $! ] && echo same; jobs -l | wc -c; wait", "same\n0\n"),
+        ("sleep 0.3 & [ $(jobs -p) = $! ] && echo same; jobs -l | grep -c sleep; wait", "same\n1\n"),
         ("sleep 0.1 & jobs %1 > f; wait; grep -c Running f", "1\n"),
         ("set -eu; jobs; jobs -l; set +eu", "<jobs>\n"),
         ("bash -c jobs", ""),
+        ("sleep 971236 & n=$(jobs -rp | wc -l); echo $n; kill $!", "1\n"),
     ] {
         assert_eq!(all(&sh.run(line).await), (0, expected.into(), String::new()), "{line}");
     }

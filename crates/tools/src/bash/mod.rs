@@ -138,18 +138,17 @@ impl Invocation for Line {
         Some(ShellLine { text: self.command.clone(), folder: self.folder.clone() })
     }
 
-    fn preview<'a>(&'a self, _: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
-        Box::pin(async move { Ok(Preview::Exec { command: self.command.clone() }) })
+    fn preview<'a>(&'a self, context: &'a RunContext) -> Boxed<'a, Result<Preview, Problem>> {
+        Box::pin(async move {
+            self.check_folder(context).await?;
+            Ok(Preview::Exec { command: self.command.clone() })
+        })
     }
 
     fn run(self: Box<Self>, permit: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            if let Some(folder) = &self.folder {
-                let place = context.services.cwd().join(folder);
-                if context.services.files.real(&place).await.is_err() {
-                    let why = "is not within any of the registered workspace directories.";
-                    return Err(Problem::Schema(format!("Directory '{}' {why}", place.display()))).into();
-                }
+            if let Err(problem) = self.check_folder(&context).await {
+                return Err(problem).into();
             }
             if self.fresh
                 && let Err(error) = context.services.restart_shell().await
@@ -181,6 +180,17 @@ fn denied(reason: &str) -> Result<Data, Problem> {
 const NAMED: usize = 20;
 
 impl Line {
+    /// Refuses a folder that is not in the workspace.
+    async fn check_folder(&self, context: &RunContext) -> Result<(), Problem> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let place = context.services.cwd().join(folder);
+        if context.services.files.real(&place).await.is_ok() {
+            return Ok(());
+        }
+        let why = "is not within any of the registered workspace directories.";
+        Err(Problem::Schema(format!("Directory '{}' {why}", place.display())))
+    }
+
     /// The line, with what it changed in the tree.
     async fn tracked(&self, context: &RunContext, line: &LineContext) -> Outcome {
         let tracking = &context.services.tracking;
@@ -323,6 +333,7 @@ impl Line {
                 jobs,
                 left: Vec::new(),
                 group: None,
+                job: None,
                 seconds,
                 untraced: 0,
                 asked: self.timeout,
@@ -351,6 +362,7 @@ impl Line {
             .await
             .map_err(|error| Problem::Shell(format!("the output could not be read back: {error}")))?;
         let left = left_by(context, number, end.jobs).await;
+        let has_commands = context.services.commands().is_some();
         Ok(ShellData {
             command: self.command.clone(),
             moved: end.cwd != before,
@@ -362,6 +374,7 @@ impl Line {
             respawned: end.respawned,
             jobs: end.jobs,
             group: group_of(&left),
+            job: (has_commands && !left.is_empty()).then_some(number),
             left,
             seconds,
             untraced: 0,
@@ -499,7 +512,12 @@ pub(crate) fn words(shell: &ShellData, cap: usize) -> String {
 fn state(shell: &ShellData) -> Vec<String> {
     let mut facts = Vec::new();
     if shell.respawned {
-        facts.push("the shell was started again: variables that were not exported are lost".to_owned());
+        // A shell that was stopped in time could save all of them.
+        let are = match shell.exit {
+            LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
+        };
+        facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
     }
     if shell.moved || shell.respawned {
         facts.push(format!("now in {}", shell.cwd));
@@ -508,6 +526,9 @@ fn state(shell: &ShellData) -> Vec<String> {
         0 => {}
         1 => facts.push("1 background process running".to_owned()),
         jobs => facts.push(format!("{jobs} background processes running")),
+    }
+    if let Some(job) = shell.job {
+        facts.push(format!("this command left job {job}: `jobs read {job}` shows what it prints"));
     }
     facts
 }

@@ -62,9 +62,11 @@ fn adapt(value: Value) -> Result<Adapted, Problem> {
 }
 
 /// What a model is told that calls a command as if it were a tool.
-pub(crate) fn unknown_tool(name: &str) -> String {
+pub(crate) fn unknown_tool(name: &str, is_command: bool) -> String {
+    let example = if is_command { format!("{name} <args>") } else { "<command> <args>".to_owned() };
+    let missing = if is_command { String::new() } else { format!("There is no command {name} either. ") };
     format!(
-        "Unknown tool: {name}\nCORRECTION: there is one tool, Bash. Call it with the command: Bash(command=\"{name} <args>\"). `commands` lists what there is."
+        "Unknown tool: {name}\nCORRECTION: there is one tool, Bash. {missing}Call it with the command: Bash(command=\"{example}\"). `commands` lists what there is."
     )
 }
 

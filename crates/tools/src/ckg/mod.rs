@@ -103,6 +103,10 @@ impl Ckg {
     async fn search(self: Box<Self>, context: RunContext) -> Result<String, Problem> {
         let files = &context.services.files;
         match files.stat(&self.folder).await {
+            // Nothing is said about what is or is not there.
+            Err(_) if files.local_root().is_some_and(|root| !self.folder.starts_with(root)) => {
+                return Err(Problem::Outside(self.folder.clone()));
+            }
             Err(_) => return Err(Problem::Arguments(format!("Codebase path {} does not exist", self.path))),
             Ok(stat) if stat.kind != lathe_workspace::FileKind::Directory => {
                 return Err(Problem::Arguments(format!("Codebase path {} is not a directory", self.path)));

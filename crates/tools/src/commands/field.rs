@@ -61,19 +61,21 @@ impl AgentCommands {
         if !parts.first().is_some_and(|layer| LAYERS.contains(layer)) {
             return running.complain("command not found", code::UNKNOWN).await;
         }
-        if let [_, domain] = parts.as_slice() {
-            return self.domain(running, domain).await;
+        if let [layer, domain] = parts.as_slice() {
+            return self.domain(running, layer, domain).await;
         }
         if parts.len() != 3 || parts.iter().any(|part| part.is_empty()) {
             let words = format!("Invalid field command: {name}\nExpected format: field:domain:tool");
             return running.complain(&words, code::USAGE).await;
         }
         let Some(found) = self.field.find(&name) else {
-            let mut known = self.field.names();
-            known.sort_by_key(|known| edit_distance(known, &name));
-            let near = known.first().map_or(String::new(), |near| format!(" Did you mean {near}?"));
-            let words = format!("Unknown tool: {name}.{near} Try: commands {}", parts.last().unwrap_or(&""));
-            return running.complain(&words, code::UNKNOWN).await;
+            let near = near(&name, self.field.names());
+            let near = near.map_or(String::new(), |near| format!(" Did you mean {near}?"));
+            // A search that finds nothing is no advice.
+            let last = parts.last().unwrap_or(&"");
+            let search = if matching(last, &self.rows()).is_empty() { "" } else { last };
+            let words = format!("Unknown tool: {name}.{near} Try: commands {search}");
+            return running.complain(words.trim_end(), code::UNKNOWN).await;
         };
         let schema = found.schema.to_value().unwrap_or_default();
         let grammar = Grammar::by_schema(&schema);
@@ -154,8 +156,30 @@ impl AgentCommands {
         }
     }
 
-    /// `field`: the domains there are.
+    /// `field`: the domains there are, or those of one; with words, `field:DOMAIN:TOOL` written apart.
     pub(super) async fn domains(&self, running: &mut Running) -> u8 {
+        let words = std::mem::take(&mut running.words);
+        match words.as_slice() {
+            [] => {}
+            [word] if word == "-h" => {
+                return running.print(help::brief("field", FIELD_SUMMARY)).await;
+            }
+            [word] if word == "--help" => {
+                return running
+                    .print(format!("Tool: field\nDescription: {FIELD_SUMMARY}\n{FIELD_HELP}"))
+                    .await;
+            }
+            [domain] => return self.domain(running, "field", domain).await,
+            [domain, help] if help == "-h" || help == "--help" => {
+                return self.domain(running, "field", domain).await;
+            }
+            // By its one name, which the gate knows it by.
+            [domain, tool, words @ ..] => {
+                running.name = format!("field:{domain}:{tool}");
+                running.words = words.to_vec();
+                return self.field_command(running).await;
+            }
+        }
         let all = self.field.all();
         let mut names: Vec<String> = all.iter().map(|tool| tool.domain.name.clone()).collect();
         names.sort();
@@ -175,11 +199,13 @@ impl AgentCommands {
         running.print(rows.collect()).await
     }
 
-    async fn domain(&self, running: &mut Running, domain: &str) -> u8 {
-        let tools: Vec<OutsideTool> =
-            self.field.all().into_iter().filter(|tool| tool.domain.name == domain).collect();
+    /// The tools of a domain. `field` stands for every layer.
+    async fn domain(&self, running: &mut Running, layer: &str, domain: &str) -> u8 {
+        let is_of = |tool: &OutsideTool| layer == "field" || tool.command().split(':').next() == Some(layer);
+        let tools = self.field.all().into_iter().filter(|tool| tool.domain.name == domain && is_of(tool));
+        let tools: Vec<OutsideTool> = tools.collect();
         if tools.is_empty() {
-            let words = format!("there is no domain {domain}; try: field -h");
+            let words = format!("there is no domain {domain}; try: field");
             return running.complain(&words, code::UNKNOWN).await;
         }
         running.print(tools.iter().map(row_of).collect()).await
@@ -187,51 +213,106 @@ impl AgentCommands {
 
     /// `commands [PATTERN]`: what there is in all layers.
     pub(super) async fn list(&self, running: &mut Running) -> u8 {
-        if running.words.iter().any(|word| word == "-h" || word == "--help") {
-            let text = "commands [PATTERN]: names every command of the agent and field layers; PATTERN is a part of a name or description, a glob, or a regular expression.\n";
-            return running.print(text.to_owned()).await;
+        if running.words.iter().any(|word| word == "-h") {
+            return running.print(help::brief("commands", COMMANDS_SUMMARY)).await;
         }
-        let mut rows: Vec<(String, String)> = self
-            .offered()
-            .map(|command| (command.name.to_owned(), format!("{}: {}\n", command.name, command.summary)))
-            .collect();
-        let own = [
-            ("commands", "List the commands of all layers, or those that match a pattern."),
-            ("jobs", "List what runs in the background; `jobs read N`, `jobs kill N`."),
-            ("field", "List the domains of field commands."),
-        ];
-        rows.extend(own.map(|(name, about)| (name.to_owned(), format!("{name}: {about}\n"))));
-        rows.extend(self.field.all().iter().map(|tool| (tool.command(), row_of(tool))));
+        if running.words.iter().any(|word| word == "--help") {
+            let text = format!("Tool: commands\nDescription: {COMMANDS_SUMMARY}\n{COMMANDS_HELP}");
+            return running.print(text).await;
+        }
         let pattern = running.words.join(" ");
-        let found = matching(&pattern, rows);
+        let rows = self.rows();
+        let found = matching(&pattern, &rows);
         if found.is_empty() {
-            return running.complain(&format!("no command matches {pattern:?}"), code::FAILED).await;
+            let near = near(&pattern, rows.into_iter().map(|row| row.name));
+            let near = near.map_or(String::new(), |near| format!(". Did you mean {near}?"));
+            return running.complain(&format!("no command matches {pattern:?}{near}"), code::FAILED).await;
         }
         running.print(found).await
     }
+
+    /// A row for every command of the agent and field layers.
+    fn rows(&self) -> Vec<Row> {
+        let own = [("commands", COMMANDS_SUMMARY), ("jobs", JOBS_SUMMARY), ("field", FIELD_SUMMARY)];
+        let built_in = self.offered().map(|command| {
+            let meant = MEANT.iter().find(|(name, _)| *name == command.name).map_or("", |(_, words)| words);
+            Row {
+                name: command.name.to_owned(),
+                text: help::brief(command.name, command.summary),
+                also: format!("{} {meant}", command.aliases.join(" ")),
+            }
+        });
+        let own = own.map(|(name, about)| Row {
+            name: name.to_owned(),
+            text: help::brief(name, about),
+            also: String::new(),
+        });
+        let all = self.field.all();
+        let field =
+            all.iter().map(|tool| Row { name: tool.command(), text: row_of(tool), also: String::new() });
+        built_in.chain(own).chain(field).collect()
+    }
+}
+
+const COMMANDS_SUMMARY: &str = "List the commands of all layers, or those that match a pattern.";
+const JOBS_SUMMARY: &str = "List what runs in the background; `jobs read N`, `jobs kill N`.";
+const FIELD_SUMMARY: &str = "List the domains of field commands, or the tools of one.";
+
+const COMMANDS_HELP: &str = "Usage: commands [PATTERN]\nPATTERN is a part of a name or description, several words that all occur in one, a glob, or a regular expression.\n";
+const FIELD_HELP: &str = "Usage: field [DOMAIN [TOOL [WORDS...]]]\n`field DOMAIN TOOL` is the command `field:DOMAIN:TOOL`; `field:DOMAIN:TOOL --help` explains it.\n";
+
+/// Words that people and models look for a command by.
+const MEANT: [(&str, &str); 8] = [
+    ("view", "cat open show"),
+    ("write", "create save"),
+    ("edit", "replace str_replace edit_tool sed"),
+    ("json_edit", "json_edit_tool jq"),
+    ("search", "grep rg ripgrep"),
+    ("glob", "find"),
+    ("list", "ls dir"),
+    ("todo", "write_todos plan"),
+];
+
+/// A command as `commands` shows it.
+struct Row {
+    name: String,
+    /// The line that is shown.
+    text: String,
+    /// Other words it is found by.
+    also: String,
+}
+
+/// The known name that was probably meant. Half of another name is no slip.
+fn near(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
+    let far = known.into_iter().map(|known| (edit_distance(&known, name), known)).min()?;
+    (far.0 <= 3 && far.0 * 2 < name.chars().count()).then_some(far.1)
 }
 
 fn row_of(tool: &OutsideTool) -> String {
     help::brief(&tool.command(), tool.description.trim().lines().next().unwrap_or_default())
 }
 
-/// Whether a name, or its row, fits.
-type Way<'a> = &'a dyn Fn(&str, &str) -> bool;
+/// A test of a row.
+type Way<'a> = &'a dyn Fn(&Row) -> bool;
 
-/// The rows whose name or description has the pattern in it; else those whose name fits it as a glob; else as a regular
-/// expression. Never told apart by case.
-fn matching(pattern: &str, rows: Vec<(String, String)>) -> String {
+/// The rows whose name, description or other words have the pattern in them; else those that have each of its words; else
+/// those whose name fits it as a glob; else as a regular expression. Never told apart by case.
+fn matching(pattern: &str, rows: &[Row]) -> String {
     let folded = pattern.to_lowercase();
     let glob = globset::GlobBuilder::new(&folded).literal_separator(false).build();
     let glob = glob.map(|glob| glob.compile_matcher());
     let regex = RegexBuilder::new(pattern).case_insensitive(true).build();
-    let ways: [Way<'_>; 3] = [
-        &|_, row| row.to_lowercase().contains(&folded),
-        &|name, _| glob.as_ref().is_ok_and(|glob| glob.is_match(name.to_lowercase())),
-        &|_, row| regex.as_ref().is_ok_and(|regex| regex.is_match(row.trim_end())),
+    let has = |row: &Row, part: &str| {
+        row.text.to_lowercase().contains(part) || row.also.to_lowercase().contains(part)
+    };
+    let ways: [Way<'_>; 4] = [
+        &|row| has(row, &folded),
+        &|row| folded.split_whitespace().all(|word| has(row, word)),
+        &|row| glob.as_ref().is_ok_and(|glob| glob.is_match(row.name.to_lowercase())),
+        &|row| regex.as_ref().is_ok_and(|regex| regex.is_match(row.text.trim_end())),
     ];
     let found = |way: &Way<'_>| -> String {
-        rows.iter().filter(|(name, row)| way(name, row)).map(|(_, row)| row.as_str()).collect()
+        rows.iter().filter(|row| way(row)).map(|row| row.text.as_str()).collect()
     };
     ways.iter().map(found).find(|found| !found.is_empty()).unwrap_or_default()
 }
@@ -241,13 +322,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_a_part_else_a_glob_else_a_regular_expression() {
+    fn a_pattern_is_a_part_else_words_else_a_glob_else_a_regular_expression() {
         let names = ["mcp:git:commit", "field:units:length", "view"];
         for (pattern, expected) in [
             ("", &names[..]),
             ("git", &names[..1]),
             ("GIT", &names[..1]),
             ("about", &names[..]),
+            ("about length", &names[1..2]),
+            ("length push", &[]),
+            ("Read", &names[2..]),
             ("*commit*", &names[..1]),
             ("mcp:*", &names[..1]),
             ("fie*", &names[1..2]),
@@ -257,9 +341,24 @@ mod tests {
             ("push", &[]),
             ("(", &[]),
         ] {
-            let rows = names.map(|name| (name.to_owned(), format!("{name}: About it.\n"))).to_vec();
+            let also = |name: &str| if name == "view" { "read".to_owned() } else { String::new() };
+            let rows = names.map(|name| Row {
+                name: name.to_owned(),
+                text: format!("{name}: About it.\n"),
+                also: also(name),
+            });
             let expected: String = expected.iter().map(|name| format!("{name}: About it.\n")).collect();
-            assert_eq!(matching(pattern, rows), expected, "{pattern}");
+            assert_eq!(matching(pattern, &rows), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn only_a_slip_is_taken_for_another_name() {
+        let known = || ["field:units:length", "view"].map(str::to_owned);
+        assert_eq!(near("field:units:lengt", known()).as_deref(), Some("field:units:length"));
+        assert_eq!(near("viw", known()).as_deref(), Some("view"));
+        for far in ["mcp:git:commit", "x", "", "field:y"] {
+            assert_eq!(near(far, known()), None, "{far}");
         }
     }
 }

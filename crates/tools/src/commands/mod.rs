@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use lathe_policy::Call;
 use lathe_protocol::{Boxed, CommandRan, Decision, Digest, Effects, Kind, Raw, Verdict};
-use lathe_shell::{CommandCall, CommandHost, CommandIo, Input, Output};
+use lathe_shell::{Caller, CommandCall, CommandHost, CommandIo, Input, Output};
 use serde_json::{Map, Value};
 
 use crate::face::Adapted;
@@ -155,6 +155,10 @@ impl AgentCommands {
         };
         let schema = (command.schema)().to_value().unwrap_or_default();
         let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
+        let grammar = match command.base {
+            Base::Caller => grammar.from_callers_folder(),
+            Base::Root => grammar,
+        };
         let given = match grammar.read(&running.words) {
             Err(wrong) => return running.misused(&wrong, &grammar).await,
             Ok(Request::Help { whole: false }) => {
@@ -184,13 +188,21 @@ impl AgentCommands {
         if running.call.output == Output::Elsewhere {
             without_limit(command, &mut given.arguments);
         }
-        self.work(running, command, given.arguments).await
+        self.work(running, (command, &grammar), given.arguments).await
     }
 
     /// Runs the tool behind a command, for each file of several.
-    async fn work(&self, running: &mut Running, command: &Command, arguments: Map<String, Value>) -> u8 {
+    async fn work(
+        &self,
+        running: &mut Running,
+        (command, grammar): (&Command, &Grammar),
+        arguments: Map<String, Value>,
+    ) -> u8 {
         let adapted = match (command.adapt)(arguments) {
             Ok(adapted) => adapted,
+            Err(Problem::Arguments(missing)) if missing.starts_with("Missing required parameter") => {
+                return running.misused(&format!("Validation errors:\n{missing}"), grammar).await;
+            }
             Err(problem) => return running.problem(&problem).await,
         };
         let several = adapted.len() > 1;
@@ -478,8 +490,9 @@ impl Running {
     }
 
     fn expand_home(&self, arguments: &mut Map<String, Value>, paths: &[&str]) {
-        let env = &self.line.context.services.plan.env;
-        let home = env.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| home.to_str());
+        let callers = self.call.caller.map(Caller::variables).unwrap_or_default();
+        let mut env = callers.iter().chain(&self.line.context.services.plan.env);
+        let home = env.find(|(name, _)| name == "HOME").and_then(|(_, home)| home.to_str());
         let expand = |text: &mut String| match (home, text.strip_prefix('~')) {
             (Some(home), Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
                 *text = format!("{home}{rest}");

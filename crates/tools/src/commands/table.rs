@@ -407,7 +407,7 @@ pub(crate) static COMMANDS: [Command; 15] = [
     },
     Command {
         name: "todo",
-        aliases: &[],
+        aliases: &["TodoWrite"],
         tool: todo::ID,
         summary: "Keep the list of steps: show it, or replace it by a new one.",
         notes: include_str!("notes/todo.md"),

@@ -117,6 +117,16 @@ impl Grammar {
         Self { parameters, short: &[], positions, rest }
     }
 
+    /// The words about folders, for a command that starts where its caller stands.
+    pub(crate) fn from_callers_folder(mut self) -> Self {
+        for parameter in &mut self.parameters {
+            for said in ["the workspace if left out", "relative to the workspace"] {
+                parameter.about = parameter.about.replace(said, &said.replace("workspace", "current folder"));
+            }
+        }
+        self
+    }
+
     /// Reads the words. `--flag true` is the flag's value, unless that word is needed elsewhere.
     pub(crate) fn read(&self, words: &[String]) -> Result<Request, String> {
         let lacks = |read: &Result<Request, String>| matches!(read, Ok(Request::Run(given)) if !given.missing.is_empty());

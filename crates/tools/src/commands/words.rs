@@ -13,12 +13,26 @@ pub(super) fn words(problem: &Problem) -> String {
             }
             words
         }
-        Problem::NoMatch { old, .. } => format!("String not found in file: {old}\n{}", problem.words()),
+        Problem::NoMatch { old, .. } => format!("String not found in file: {old}\n{}", by_options(problem)),
         Problem::Ambiguous { lines, .. } => format!(
             "String appears {} times in file. Use replace_all=true (--replace-all) to replace all of them, or more text around it to name one.\n{}",
             lines.len(),
-            problem.words()
+            by_options(problem)
         ),
+        Problem::EmptyOld | Problem::Unclear { .. } | Problem::Line { .. } => by_options(problem),
         other => other.words(),
     }
+}
+
+/// Lathe's own words, with the names of the tool's parameters as the options of the command. What a file says is not
+/// touched: it comes after the first line.
+fn by_options(problem: &Problem) -> String {
+    let words = problem.words();
+    let (first, rest) = words.split_at(words.find('\n').unwrap_or(words.len()));
+    let names = [("old_str", "old_string"), ("new_str", "new_string"), ("insert_line", "--insert_line")];
+    let first = names.iter().fold(first.to_owned(), |text, (parameter, option)| {
+        let whole = |word: &str| if word == *parameter { (*option).to_owned() } else { word.to_owned() };
+        text.split(' ').map(whole).collect::<Vec<_>>().join(" ")
+    });
+    format!("{}{rest}", first.replace("set replace_all.", "give --replace-all."))
 }

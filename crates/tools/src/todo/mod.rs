@@ -124,13 +124,13 @@ pub(crate) fn adapt_words(given: &Map<String, Value>) -> Result<Value, Problem> 
     let lines: Vec<&str> = match given.get("todos") {
         None => return Ok(json!({ "show": true })),
         Some(Value::Array(todos)) if todos.iter().all(Value::is_object) => {
-            return Ok(json!({ "todos": todos }));
+            return Ok(json!({ "todos": described(todos.clone()) }));
         }
         Some(Value::Array(todos)) => todos.iter().filter_map(Value::as_str).flat_map(str::lines).collect(),
         Some(Value::String(text)) if text.trim_start().starts_with(['{', '"']) || text.contains("[{") => {
             return match serde_json::from_str(text) {
                 Ok(Value::Object(object)) => Ok(Value::Object(object)),
-                Ok(list @ Value::Array(_)) => Ok(json!({ "todos": list })),
+                Ok(Value::Array(list)) => Ok(json!({ "todos": described(list) })),
                 Ok(_) => Err(Problem::Arguments("todos: a JSON list is wanted".to_owned())),
                 Err(error) => Err(Problem::Arguments(format!("todos: {error}"))),
             };
@@ -141,6 +141,19 @@ pub(crate) fn adapt_words(given: &Map<String, Value>) -> Result<Value, Problem> 
     let lines = lines.into_iter().map(str::trim).filter(|line| !line.is_empty());
     let todos: Result<Vec<Value>, Problem> = lines.map(step).collect();
     Ok(json!({ "todos": todos? }))
+}
+
+/// Steps as other agents write them: `content` is the description, and there is no second form of it.
+fn described(mut todos: Vec<Value>) -> Vec<Value> {
+    for todo in todos.iter_mut().filter_map(Value::as_object_mut) {
+        if !todo.contains_key("description")
+            && let Some(content) = todo.remove("content")
+        {
+            todo.remove("activeForm");
+            todo.insert("description".to_owned(), content);
+        }
+    }
+    todos
 }
 
 /// `[x] text`, with or without a dash or a number before it.

@@ -183,7 +183,7 @@ fn data_problem(path: &Path, json_path: &str, error: &DataError) -> String {
         DataError::NotAnObject { parent } => format!("Cannot add key to non-object at path: {parent}"),
         DataError::NotAnArray { parent } => format!("Cannot add element to non-array at path: {parent}"),
         DataError::Target { segment } => format!("Unsupported add operation for path type: {segment}"),
-        DataError::Root => format!("Unsupported add operation for path type: {json_path}"),
+        DataError::Root => format!("Unsupported operation for path type: {json_path}: {error}"),
         DataError::Unsupported { .. } => format!("JSON edit tool error: {error}"),
     }
 }
@@ -234,10 +234,16 @@ pub(super) fn problem(problem: &Problem) -> String {
                 path.display()
             )
         }
-        Problem::Ambiguous { old, lines, .. } => format!(
-            "No replacement was performed. Multiple occurrences of old_str `{old}` in lines [{}]. Please ensure it is unique",
-            places(lines)
-        ),
+        Problem::Ambiguous { old, lines, .. } => {
+            // Trae names a line once, however often the text stands in it.
+            let mut lines = lines.clone();
+            lines.dedup();
+            format!(
+                "No replacement was performed. Multiple occurrences of old_str `{old}` in lines [{}]. Please ensure it is unique",
+                places(&lines)
+            )
+        }
+        Problem::EmptyOld => "old_str is empty. To add text, use the command `insert`.".to_owned(),
         Problem::Line { line, lines } => format!(
             "Invalid `insert_line` parameter: {line}. It should be within the range of lines of the file: [0, {lines}]"
         ),
@@ -263,7 +269,6 @@ pub(super) fn problem(problem: &Problem) -> String {
         | Problem::Ignored(_)
         | Problem::Unseen(_)
         | Problem::TooLarge { .. }
-        | Problem::EmptyOld
         | Problem::NoChange(_)
         | Problem::Stale(_)
         | Problem::NotAsShown(_)

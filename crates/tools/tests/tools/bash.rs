@@ -111,11 +111,11 @@ async fn background_processes_are_counted() {
     let mut bench = lathe();
     assert_eq!(
         bench.told("bash", line("sleep 97101 & echo hi")).await,
-        "exit code 0; 1 background process running\n<stdout>\nhi\n</stdout>"
+        "exit code 0; 1 background process running; this command left job 1: `jobs read 1` shows what it prints\n<stdout>\nhi\n</stdout>"
     );
     assert_eq!(
         bench.told("bash", line("sleep 97102 &")).await,
-        "exit code 0; 2 background processes running"
+        "exit code 0; 2 background processes running; this command left job 2: `jobs read 2` shows what it prints"
     );
     bench.toolbox.services().close().await;
 }

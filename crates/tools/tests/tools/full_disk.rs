@@ -1,56 +1,17 @@
 //! A full disk: a small file system, unmounted however the test ends.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use lathe_protocol::{ToolErrorKind, Toolset};
+use lathe_testkit::SmallDisk;
 use serde_json::json;
 
 use crate::bench::Bench;
-
-pub struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    pub fn mount(at: &Path) -> Result<Self, String> {
-        std::fs::create_dir(at).unwrap();
-        let output = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
-            .arg(at)
-            .output()
-            .map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(Self(at.to_owned())),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        }
-    }
-
-    /// Takes all space that is left.
-    pub fn fill(&self) {
-        let mut filler = std::fs::File::create(self.0.join("filler")).unwrap();
-        while std::io::Write::write_all(&mut filler, &[1; 512]).is_ok() {}
-    }
-    /// Nobody may write from now on, not even root.
-    pub fn read_only(&self) {
-        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(&self.0).status().unwrap();
-        assert!(done.success());
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
-    }
-}
 
 #[tokio::test]
 async fn a_full_disk_is_told_and_the_old_file_stays() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("disk");
     let blobs = folder.path().join("blobs");
-    let disk = match SmallDisk::mount(&root) {
-        Ok(disk) => disk,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let Some(disk) = SmallDisk::mount(&root, "256k") else { return };
     // What a command of the shell says is text, not an error of the call.
     for toolset in Toolset::ALL.into_iter().filter(|toolset| *toolset != Toolset::Bash) {
         let folder = tempfile::tempdir().unwrap();
@@ -92,7 +53,7 @@ async fn a_full_disk_is_told_and_the_old_file_stays() {
         let left: Vec<_> =
             std::fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left.len(), 2, "{left:?}");
-        std::fs::remove_file(root.join("filler")).unwrap();
+        disk.free();
     }
 }
 
@@ -102,10 +63,7 @@ async fn a_change_that_cannot_be_recorded_is_made_and_told() {
     let root = folder.path().canonicalize().unwrap().join("work");
     std::fs::create_dir(&root).unwrap();
     let blobs = folder.path().join("blobs");
-    let disk = match SmallDisk::mount(&blobs) {
-        Ok(disk) => disk,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
+    let Some(disk) = SmallDisk::mount(&blobs, "256k") else { return };
     disk.fill();
     let mut bench = Bench::at(Toolset::Lathe, &[], root, blobs, folder);
     bench.put("a", "one\n");

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use lathe_protocol::{
     Boxed, CallFinished, CallId, Kind, Question, Raw, ToolChoice, ToolErrorKind, Toolset, interrupted,
 };
+use lathe_testkit::SmallDisk;
 use lathe_tools::{Asker, Domain, Layer, OutsideTool, Provider, Toolbox};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::bench::{Bench, fifo, gemini, lathe, trae};
-use crate::full_disk::SmallDisk;
 
 /// All kinds, as the schema of the type names them.
 fn kinds() -> Vec<ToolErrorKind> {
@@ -86,18 +86,13 @@ fn with_programs() -> Bench {
     })
 }
 
-/// A workspace on a file system of its own; none where this machine lets nobody mount one.
+/// A workspace on a file system of its own; none where `LATHE_TEST_WITHOUT_MOUNTS` says that there is none.
 fn on_small_disk() -> Option<(Bench, SmallDisk)> {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap().join("disk");
     let blobs = folder.path().join("blobs");
-    match SmallDisk::mount(&root) {
-        Ok(disk) => Some((Bench::at(Toolset::Lathe, &[], root, blobs, folder), disk)),
-        Err(why) => {
-            eprintln!("skipped: {why}");
-            None
-        }
-    }
+    let disk = SmallDisk::mount(&root, "256k")?;
+    Some((Bench::at(Toolset::Lathe, &[], root, blobs, folder), disk))
 }
 
 fn edit(old: &str, new: &str) -> Value {
@@ -143,7 +138,7 @@ async fn provoke(kind: ToolErrorKind) -> Option<CallFinished> {
         K::PermissionDenied => {
             let (mut bench, disk) = on_small_disk()?;
             bench.put("a", "one");
-            disk.read_only();
+            disk.remount("ro");
             bench.call("edit", edit("one", "1")).await
         }
         K::NoSpaceLeft => {

@@ -109,7 +109,7 @@ fn a_summary_that_is_made_later_is_not_the_time_of_the_run() {
 
 #[test]
 fn a_fork_does_not_pay_again_for_what_it_took_over() {
-    let forked = Forked { from: SessionId::new("origin"), at: StepNo(2) };
+    let forked = Forked { from: SessionId::new("origin"), at: StepNo(2), command: None };
     let mut fork = Journal::opened(options("claude-sonnet-4-5"), Some(forked));
     fork.task("t");
     answers(&mut fork, 3);

@@ -66,6 +66,8 @@ pub(crate) struct Found {
     pub inode: u64,
     /// When it was last changed in any way: seconds and their fractions.
     pub changed: (i64, i64),
+    /// When its content was last written: seconds and their fractions.
+    pub modified: (i64, i64),
 }
 
 impl Found {
@@ -80,6 +82,7 @@ impl Found {
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
         }
     }
 

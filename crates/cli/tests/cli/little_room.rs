@@ -1,0 +1,74 @@
+//! Issue 16, line 4: little room in Lathe's home. What could not be taken back afterwards is not done.
+
+use lathe_testkit::{FakeModel, Script, SmallDisk, TempRepo, call, differing, done};
+use serde_json::json;
+
+use crate::rewinds::tree;
+use crate::{lathe, run_in, size};
+
+/// Calls that destroy something.
+fn destroyers() -> [(&'static str, serde_json::Value); 5] {
+    let content: String =
+        (0..40_000_u64).map(|n| format!("{:x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    let patch = "*** Begin Patch\n*** Delete File: b.txt\n*** End Patch\n";
+    [
+        ("bash", json!({ "command": "sed -i s/one/two/ a.txt; rm b.txt; echo x > new.txt" })),
+        ("bash", json!({ "command": "python3 -c 'import os; os.remove(\"b.txt\")'" })),
+        ("edit", json!({ "path": "a.txt", "old_str": "one", "new_str": "two" })),
+        ("write", json!({ "path": "large.txt", "content": content })),
+        ("apply_patch", json!({ "patch": patch })),
+    ]
+}
+
+#[test]
+fn with_little_room_for_copies_nothing_is_lost() {
+    let disk_at = TempRepo::new(&[]);
+    let home = disk_at.join("home");
+    let Some(disk) = SmallDisk::mount(&home, "24m") else { return };
+    // From too little for a journal up to what the first audit found to be enough for a journal, but not for copies.
+    let kilobytes = [100, 150, 200, 250, 300, 400, 500, 600, 800, 1000, 1400, 2000];
+    let calls = destroyers();
+    for (round, kilobytes) in kilobytes.into_iter().enumerate() {
+        for (number, (tool, arguments)) in calls.iter().enumerate() {
+            if size(0, 1) == 0 && number != round % calls.len() && number != 0 {
+                continue;
+            }
+            let about = format!("{kilobytes} KB, {tool} {number}");
+            let repo = TempRepo::new(&[("a.txt", "one\n")]);
+            // Nothing that git has, and nothing that packs well.
+            let bytes: Vec<u8> = (0..300_000_u64)
+                .map(|n| u8::try_from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).unwrap())
+                .collect();
+            repo.write("b.txt", bytes);
+            let first = tree(repo.path());
+            disk.fill_but(kilobytes * 1024);
+            let model = FakeModel::serving(
+                Script::new().answer(call("c1", tool, arguments.clone())).answer(done("ok")),
+            );
+            let ran = run_in(repo.path(), &model).env("LATHE_HOME", &home).run();
+            let left = tree(repo.path());
+            disk.free();
+            if *tool == "bash" {
+                assert_eq!(ran.code, 54, "{about}: {}{}", ran.stdout, ran.stderr);
+                assert_eq!(differing(&left, &first), Vec::<String>::new(), "{about}");
+                let said = format!("{}{}", ran.stdout, ran.stderr);
+                assert!(said.contains("disk_full") || said.contains("disk-full"), "{about}: {said}");
+            }
+            // Whatever was done can be taken back.
+            if left != first {
+                let back = lathe()
+                    .env("LATHE_HOME", &home)
+                    .in_dir(repo.path())
+                    .args(["rewind", "--to", "0", "--files"])
+                    .run();
+                assert_eq!(back.code, 0, "{about}: {}{}", back.stdout, back.stderr);
+                let mut now = tree(repo.path());
+                // A new file of a file tool may stay where there was no room to record it, and that is told.
+                if now.remove("large.txt").is_some() {
+                    assert!(ran.stdout.contains("could not be recorded"), "{about}: {}", ran.stdout);
+                }
+                assert_eq!(differing(&now, &first), Vec::<String>::new(), "{about}");
+            }
+        }
+    }
+}
