@@ -514,7 +514,7 @@ fn state(shell: &ShellData) -> Vec<String> {
     if shell.respawned {
         // A shell that was stopped in time could save all of them.
         let are = match shell.exit {
-            LineExit::TimedOut { .. } | LineExit::Cancelled { .. } => "may be",
+            LineExit::TimedOut { .. } | LineExit::Silent { .. } | LineExit::Cancelled { .. } => "may be",
             LineExit::Code(_) | LineExit::ShellKilled { .. } => "are",
         };
         facts.push(format!("the shell was started again: variables that were not exported {are} lost"));
