@@ -121,7 +121,7 @@ async fn tool_run(host: &Host, args: ToolRunArgs) -> Exit {
         extras: settled.extras(),
         folder: args.working_dir,
         cancel: cancel.clone(),
-        line_seconds: settings::limits(&settled.config.settings).line_seconds,
+        limits: settings::limits(&settled.config.settings),
     };
     if args.preview {
         return tool_preview(host, run).await;

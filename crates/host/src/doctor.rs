@@ -155,7 +155,7 @@ impl Host {
             folder: folder.to_owned(),
             cancel: CancellationToken::new(),
             extras: Extras::default(),
-            line_seconds: lathe_protocol::Limits::default().line_seconds,
+            limits: lathe_protocol::Limits::default(),
         };
         match self.run_tool(run).await {
             Ok(finished) if finished.error.is_none() => {

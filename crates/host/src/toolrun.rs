@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lathe_edit::unified_diff;
 use lathe_protocol::{
-    Arguments, CallFinished, CallId, Digest, Mode, Raw, SeenFile, ToolCall, ToolChoice, ToolErrorKind,
-    Toolset, Verdict,
+    Arguments, CallFinished, CallId, Digest, Limits, Mode, Raw, SeenFile, ToolCall, ToolChoice,
+    ToolErrorKind, Toolset, Verdict,
 };
 use lathe_tools::{Judge, Notebook, OutsideTool, Prepared, Preview, RunContext, Services, Toolbox};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,8 @@ pub struct ToolRun {
     pub folder: PathBuf,
     pub cancel: CancellationToken,
     pub extras: Extras,
-    /// Seconds that a line of the shell may take.
-    pub line_seconds: u32,
+    /// Limits of a line of the shell.
+    pub limits: Limits,
 }
 
 /// What came of looking at a call.
@@ -115,8 +115,7 @@ impl Host {
         }
         let call = ToolCall { id: CallId::new("tool-run"), name: run.name, arguments, raw: None };
         let judge = self.judge(&folder, run.mode, &toolbox, &run.extras)?;
-        let (cancel, line_seconds) = (run.cancel, run.line_seconds);
-        Ok(Bench { toolbox, services, call, judge, cancel, line_seconds })
+        Ok(Bench { toolbox, services, call, judge, cancel: run.cancel, limits: run.limits })
     }
 }
 
@@ -127,7 +126,7 @@ struct Bench {
     call: ToolCall,
     judge: Judge,
     cancel: CancellationToken,
-    line_seconds: u32,
+    limits: Limits,
 }
 
 impl Bench {
@@ -163,8 +162,8 @@ impl Bench {
             seen,
             memory: None,
             shown: None,
-            line_seconds: self.line_seconds,
-            silent_seconds: None,
+            line_seconds: self.limits.line_seconds,
+            silent_seconds: self.limits.silent_seconds,
             umask: None,
             handle: None,
             asker: None,

@@ -196,10 +196,10 @@ pub(crate) struct ShellData {
     pub(crate) jobs: usize,
     /// The processes that this line left behind.
     pub(crate) left: Vec<u32>,
-    /// Their process group.
-    pub(crate) group: Option<i32>,
     /// The number by which `jobs` knows them.
     pub(crate) job: Option<u64>,
+    /// Their process group.
+    pub(crate) group: Option<i32>,
     pub(crate) seconds: u32,
     /// Commands of the agent in the line that were not written down one by one.
     pub(crate) untraced: usize,

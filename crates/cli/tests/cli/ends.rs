@@ -245,7 +245,7 @@ fn a_full_disk_under_the_workspace_ends_the_run_with_54() {
 fn a_shell_that_has_no_room_for_its_own_ends_with_54() {
     let repo = TempRepo::new(&[]);
     let disk = repo.join("disk");
-    let Some(_mount) = Mount::tmpfs(&disk, "size=64k") else {
+    let Some(_mount) = SmallDisk::mount(&disk, "64k") else {
         return;
     };
     let ran = lathe().env("LATHE_HOME", disk.join("home")).args(["shell", "-c", "echo ran"]).run();

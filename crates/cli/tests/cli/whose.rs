@@ -115,8 +115,10 @@ fn what_a_person_writes_while_a_line_runs_is_left_alone_by_every_way_back() {
     }
 }
 
-/// A way in which a second run writes, with its tool.
-fn ways_of_a_run() -> [(&'static str, &'static str, Value, fn(&Path) -> bool); 12] {
+/// A way in which a second run writes: its name, tool and arguments, and what must be there after the undo.
+type RunWay = (&'static str, &'static str, Value, fn(&Path) -> bool);
+
+fn ways_of_a_run() -> [RunWay; 12] {
     let line = |text: &str| json!({ "command": text });
     let patch = |text: &str| json!({ "patch": format!("*** Begin Patch\n{text}\n*** End Patch\n") });
     [

@@ -156,7 +156,7 @@ impl AgentCommands {
         let schema = (command.schema)().to_value().unwrap_or_default();
         let grammar = Grammar::of(&schema, command.short, command.positions, command.rest);
         let grammar = match command.base {
-            Base::Caller => grammar.from_callers_folder(),
+            Base::Caller => grammar.in_callers_folder(),
             Base::Root => grammar,
         };
         let given = match grammar.read(&running.words) {

@@ -118,7 +118,7 @@ impl Grammar {
     }
 
     /// The words about folders, for a command that starts where its caller stands.
-    pub(crate) fn from_callers_folder(mut self) -> Self {
+    pub(crate) fn in_callers_folder(mut self) -> Self {
         for parameter in &mut self.parameters {
             for said in ["the workspace if left out", "relative to the workspace"] {
                 parameter.about = parameter.about.replace(said, &said.replace("workspace", "current folder"));
