@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lathe_protocol::{Mode, Toolset};
 
+pub(crate) use crate::models::DoctorArgs;
+
 use crate::rewind::{DiffArgs, RewindArgs, UndoArgs};
 use crate::travel::WatchArgs;
 
@@ -459,15 +461,6 @@ pub(crate) struct ToolRunArgs {
     pub(crate) proposed: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) trust: crate::trust::TrustFlag,
-}
-
-#[derive(Args)]
-pub(crate) struct DoctorArgs {
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
-    /// As JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

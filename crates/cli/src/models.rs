@@ -96,6 +96,15 @@ fn dollars(text: &str) -> Result<f64, String> {
     amount.ok_or_else(|| "give an amount of US dollars: a number that is 0 or more, such as 2.50".to_owned())
 }
 
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Leave besides that of the mode.
 #[derive(Args)]
 pub(crate) struct AllowArgs {

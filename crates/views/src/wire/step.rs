@@ -210,6 +210,7 @@ impl OpenStep {
                 tool_calls: calls.clone(),
             }),
             tool_calls: calls,
+            call_states: self.calls.iter().map(|made| made.state).collect(),
             tool_results_summary: Counts {
                 count: results.len(),
                 success_count: good,
@@ -280,6 +281,9 @@ pub(super) struct Payload<'a> {
     lakeview_summary: Option<&'a str>,
     llm_response: Option<Response<'a>>,
     tool_calls: Option<Vec<CallView<'a>>>,
+    /// The state of each call, in their order and in Gemini CLI's words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    call_states: Vec<CallState>,
     tool_results_summary: Counts,
     tool_results: Vec<ResultView<'a>>,
     message_units: Option<Vec<Unit<'a>>>,
@@ -302,8 +306,6 @@ struct CallView<'a> {
     name: &'a str,
     arguments: &'a Arguments,
     id: Option<&'a str>,
-    /// Its state, in Gemini CLI's words.
-    state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_arguments: Option<&'a Raw>,
 }
@@ -317,7 +319,6 @@ impl<'a> CallView<'a> {
             name: &call.name,
             arguments: &call.arguments,
             id: None,
-            state: made.state.as_str(),
             edited_arguments,
         }
     }
