@@ -95,7 +95,7 @@ async fn restless(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_come_and_go_lose_nothing_and_get_nothing_twice() {
-    let (clients, steps, patience) = if is_full() { (100, 31_300, 60_000) } else { (20, 640, 2_000) };
+    let (clients, steps, patience) = if is_full() { (100, 31_300, 60_000) } else { (12, 160, 500) };
     let server = Server::start(busy(steps), Mode::FullAuto).await;
     let (status, started) = server.post("/agent/interactive/start", json!({})).await;
     assert_eq!(status, 200, "{started}");
@@ -118,7 +118,7 @@ async fn clients_that_come_and_go_lose_nothing_and_get_nothing_twice() {
     // The journal has the number of events that was wanted.
     let (events, _) = afterwards.last;
     println!("{clients} clients, {events} events, {} frames each", afterwards.count);
-    assert!(events >= if is_full() { 1_000_000 } else { 20_000 }, "{events}");
+    assert!(events >= if is_full() { 1_000_000 } else { 5_000 }, "{events}");
     server.stop().await;
 }
 
