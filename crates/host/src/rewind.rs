@@ -413,8 +413,21 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
             .iter()
             .any(|event| matches!(&event.fact, Fact::RewindUndone(undone) if undone.rewind == rewind))
     };
+    // The undo of a call takes back all calls of its step that ended before it, and names the last.
+    let step_of = |event: &Event| {
+        matches!(event.fact, Fact::CallFinished(_)).then_some((event.place.run, event.place.step))
+    };
+    let steps: Vec<(Seq, _)> = events
+        .iter()
+        .filter(|event| undone.contains(&event.seq))
+        .filter_map(|event| Some((event.seq, step_of(event)?)))
+        .collect();
+    let is_undone = |event: &Event| {
+        undone.contains(&event.seq)
+            || steps.iter().any(|(last, step)| event.seq < *last && step_of(event) == Some(*step))
+    };
     for (at, event) in events.iter().enumerate().rev() {
-        if undone.contains(&event.seq) {
+        if is_undone(event) {
             continue;
         }
         match &event.fact {
@@ -470,7 +483,7 @@ fn newest_act(events: &[Event], kept: &[String]) -> Option<Act> {
                 let same = |other: &&Event| {
                     other.place.step == event.place.step
                         && other.place.run == event.place.run
-                        && !undone.contains(&other.seq)
+                        && !is_undone(other)
                 };
                 let changes = events.iter().filter(same).flat_map(|event| event.fact.changes());
                 let step = event.place.step.unwrap_or_default();

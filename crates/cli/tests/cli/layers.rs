@@ -68,7 +68,7 @@ const COMPOUND: [Row; 21] = [
 ];
 
 /// How commands compose.
-const COMPOSED: [Row; 62] = [
+const COMPOSED: [Row; 64] = [
     row("view a.txt | wc -l", "3\n"),
     row("view a.txt | view a.txt --limit 1", "     1\tone\n"),
     row("view a.txt | sort -r | head -1", "two\n"),

@@ -337,3 +337,21 @@ fn without_an_id_only_files_of_this_folder_go_back_and_what_is_lost_is_told() {
     assert!(ran.stdout.contains("cannot be taken back:") && ran.stdout.contains("pipe"), "{}", ran.stdout);
     assert_eq!(repo.read("a.txt"), "0\n");
 }
+
+#[test]
+fn an_undo_takes_a_step_of_several_calls_back_once() {
+    let repo = TempRepo::new(&[("a.txt", "0\n"), ("b.txt", "0\n")]);
+    let both = bash("c2", "echo 2 > a.txt").call("c3", "bash", json!({ "command": "echo 2 > b.txt" }));
+    let script =
+        Script::new().answer(bash("c1", "echo 1 > a.txt")).answer(both).answer(done("three changes"));
+    let model = FakeModel::serving(script);
+    let run = run_in(repo.path(), &model);
+    run.run().expect_code(0);
+    let undo = |code: i32| at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(code);
+    let seen = || (repo.read("a.txt"), repo.read("b.txt"));
+    undo(0);
+    assert_eq!(seen(), ("1\n".into(), "0\n".into()));
+    undo(0);
+    assert_eq!(seen(), ("0\n".into(), "0\n".into()));
+    assert!(undo(2).stderr.contains("error[nothing-to-undo]"));
+}
