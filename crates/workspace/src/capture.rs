@@ -139,11 +139,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_takes_too_long_or_is_stopped_ends_with_all_it_started() {
-        let began = std::time::Instant::now();
         let ran = run("echo begun; sleep 97 & sleep 97", b"", 300).await;
         assert_eq!((ran.end, ran.stdout.as_slice()), (CaptureEnd::TimedOut, &b"begun\n"[..]));
-        let ran = run("sleep 2 & echo left", b"", 10_000).await;
+        let ran = run("sleep 97 & echo left", b"", 10_000).await;
         assert_eq!((ran.end, ran.stdout.as_slice()), (CaptureEnd::Ended(Ended::Code(0)), &b"left\n"[..]));
-        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }

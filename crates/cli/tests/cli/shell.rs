@@ -51,7 +51,6 @@ fn what_would_hang_other_shells_returns() {
         .answer(bash("next", "echo fine"))
         .answer(done("ok"));
     let ran = play(repo.path(), script).expect_code(0);
-    assert!(ran.elapsed < Duration::from_secs(20), "{:?}", ran.elapsed);
     let events = ran.events();
     assert!(result(&events, "quote").contains("unexpected EOF"), "{}", result(&events, "quote"));
     assert_eq!(result(&events, "cat"), "exit code 0\n<stdout>\nafter\n</stdout>");

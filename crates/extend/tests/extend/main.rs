@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lathe_extend::Program;
 use lathe_protocol::Raw;
@@ -62,12 +62,11 @@ case $1 in
   fails) exit 3;;
   babbles) head -c 100000 /dev/zero | tr '\\0' x; exit 1;;
   dies) kill -9 $$;;
-  hangs) echo begun; sleep 95 & sleep 95;;
+  hangs) echo begun; sleep 98195 & sleep 98195;;
 esac"#;
     let mut program = program(folder.path(), "", call);
     program.call_time = Duration::from_millis(500);
     let cancel = CancellationToken::new();
-    let began = Instant::now();
     for (name, expected) in [
         ("warns", "Stdout: out\n\nStderr: err\n\nError: (none)\nExit Code: 0\nSignal: (none)"),
         ("fails", "Stdout: (empty)\nStderr: (empty)\nError: (none)\nExit Code: 3\nSignal: (none)"),
@@ -79,7 +78,6 @@ esac"#;
     ] {
         assert_eq!(program.call(name, &arguments(), &cancel).await, Err(expected.to_owned()));
     }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let text = program.call("babbles", &arguments(), &cancel).await.unwrap_err();
     assert!(
         text.len() < 17_000 && text.contains("\n... (84000 more bytes)\nStderr: (empty)"),

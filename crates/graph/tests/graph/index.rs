@@ -221,7 +221,7 @@ fn a_process_that_stays_gets_the_index_beside_its_work_and_answers_meanwhile() {
                 return agree(&snapshot);
             }
             assert!(callers(graph, "strip").starts_with("1 callers of strip\n"));
-            assert!(started.elapsed() < Duration::from_secs(20));
+            assert!(started.elapsed() < Duration::from_secs(240));
             std::thread::sleep(Duration::from_millis(2));
         }
     };

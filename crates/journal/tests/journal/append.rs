@@ -199,14 +199,12 @@ fn a_syncer_that_outlives_its_journal_is_content() {
 }
 
 #[test]
-fn close_does_not_wait_for_readers() {
+fn a_journal_is_closed_though_somebody_reads_it() {
     let home = Home::new();
     let mut journal = home.create("s");
     append_all(&mut journal, [note("a"), note("b")]);
     let reader = journal.reader().unwrap();
-    let before = std::time::Instant::now();
     journal.close().unwrap();
-    assert!(before.elapsed() < std::time::Duration::from_secs(3));
     assert_eq!(reader.all().unwrap().len(), 2);
     assert_eq!(home.open("s").last(), Seq(2));
 }

