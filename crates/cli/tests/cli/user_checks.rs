@@ -75,7 +75,7 @@ fn a_check_in_which_a_file_name_would_run_is_refused() {
         ("vim -S {file}", runs),
         ("bash {file}", "would run the file"),
         ("awk -f {file} x", "would run the file"),
-        ("perl -c {file}", "would run the file"),
+        ("perl -c {file}", "read as code"),
         ("prove {file}", runs),
         ("pytest {file}", runs),
         ("python3 -m unittest {file}", "that module runs the file"),

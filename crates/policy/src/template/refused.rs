@@ -336,7 +336,6 @@ const CHECKERS: &[&str] = &[
     "python3 -I -m mypy --warn-unused-configs {file}",
     "python3 -m mypy --config-file mypy.ini {file}",
     "prettier -c {file}",
-    "python3 -m pylint -E {file}",
     "groff -z -ww {file}",
     "node --check {file}",
     "bash -n {file}",
