@@ -40,11 +40,11 @@ fn rule(home: &Path, text: &str) {
 fn a_call_that_a_rule_denies_by_now_is_a_difference_and_does_not_run() {
     let (repo, temporary) = (TempRepo::new(&[("a.txt", "a\n")]), TempRepo::new(&[]));
     let run = ran_lines(&repo, &["touch made", "cat a.txt"]);
-    let same = replay(run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
+    let same = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
     assert!(same.stdout.contains("0 differences"), "{}", same.stdout);
     let before = std::fs::read_dir(run.home()).unwrap().count();
-    rule(run.home(), "command = [\"touch\"]\nreason = \"not any more\"");
-    let denied = replay(run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
+    rule(&run.home(), "command = [\"touch\"]\nreason = \"not any more\"");
+    let denied = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
     let said = "step 1: call c0 (bash) differs\n  recorded: it was not denied\n  now:      denied now by ";
     assert!(denied.stdout.contains(said) && denied.stdout.contains("not any more"), "{}", denied.stdout);
     assert!(!denied.stdout.contains("call c1 (bash) differs\n  recorded: it was not"), "{}", denied.stdout);
@@ -66,7 +66,7 @@ fn what_was_denied_when_it_was_recorded_is_no_difference() {
     let model = FakeModel::serving(script.answer(done("ok")));
     let run = lathe().in_dir(repo.path()).args(["run", "do it", "--mode", "plan"]).with_model(&model);
     run.run();
-    let same = replay(run.home(), &temporary, &[]);
+    let same = replay(&run.home(), &temporary, &[]);
     assert!(same.stdout.contains("0 differences"), "{}", same.stdout);
 }
 
@@ -78,17 +78,17 @@ fn the_smaller_mode_counts_unless_the_flag_names_one() {
     for config in ["", "[run]\nmode = \"plan\"\n", "[run]\nmode = \"default\"\n"] {
         std::fs::remove_file(&mark).unwrap_or_default();
         std::fs::write(run.home().join("config.toml"), config).unwrap();
-        let denied = replay(run.home(), &temporary, &[]).expect_code(1);
+        let denied = replay(&run.home(), &temporary, &[]).expect_code(1);
         assert!(denied.stdout.contains("denied now by "), "{config}{}", denied.stdout);
         assert!(denied.stderr.contains("worked in mode full-auto"), "{config}{}", denied.stderr);
         assert!(!mark.exists(), "{config}");
     }
-    replay(run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
+    replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
     assert!(mark.exists());
     // What cannot be read does not mean that there are no limits.
     std::fs::remove_file(&mark).unwrap();
     std::fs::write(run.home().join("config.toml"), "[run\n").unwrap();
-    replay(run.home(), &temporary, &["--mode", "full-auto"]).expect_code(2);
+    replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(2);
     assert!(!mark.exists());
 }
 
@@ -123,7 +123,7 @@ fn a_foreign_journal_reaches_neither_the_home_nor_what_a_rule_forbids() {
     std::fs::write(&config, "# mine\n").unwrap();
     std::fs::write(victim.join("auth.json"), "{}\n").unwrap();
     std::fs::remove_file(&stolen).unwrap();
-    bring(run.home(), victim.path());
+    bring(&run.home(), victim.path());
     rule(victim.path(), "command = [\"touch\"]");
     let denied = replay(victim.path(), &temporary, &["--mode", "full-auto"]).expect_code(1);
     assert_eq!(denied.stdout.matches("denied now by ").count(), 4, "{}", denied.stdout);
@@ -144,7 +144,7 @@ fn the_projects_rules_of_now_hold_in_the_copy_too() {
     run.run().expect_code(0);
     assert!(repo.exists(".lathe/policy.toml") && repo.exists("made"));
     // In the copy, as it was before, there is no such file.
-    let denied = replay(run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
+    let denied = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
     assert!(denied.stdout.contains("call c1 (bash) differs"), "{}", denied.stdout);
     assert!(!kept(&denied).join("made").exists());
 }
