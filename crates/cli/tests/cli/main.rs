@@ -36,6 +36,7 @@ mod inside;
 mod instants;
 mod interrupted;
 mod keys;
+mod killed_kept;
 mod kills;
 mod last_words;
 mod layers;
