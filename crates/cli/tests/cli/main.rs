@@ -48,6 +48,7 @@ mod lost;
 mod lost_git;
 mod lost_parts;
 mod page;
+mod patches;
 mod places;
 mod plan;
 mod planners;
