@@ -44,6 +44,7 @@ mod left_for_git;
 mod like_bash;
 mod limits;
 mod little_room;
+mod live_replay;
 mod lost;
 mod lost_git;
 mod lost_parts;
