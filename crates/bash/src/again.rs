@@ -59,13 +59,13 @@ impl Reader {
         let has = |option: &str| words.iter().any(|word| word.literal() == Some(option));
         match name {
             "eval" | "trap" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
-            "source" | "." | "alias" | "unset" | "read" | "let" | "wait" | "getopts"
+            "unset" | "let" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
+            "printf" | "test" | "[" if has("-v") && words.iter().any(later) => Some(Evaluates::Surely),
+            "source" | "." | "alias" | "read" | "declare" | "typeset" | "local"
                 if words.iter().skip(1).any(later) =>
             {
                 Some(Evaluates::Perhaps)
             }
-            "declare" | "typeset" | "local" if words.iter().skip(1).any(later) => Some(Evaluates::Perhaps),
-            "printf" | "test" | "[" if has("-v") && words.iter().any(later) => Some(Evaluates::Perhaps),
             _ if wrap::SHELLS.contains(&name) => {
                 let given = shells::given(words);
                 let fed = matches!(behind(), Some("xargs" | "parallel" | "find" | "fd" | "fdfind"));
@@ -88,20 +88,22 @@ impl Reader {
     fn computes(&self, line: &str) -> Option<Evaluates> {
         let compares = [" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge ", " -v "];
         let tests = || line.contains("[[") && compares.iter().any(|operator| line.contains(operator));
-        let indirect = line.contains("${!");
-        if !line.contains("((") && !line.contains("$[") && !indirect && !tests() {
+        let words = || {
+            let commands = self.script.commands.iter();
+            let written = commands.flat_map(|command| command.words.iter().chain(input(command)));
+            written.chain(self.script.values.values().flatten()).flat_map(|word| word.pieces.iter())
+        };
+        let dynamic = |piece: &Piece| matches!(piece, Piece::Arithmetic { constant: false });
+        let alone = || line.replace("$((", "").contains("((");
+        if !words().any(dynamic) && !line.contains("${!") && !alone() && !tests() {
             return None;
         }
-        let odd = |word: &Word| {
-            word.pieces.iter().any(|piece| match piece {
-                Piece::Text(text) => text.contains(['$', '`', '[']),
-                _ => false,
-            })
+        // Without such a text among them, nothing can be made of the texts of the line that would run.
+        let runs = |piece: &Piece| match piece {
+            Piece::Text(text) => ["$(", "${", "`"].iter().any(|sign| text.contains(sign)) || &**text == "$",
+            _ => false,
         };
-        let commands = self.script.commands.iter();
-        let written = commands.flat_map(|command| command.words.iter().chain(input(command)));
-        let odd_text = written.chain(self.script.values.values().flatten()).any(odd);
-        odd_text.then_some(Evaluates::Surely)
+        words().any(runs).then_some(Evaluates::Surely)
     }
 
     /// Every text of the line that may be evaluated.
@@ -109,11 +111,16 @@ impl Reader {
         let mut texts = Texts::default();
         for command in &self.script.commands {
             let name = command.program_name().unwrap_or("");
-            let words = command.words.iter().chain(input(command));
+            let words = command.words.iter().skip(1).chain(input(command));
             let set = command.assignments.iter().filter_map(|set| set.value.as_ref());
             words.chain(set).for_each(|word| self.filled(word).iter().for_each(|text| texts.add(text)));
             match name {
-                "echo" | "printf" => known::printed(command).iter().for_each(|text| texts.add(text)),
+                "echo" | "printf" => {
+                    known::printed(command).iter().for_each(|text| texts.add(text));
+                    // What is left over goes through the format again.
+                    let given: Vec<String> = command.words.iter().skip(2).map(Word::show).collect();
+                    texts.add(&given.join(" "));
+                }
                 "eval" => {
                     let mut whole = Word::default();
                     for word in command.words.iter().skip(1) {
@@ -139,7 +146,7 @@ impl Reader {
         texts.found
     }
 
-    /// A word with the values that its variables have in the line; what is not known is left out.
+    /// A word with the values that its variables have in the line; what is not known stays as it is.
     fn filled(&self, word: &Word) -> Vec<String> {
         if let Some(text) = word.literal() {
             return vec![text.to_owned()];
@@ -150,18 +157,20 @@ impl Reader {
             _ => None,
         });
         let count = count.max().unwrap_or(0).clamp(1, MOST_VALUES);
+        let value = |name: &str, nth: usize| {
+            let all = values(name).map_or(&[][..], Vec::as_slice);
+            all.get(nth).or(all.last()).and_then(Word::literal).map(str::to_owned)
+        };
         let piece = |piece: &Piece, nth: usize| match piece {
             Piece::Text(text) => text.to_string(),
-            Piece::Variable { name, .. } | Piece::Operator { name, .. } => {
-                let all = values(name).map_or(&[][..], Vec::as_slice);
-                let value = all.get(nth).or(all.last()).and_then(Word::literal);
-                value.map_or_else(|| format!("${{{name}}}"), str::to_owned)
-            }
+            Piece::Variable { name, .. } => value(name, nth).unwrap_or_else(|| format!("${{{name}}}")),
+            Piece::Operator { name, how } => value(name, nth).unwrap_or_else(|| format!("${{{name}{how}}}")),
+            Piece::Substitution(Some(text)) => format!("$({text})"),
+            Piece::Process(Some(text)) => format!("<({text})"),
             Piece::Glob(c) => c.to_string(),
             Piece::Tilde(user) => format!("~{user}"),
-            Piece::Substitution(_) | Piece::Process(_) | Piece::Arithmetic { .. } | Piece::Brace { .. } => {
-                String::new()
-            }
+            Piece::Arithmetic { .. } => "0".to_owned(),
+            Piece::Substitution(None) | Piece::Process(None) | Piece::Brace { .. } => "x".to_owned(),
         };
         (0..count).map(|nth| word.pieces.iter().map(|one| piece(one, nth)).collect()).collect()
     }

@@ -131,7 +131,7 @@ fn rules() -> Rulebook {
 }
 
 fn verdict(rules: &Rulebook, mode: Mode, line: &str) -> (Verdict, String) {
-    let decided = gate(false).decide_line(rules, Actor::Model, mode, line).decision;
+    let decided = gate(mode == Mode::FullAuto).decide_line(rules, Actor::Model, mode, line).decision;
     (decided.verdict, format!("{} {}", decided.rule, decided.reason))
 }
 
