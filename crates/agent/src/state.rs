@@ -135,6 +135,9 @@ pub struct State {
     pub reviews: Reviews,
 }
 
+/// The tools that change files, by their canonical names.
+const EDITORS: [&str; 4] = ["edit", "write", "patch", "data"];
+
 /// Tells whether a decision kept something from being changed. A line that was denied for its mode is one that may change
 /// something; one that was denied for what it reads is not.
 fn denies_a_change(decided: &CallDecided) -> bool {
@@ -431,6 +434,8 @@ impl State {
 
     /// A command of a shell line: the tool behind it counts as if it had been called.
     fn ran(&mut self, ran: &CommandRan) {
+        let edits = ran.tool.as_deref().is_some_and(|tool| EDITORS.contains(&tool));
+        self.denied_change |= edits && ran.decision.verdict == Verdict::Deny;
         self.changed.extend(ran.changes.iter().map(|change| change.path.clone()));
         for seen in &ran.seen {
             self.seen.insert(seen.path.clone(), seen.hash.clone());

@@ -116,8 +116,10 @@ impl Repositories {
         let mut aside = Vec::new();
         for (path, copy) in self.copies() {
             let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
-            // A `.git` that was moved, with a file or a link in its place, is still that repository.
-            let moved = (!is_folder(path)).then(|| led_to(path)).flatten();
+            // A `.git` folder that was moved within its tree, with a file or a link in its place, is still that
+            // repository. What a file led to before is another entry of the list, and any other folder is another's.
+            let moved = (is_folder(copy) && !is_folder(path)).then(|| led_to(path)).flatten();
+            let moved = moved.filter(|folder| is_within(folder, path.parent()));
             let path = moved.as_deref().unwrap_or(path);
             match (is_folder(path), is_folder(copy)) {
                 (true, true) => look(path, copy, &mut aside),
@@ -199,6 +201,11 @@ fn is_inert(setting: &Setting) -> bool {
         || setting.value.as_deref().is_some_and(|value| value.bytes().all(|c| c.is_ascii_lowercase()));
     let is_update = (setting.section.as_str(), setting.key.as_str()) == ("submodule", "update");
     INERT.contains(&setting.section.as_str()) && (!names || (is_update && is_word()))
+}
+
+/// Tells whether a folder, by its real path, lies in another.
+fn is_within(folder: &Path, top: Option<&Path>) -> bool {
+    top.and_then(|top| top.canonicalize().ok()).is_some_and(|top| folder.starts_with(top))
 }
 
 fn is_there(path: &Path) -> bool {

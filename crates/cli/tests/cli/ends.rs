@@ -143,6 +143,21 @@ fn a_run_whose_changes_were_all_denied_has_not_done_its_task_whatever_the_model_
             assert!(denial["about"].as_str().unwrap().contains("hello.py"), "{result}");
         }
     }
+    // A command of the agent in a line counts like its tool, in both toolsets that have lines.
+    for (toolset, tool) in [("lathe", "bash"), ("bash", "Bash")] {
+        let repo = TempRepo::new(&[]);
+        let line = |id: &str, line: &str| call(id, tool, json!({ "command": line }));
+        let gives_up = Script::new()
+            .answer(line("c1", "write hello.py x"))
+            .answer(line("c2", "printf 1 | write hello.py; true"))
+            .answer(say(said))
+            .answer(say(said));
+        let model = FakeModel::serving(gives_up);
+        let words = ["run", "go", "--mode", "default", "--output", "json", "--toolset", toolset];
+        let ran = lathe().in_dir(repo.path()).args(words).with_model(&model).run().expect_code(5);
+        let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(result["denials"].as_array().unwrap().len(), 2, "{toolset}: {result}");
+    }
     // A run that changed something after all, and one that was only kept from reading, are done.
     let line = |id: &str, line: &str| call(id, "bash", json!({ "command": line }));
     for (mode, script, denials) in [

@@ -1,10 +1,16 @@
 //! Issue 15, build point 4: what a line leaves for git to run later is set aside, however its name was made.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lathe_testkit::{FakeModel, Script, TempRepo, call, done};
+use serde_json::json;
 
 use crate::lost::Place;
-use crate::result;
+use crate::{lathe, result};
 
 /// Does to a part of the repository what its words say. No word of the line names the folder.
 const LEAVE_PY: &str = "\
@@ -152,5 +158,79 @@ fn settings_that_name_no_program_stay() {
         ["user.name=other", "remote.up.url=../beside", "branch.topic.remote=up", "push.default=current"]
     {
         assert!(known.contains(setting), "{setting}: {known}");
+    }
+}
+
+fn git(folder: &Path, words: &[&str]) {
+    let own = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "protocol.file.allow=always"];
+    let ran = Command::new("git").args(own).args(words).current_dir(folder).output().unwrap();
+    assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Kind, mode and content of everything below a folder, git's own data too.
+fn all_below(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let meta = path.symlink_metadata().unwrap();
+        let content = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
+        if meta.is_dir() {
+            all_below(&path, found);
+        }
+        found.insert(path, (meta.permissions().mode(), content));
+    }
+}
+
+/// Folders with a `.git` file, as git and people make them: a name, and the way to make one in `tree`, beside `other`.
+type Pointer = (&'static str, fn(&Path, &Path));
+
+const POINTERS: [Pointer; 5] = [
+    ("a linked work tree", |tree, other| git(other, &["worktree", "add", "-q", &tree.to_string_lossy()])),
+    ("a folder of its own for git", |tree, other| {
+        let at = format!("--separate-git-dir={}", other.join("apart").display());
+        git(tree.parent().unwrap(), &["init", "-q", &at, &tree.to_string_lossy()]);
+    }),
+    ("a submodule", |tree, other| {
+        git(tree.parent().unwrap(), &["init", "-q", &tree.to_string_lossy()]);
+        git(tree, &["submodule", "--quiet", "add", &other.to_string_lossy(), "sub"]);
+    }),
+    ("a file that leads elsewhere", |tree, other| {
+        fs::create_dir_all(tree.join("sub")).unwrap();
+        fs::write(tree.join("sub/.git"), format!("gitdir: {}\n", other.join(".git").display())).unwrap();
+    }),
+    ("a link that leads elsewhere", |tree, other| {
+        fs::create_dir_all(tree.join("sub")).unwrap();
+        std::os::unix::fs::symlink(other.join(".git"), tree.join("sub/.git")).unwrap();
+    }),
+];
+
+#[test]
+fn a_line_that_only_looks_leaves_what_a_git_file_leads_to_as_it_was() {
+    for (name, make) in POINTERS {
+        for mode in ["full-auto", "plan"] {
+            let base = TempRepo::new(&[("other/a.txt", "a\n")]);
+            let (tree, other) = (base.join("tree"), base.join("other"));
+            git(&other, &["init", "-q", "-b", "main"]);
+            git(&other, &["add", "."]);
+            git(&other, &["commit", "-qm", "first"]);
+            make(&tree, &other);
+            let mut before = BTreeMap::new();
+            all_below(base.path(), &mut before);
+            let look = |id: &str| call(id, "bash", json!({ "command": "ls" }));
+            let script = Script::new().answer(look("c0")).answer(look("c1")).answer(done("ok"));
+            let model = FakeModel::serving(script);
+            let words = ["run", "go", "--mode", mode, "--output", "stream-json"];
+            let ran = lathe().in_dir(&tree).args(words).with_model(&model).run().expect_code(0);
+            assert!(!ran.stdout.contains("aside") && !ran.stdout.contains("no repository"), "{}", ran.stdout);
+            let mut after = BTreeMap::new();
+            all_below(base.path(), &mut after);
+            let differ: Vec<&PathBuf> = before
+                .keys()
+                .chain(after.keys())
+                .filter(|path| before.get(*path) != after.get(*path))
+                // Names that keep commits, and git's own notes about its files.
+                .filter(|path| !path.to_string_lossy().contains("refs/lathe") && !path.ends_with("index"))
+                .collect();
+            assert_eq!(differ, Vec::<&PathBuf>::new(), "{name}, {mode}");
+        }
     }
 }

@@ -260,6 +260,7 @@ impl Running {
         kind: Kind,
         arguments: &[Value],
     ) -> Result<Outcome, u8> {
+        self.left.tool = Some(tool);
         let (effects, kinds) = (invocation.effects(), invocation.kinds());
         let call = Call { tool, also: &[], kind, kinds: &kinds, effects: &effects, arguments };
         let permit = self.decide(&call, Some(&*invocation)).await?;
@@ -268,7 +269,6 @@ impl Running {
         {
             return Err(self.complain(&reason, code::FAILED).await);
         }
-        self.left.tool = Some(tool);
         let context = self.context(tool, &effects).await;
         outputs::provide(&context, &effects.reads).await;
         let services = Arc::clone(&context.services);
