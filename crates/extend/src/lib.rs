@@ -63,7 +63,8 @@ impl Program {
         let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
         let failed = |reason: String| {
             let stderr = (self.clean)(&String::from_utf8_lossy(&ran.stderr));
-            let said: String = stderr.trim().chars().take(500).collect();
+            let said = stderr.trim();
+            let said = lathe_redact::first_chars(said, 500).unwrap_or(said).to_owned();
             let said = if said.is_empty() { said } else { format!(": {said}") };
             ExtendError::Discovery { command: self.discovery_command.clone(), reason: reason + &said }
         };

@@ -450,7 +450,7 @@ impl Host {
 
     /// Keeps what lines take away and no copy can be kept of.
     pub(crate) fn keeper(&self, session: Option<&SessionId>) -> Keeper {
-        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string) }
+        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string), scratch: None }
     }
 
     pub(crate) fn quarantine(&self) -> Quarantine {
