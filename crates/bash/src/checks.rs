@@ -3,12 +3,29 @@
 use lathe_grammars::Node;
 
 use crate::read::Walk;
+use crate::script::{FloorRule, Piece, Word};
 use crate::syntax::{Child, kind};
 
 /// Children that are found one by one.
 pub(crate) const FEW: u32 = 8;
 
 impl<'t> Walk<'t, '_> {
+    /// What is allowed in a word that is only data: anything but operators that can run something by themselves.
+    pub(crate) fn data(&mut self, word: &Word) {
+        for piece in word.pieces.iter() {
+            match piece {
+                Piece::Operator { name, .. } => {
+                    self.reader
+                        .floor(FloorRule::Dynamic, format!("${{{name}…}} is more than a plain variable"));
+                }
+                Piece::Arithmetic { constant: false } => {
+                    self.reader.floor(FloorRule::Dynamic, "arithmetic on variables can run commands");
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Between two tokens there may be blanks and continued lines, and these must really part them.
     pub(crate) fn gap(&mut self, from: usize, to: usize) {
         let gap = self.text.get(from..to).unwrap_or("");

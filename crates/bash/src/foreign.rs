@@ -407,7 +407,7 @@ pub(crate) fn lines(text: &str) -> Vec<Inner> {
 }
 
 /// What stands in quotes, of any kind, as far as that can be told without a parser.
-fn literals(text: &str) -> Vec<&str> {
+pub(crate) fn literals(text: &str) -> Vec<&str> {
     let (mut found, mut open): (Vec<&str>, Option<(char, usize)>) = (Vec::new(), None);
     let mut escaped = false;
     for (at, c) in text.char_indices() {

@@ -5,7 +5,8 @@ use crate::{names, wrap};
 
 /// The words that a substitution with this text gives; none where that cannot be known.
 pub fn prints(text: &str) -> Vec<Word> {
-    let script: Script = crate::read(text);
+    let mut script: Script = crate::read(text);
+    script.commands.retain(|command| !command.again);
     let inner = |word: &Word| word.pieces.iter().any(|piece| matches!(piece, Piece::Substitution(_)));
     // `sh -c 'echo x'`: what runs behind a wrapper is what prints.
     let wraps = |index: usize| script.commands.iter().any(|command| command.behind == Some(index));

@@ -6,6 +6,7 @@
 //! understood, everything else leaves a [`Floor`]; a command that can run is in the list or the text has a floor; the
 //! time is linear in the text, and nothing is cut off (see [`Script::endless`]).
 
+mod again;
 mod awk;
 mod braces;
 mod carried;

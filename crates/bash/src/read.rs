@@ -36,6 +36,7 @@ pub fn read(text: &str) -> Script {
         functions: HashMap::new(),
         receivers: Vec::new(),
         shapes: Vec::new(),
+        again: None,
     };
     if text.contains('\0') {
         reader.floor(FloorRule::Character, "the text holds a NUL");
@@ -43,7 +44,7 @@ pub fn read(text: &str) -> Script {
     }
     reader.budget -= text.len() + 1;
     reader.text(text, Around::default(), true);
-    let mut used = false;
+    let (mut used, mut again) = (false, false);
     loop {
         while let Some(job) = reader.queue.pop() {
             if job.text.len() + 1 > reader.budget {
@@ -59,10 +60,14 @@ pub fn read(text: &str) -> Script {
             continue;
         }
         // So is what the line makes and uses, which is not followed twice.
-        if std::mem::replace(&mut used, true) || !(reader.use_stray_input() | reader.use_made()) {
+        if !std::mem::replace(&mut used, true) && (reader.use_stray_input() | reader.use_made()) {
+            continue;
+        }
+        if std::mem::replace(&mut again, true) || !reader.read_again(text) {
             break;
         }
     }
+    reader.mark_again();
     reader.finish()
 }
 
@@ -105,6 +110,8 @@ pub(crate) struct Reader {
     pub(crate) receivers: Vec<(usize, Stage)>,
     /// Variables that a declaration makes something else of what they are given.
     pub(crate) shapes: Vec<(String, crate::shaped::Shape)>,
+    /// How many commands and floors there were before texts were read again.
+    pub(crate) again: Option<(usize, usize)>,
 }
 
 /// One text on its way.
@@ -579,21 +586,5 @@ impl<'t> Walk<'t, '_> {
             }
         }
         spans
-    }
-
-    /// What is allowed in a word that is only data: anything but operators that can run something by themselves.
-    pub(crate) fn data(&mut self, word: &Word) {
-        for piece in word.pieces.iter() {
-            match piece {
-                Piece::Operator { name, .. } => {
-                    self.reader
-                        .floor(FloorRule::Dynamic, format!("${{{name}…}} is more than a plain variable"));
-                }
-                Piece::Arithmetic { constant: false } => {
-                    self.reader.floor(FloorRule::Dynamic, "arithmetic on variables can run commands");
-                }
-                _ => {}
-            }
-        }
     }
 }

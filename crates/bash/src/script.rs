@@ -39,6 +39,8 @@ pub struct Command {
     pub stage: Option<Stage>,
     /// The text is broken around it: it may never run, so it counts for denials only.
     pub broken: bool,
+    /// It stands in a text that the line may evaluate: it may never run, so it counts for denials only.
+    pub again: bool,
     /// Why it may not be allowed without a question, whatever the rules say.
     pub floors: Vec<Floor>,
 }

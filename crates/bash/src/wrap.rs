@@ -453,7 +453,12 @@ fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
             .position(|word| word.literal().is_some_and(|word| word == ";" || word == "+"))
             .map_or(words.len(), |index| index + begin);
         if let Some(command) = words.get(begin..end).filter(|command| !command.is_empty()) {
-            inner.push(Inner::Words(command.to_vec()));
+            let mut command = command.to_vec();
+            // What it finds is itself the program.
+            if let Some(first) = command.first_mut().filter(|first| first.literal() == Some("{}")) {
+                *first = found_name(words);
+            }
+            inner.push(Inner::Words(command));
         }
         at = end.max(begin);
     }
@@ -472,6 +477,18 @@ fn find(name: &str, words: &[Word]) -> Option<Wrapped> {
     }
     let why = format!("{name} runs a command on what it finds");
     (!inner.is_empty()).then_some(Wrapped { why, inner, bound: Vec::new() })
+}
+
+/// The names of what `find` looks for, as a pattern.
+fn found_name(words: &[Word]) -> Word {
+    let mut pairs = words.windows(2).filter_map(|pair| Some((pair.first()?.literal()?, pair.get(1)?)));
+    let tests = ["-name", "-iname", "-path", "-ipath", "-wholename"];
+    let pattern = pairs.find(|(test, _)| tests.contains(test)).map(|(_, pattern)| pattern.show());
+    let mut name = Word::default();
+    for c in pattern.as_deref().unwrap_or("*").chars() {
+        if matches!(c, '*' | '?' | '[') { name.pieces.push(Piece::Glob(c)) } else { name.push_char(c) }
+    }
+    name
 }
 
 /// Whether a name is a wrapper or a shell, for tests and tables.

@@ -15,6 +15,8 @@ const LINKED: [&str; 3] = ["policy", "server", "trust"];
 #[derive(Debug, Clone)]
 pub struct Home {
     path: PathBuf,
+    /// The place where a session that is only tried writes; the folder itself for every other.
+    store: Option<PathBuf>,
 }
 
 impl Home {
@@ -56,7 +58,17 @@ impl Home {
 
     /// The folder by its real name, as far as it exists: whatever guards it compares with that.
     pub fn at(path: PathBuf) -> Self {
-        Self { path: real_beginning(&path) }
+        Self { path: real_beginning(&path), store: None }
+    }
+
+    /// The same folder, with its rules, its keys and its guard, for a session that leaves nothing in it but in `store`.
+    pub(crate) fn storing_in(&self, store: PathBuf) -> Self {
+        Self { path: self.path.clone(), store: Some(store) }
+    }
+
+    /// The place where sessions write what they keep.
+    pub(crate) fn store(&self) -> &Path {
+        self.store.as_deref().unwrap_or(&self.path)
     }
 
     pub fn path(&self) -> &Path {
@@ -90,16 +102,16 @@ impl Home {
     }
 
     pub(crate) fn sessions(&self) -> PathBuf {
-        self.path.join("sessions")
+        self.store().join("sessions")
     }
 
     /// The user's remembered facts.
     pub(crate) fn memory(&self) -> PathBuf {
-        self.path.join("memory.md")
+        self.store().join("memory.md")
     }
 
     pub(crate) fn blobs(&self) -> Result<Blobs, HostError> {
-        Blobs::open(self.path.join("blobs")).map_err(|error| self.broken(error.to_string()))
+        Blobs::open(self.store().join("blobs")).map_err(|error| self.broken(error.to_string()))
     }
 
     /// Makes the folders, for this user only.
@@ -114,7 +126,7 @@ impl Home {
 
     /// Takes from others what an older version let them see. The folder above is the user's, who may have shared it.
     fn make_private(&self) -> Result<(), HostError> {
-        for folder in [self.sessions(), self.path.join("graph")] {
+        for folder in [self.sessions(), self.store().join("graph")] {
             let Ok(found) = folder.symlink_metadata() else { continue };
             let is_open =
                 found.is_dir() && found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw();

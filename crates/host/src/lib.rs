@@ -98,7 +98,7 @@ pub use set_aside::AsideFile;
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
-pub use travel::{Difference, LiveReplay};
+pub use travel::{Difference, LivePlan, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
 pub use watching::{Happened, Watching};

@@ -126,8 +126,18 @@ fn one(source: &Source<'_>, number: usize, value: &Value<'_>) -> Result<Rule, Po
                     return Err(wrong(at, names::unknown(name)));
                 }
             }
-            "path" => rule.path = strings(source, value)?,
-            "host" => rule.host = strings(source, value)?,
+            "path" => {
+                rule.path = strings(source, value)?;
+                if let Some(why) = rule.path.iter().find_map(|path| unmatched(path)) {
+                    return Err(wrong(at, why));
+                }
+            }
+            "host" => {
+                rule.host = strings(source, value)?;
+                if rule.host.iter().any(|host| host.trim().is_empty()) {
+                    return Err(wrong(at, "the name of a host is empty".to_owned()));
+                }
+            }
             "kind" => {
                 for word in strings(source, value)? {
                     rule.kind.push(kind(&word).ok_or_else(|| wrong(at, names::unknown_kind(&word, &KINDS)))?);
@@ -184,6 +194,21 @@ const GEMINI: [(&str, &str); 7] = [
     ("denyMessage", "reason"),
     ("modes", "mode"),
 ];
+
+/// Says why a pattern for paths can match nothing as it is written.
+fn unmatched(path: &str) -> Option<String> {
+    let what = match path {
+        _ if path.trim().is_empty() => return Some("a `path` is empty".to_owned()),
+        _ if path.contains(['{', '}']) => "braces",
+        _ if path.contains(['[', ']']) => "sets in brackets",
+        _ if path.starts_with('!') => "a leading `!`",
+        _ if path.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("file")) => "`file:`",
+        _ => return None,
+    };
+    Some(format!(
+        "`{path}`: {what} is not understood in a `path`; write a name with `*`, `**` and `?`, one entry for each"
+    ))
+}
 
 /// Says which fields of a rule do not go together.
 fn contradiction(rule: &Rule) -> Option<&'static str> {

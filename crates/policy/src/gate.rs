@@ -147,6 +147,24 @@ pub(crate) fn decision(verdict: Verdict, rule: &str, reason: &str) -> Decision {
     Decision { verdict, rule: rule.to_owned(), reason: reason.to_owned() }
 }
 
+/// Adds what one command does to what all of them do.
+pub(crate) fn join(all: &mut Effects, one: &Effects) {
+    let add = |all: &mut Vec<String>, one: &[String]| {
+        for thing in one {
+            // A long line may name the same thing thousands of times; looking for it each time would be quadratic.
+            if all.len() >= 256 || !all.contains(thing) {
+                all.push(thing.clone());
+            }
+        }
+    };
+    add(&mut all.reads, &one.reads);
+    add(&mut all.writes, &one.writes);
+    add(&mut all.programs, &one.programs);
+    add(&mut all.hosts, &one.hosts);
+    add(&mut all.environment, &one.environment);
+    all.opaque |= one.opaque;
+}
+
 /// The path without `.` and `..`, as far as text alone can tell.
 pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();

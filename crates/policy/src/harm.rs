@@ -112,6 +112,8 @@ pub(crate) fn known_targets<'a>(command: &Spelled<'a>) -> Option<Vec<&'a str>> {
         "patch" => {
             (&["-o", "--output", "-d", "--directory", "-r", "--reject-file", "-B", "--prefix", "-Y"], given)
         }
+        "history" => (&["-w", "-a"], Vec::new()),
+        "logsave" => (&[], first()),
         "git" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "sort" | "shuf" | "tree" | "xmllint" => (&["-o", "--output", "--output-directory"], Vec::new()),
         "curl" => (

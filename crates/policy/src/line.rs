@@ -6,7 +6,7 @@ use lathe_protocol::{Actor, Decision, Effects, Kind, Mode, Verdict};
 use crate::behind::{Behind, base};
 use crate::eased::eased;
 use crate::folders;
-use crate::gate::{Gate, decision};
+use crate::gate::{Gate, decision, join};
 use crate::git::{self, Extent};
 use crate::git_writes;
 use crate::guard;
@@ -139,6 +139,10 @@ impl Rulebook {
                 .unwrap_or_else(|| self.command(act, setting, eased.as_ref().map(|eased| &eased.decision)));
             let outside = self.reading(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
+            // A text that the line may evaluate counts for denials only.
+            if command.again && decision.verdict != Verdict::Deny {
+                continue;
+            }
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
                 Some(asks) => (asks, true),
                 None => (decision, false),
@@ -160,7 +164,8 @@ impl Rulebook {
                 }
             }
             join(&mut effects, &done);
-            each.push(Each { words: shown(command), decision, effects: done, behind: command.behind });
+            let behind = command.behind.filter(|_| !command.again);
+            each.push(Each { words: shown(command), decision, effects: done, behind });
         }
         if let Some(denied) = reaching.and_then(|gate| self.tested(gate, line, &script, &from, setting)) {
             take(&denied);
@@ -580,21 +585,4 @@ fn shown(command: &Command) -> Vec<String> {
         .collect();
     words.extend(guard::shown(&command.words));
     words
-}
-
-fn join(all: &mut Effects, one: &Effects) {
-    let add = |all: &mut Vec<String>, one: &[String]| {
-        for thing in one {
-            // A long line may name the same thing thousands of times; looking for it each time would be quadratic.
-            if all.len() >= 256 || !all.contains(thing) {
-                all.push(thing.clone());
-            }
-        }
-    };
-    add(&mut all.reads, &one.reads);
-    add(&mut all.writes, &one.writes);
-    add(&mut all.programs, &one.programs);
-    add(&mut all.hosts, &one.hosts);
-    add(&mut all.environment, &one.environment);
-    all.opaque |= one.opaque;
 }

@@ -81,9 +81,14 @@ pub(crate) fn named(name: &str, fields: &BTreeSet<String>) -> Named {
     }
     let of_field = |field: &String| {
         let field = field.replace('.', "_");
-        name.strip_prefix(&field).is_some_and(|rest| rest.len() > 1 && rest.starts_with('_'))
+        let (head, rest) = (name.get(..field.len()), name.get(field.len()..));
+        head.is_some_and(|head| head.eq_ignore_ascii_case(&field))
+            && rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('_'))
     };
-    let begins = |begin: &str| name.len() > begin.len() && name.starts_with(begin);
+    let begins = |begin: &str| {
+        let head = name.get(..begin.len()).filter(|_| name.len() > begin.len());
+        head.is_some_and(|head| head.eq_ignore_ascii_case(begin))
+    };
     let parted = !name.starts_with("__") && !name.ends_with("__") && name.contains("__");
     if name.contains(['*', '?']) || PASSING.iter().any(|begin| begins(begin)) || parted {
         return Named::Passing;
@@ -208,6 +213,9 @@ mod tests {
             ("units_length", Named::Passing),
             ("a_b_c", Named::Passing),
             ("field:units:length", Named::Passing),
+            ("Field:UNITS:Length", Named::Passing),
+            ("Units_Length", Named::Passing),
+            ("MCP:git:push", Named::Passing),
             ("mcp__git__push", Named::Passing),
             ("git__push", Named::Passing),
             ("discovered_tool_add", Named::Passing),

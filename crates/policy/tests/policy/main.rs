@@ -28,6 +28,7 @@ mod regexes;
 mod rules;
 mod sets;
 mod texts;
+mod twice;
 mod values;
 mod writers;
 

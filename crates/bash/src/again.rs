@@ -1,0 +1,246 @@
+//! Text that bash evaluates a second time: `eval "echo $y"`, `${y@P}`, `BASH_ENV=<(…)`, a shell at the end of a pipe.
+//!
+//! Which text that is shows only when the line runs, but it is mostly made of texts that stand in the line. So each of them
+//! is read as bash too. What is found counts for denials only ([`Command::again`]).
+
+use std::collections::HashSet;
+
+use crate::read::{Around, Job, Reader};
+use crate::script::{Command, Piece, RedirectKind, Word};
+use crate::{foreign, hidden, known, programs, shells, wrap};
+
+/// Values of a variable that are put into a text one after the other.
+const MOST_VALUES: usize = 64;
+
+/// Tells what a line does with texts of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Evaluates {
+    /// It may, in a way that is judged by itself.
+    Perhaps,
+    /// It does, so that nobody knows what runs.
+    Surely,
+}
+
+impl Reader {
+    /// Puts every text of the line into the queue if the line evaluates text. Says whether there was any.
+    pub(crate) fn read_again(&mut self, line: &str) -> bool {
+        let by_commands = self.script.commands.iter().filter_map(|command| self.evaluates(command)).max();
+        let by_values =
+            self.script.values.iter().filter_map(|(name, values)| by_variable(name, values)).max();
+        let by_text = line.contains("@P}").then_some(Evaluates::Surely);
+        let found = by_commands.max(by_values).max(by_text).max(self.computes(line));
+        let Some(found) = found else { return false };
+        if found == Evaluates::Surely {
+            let why = "a text is evaluated that shows only when the line runs";
+            self.floor(crate::script::FloorRule::Dynamic, why);
+        }
+        let texts = self.texts();
+        self.again = Some((self.script.commands.len(), self.script.floors.len()));
+        let any = !texts.is_empty();
+        for text in texts {
+            let around = Around { broken: true, ..Around::default() };
+            self.queue.push(Job { text, around, lines: true });
+        }
+        any
+    }
+
+    /// Marks what was found by this reading, and takes back what it said about the line as a whole.
+    pub(crate) fn mark_again(&mut self) {
+        let Some((commands, floors)) = self.again else { return };
+        self.script.commands.iter_mut().skip(commands).for_each(|command| command.again = true);
+        self.script.floors.truncate(floors);
+    }
+
+    fn evaluates(&self, command: &Command) -> Option<Evaluates> {
+        let name = command.program_name()?;
+        let words = command.words.as_slice();
+        let later = |word: &Word| word.literal().is_none();
+        let behind = || command.behind.and_then(|behind| self.script.commands.get(behind)?.program_name());
+        let has = |option: &str| words.iter().any(|word| word.literal() == Some(option));
+        match name {
+            "eval" | "trap" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
+            "unset" | "let" if words.iter().skip(1).any(later) => Some(Evaluates::Surely),
+            "printf" | "test" | "[" if has("-v") && words.iter().any(later) => Some(Evaluates::Surely),
+            "source" | "." | "alias" | "read" | "declare" | "typeset" | "local"
+                if words.iter().skip(1).any(later) =>
+            {
+                Some(Evaluates::Perhaps)
+            }
+            _ if wrap::SHELLS.contains(&name) => {
+                let given = shells::given(words);
+                let fed = matches!(behind(), Some("xargs" | "parallel" | "find" | "fd" | "fdfind"));
+                let told = |redirect: &&crate::script::Redirect| redirect.kind == RedirectKind::Text;
+                let mut input = command.redirects.iter().filter(told).peekable();
+                let known = input.peek().is_some() && input.all(|text| text.word.literal().is_some());
+                let text = given.texts.iter().filter_map(|at| words.get(*at)).any(later);
+                let reads = wrap::reads_commands(command) && (command.stage.is_some() || !known);
+                let file = words.iter().any(has_process);
+                (text || reads || fed || file).then_some(Evaluates::Surely)
+            }
+            _ => {
+                let given = words.iter().any(has_process) && !programs::reads(words);
+                given.then_some(Evaluates::Perhaps)
+            }
+        }
+    }
+
+    /// Arithmetic evaluates what stands in its variables, and runs what stands there in the index of an array.
+    fn computes(&self, line: &str) -> Option<Evaluates> {
+        let compares = [" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge ", " -v "];
+        let tests = || line.contains("[[") && compares.iter().any(|operator| line.contains(operator));
+        let words = || {
+            let commands = self.script.commands.iter();
+            let written = commands.flat_map(|command| command.words.iter().chain(input(command)));
+            written.chain(self.script.values.values().flatten()).flat_map(|word| word.pieces.iter())
+        };
+        let dynamic = |piece: &Piece| matches!(piece, Piece::Arithmetic { constant: false });
+        let alone = || line.replace("$((", "").contains("((");
+        if !words().any(dynamic) && !line.contains("${!") && !alone() && !tests() {
+            return None;
+        }
+        // Without such a text among them, nothing can be made of the texts of the line that would run.
+        let runs = |piece: &Piece| match piece {
+            Piece::Text(text) => ["$(", "${", "`"].iter().any(|sign| text.contains(sign)) || &**text == "$",
+            _ => false,
+        };
+        words().any(runs).then_some(Evaluates::Surely)
+    }
+
+    /// Every text of the line that may be evaluated.
+    fn texts(&self) -> Vec<String> {
+        let mut texts = Texts::default();
+        for command in &self.script.commands {
+            let name = command.program_name().unwrap_or("");
+            let words = command.words.iter().skip(1).chain(input(command));
+            let set = command.assignments.iter().filter_map(|set| set.value.as_ref());
+            words.chain(set).for_each(|word| self.filled(word).iter().for_each(|text| texts.add(text)));
+            match name {
+                "echo" | "printf" => {
+                    known::printed(command).iter().for_each(|text| texts.add(text));
+                    // What is left over goes through the format again.
+                    let given: Vec<String> = command.words.iter().skip(2).map(Word::show).collect();
+                    texts.add(&given.join(" "));
+                }
+                "eval" => {
+                    let mut whole = Word::default();
+                    for word in command.words.iter().skip(1) {
+                        word.pieces.iter().for_each(|piece| match piece {
+                            Piece::Text(text) => whole.push_text(text),
+                            other => whole.pieces.push(other.clone()),
+                        });
+                        whole.push_text(" ");
+                    }
+                    self.filled(&whole).iter().for_each(|text| texts.add(text));
+                }
+                _ => {}
+            }
+        }
+        for values in self.script.values.values() {
+            let literals: Vec<&str> = values.iter().filter_map(Word::literal).collect();
+            literals.iter().for_each(|text| texts.add(text));
+            if (2..=MOST_VALUES).contains(&literals.len()) {
+                texts.add(&literals.join(" "));
+                texts.add(&literals.concat());
+            }
+        }
+        texts.found
+    }
+
+    /// A word with the values that its variables have in the line; what is not known stays as it is.
+    fn filled(&self, word: &Word) -> Vec<String> {
+        if let Some(text) = word.literal() {
+            return vec![text.to_owned()];
+        }
+        let values = |name: &str| self.script.values.get(name.split('[').next().unwrap_or(name));
+        let count = word.pieces.iter().filter_map(|piece| match piece {
+            Piece::Variable { name, .. } | Piece::Operator { name, .. } => values(name).map(Vec::len),
+            _ => None,
+        });
+        let count = count.max().unwrap_or(0).clamp(1, MOST_VALUES);
+        let value = |name: &str, nth: usize| {
+            let all = values(name).map_or(&[][..], Vec::as_slice);
+            all.get(nth).or(all.last()).and_then(Word::literal).map(str::to_owned)
+        };
+        let piece = |piece: &Piece, nth: usize| match piece {
+            Piece::Text(text) => text.to_string(),
+            Piece::Variable { name, .. } => value(name, nth).unwrap_or_else(|| format!("${{{name}}}")),
+            Piece::Operator { name, how } => value(name, nth).unwrap_or_else(|| format!("${{{name}{how}}}")),
+            Piece::Substitution(Some(text)) => format!("$({text})"),
+            Piece::Process(Some(text)) => format!("<({text})"),
+            Piece::Glob(c) => c.to_string(),
+            Piece::Tilde(user) => format!("~{user}"),
+            Piece::Arithmetic { .. } => "0".to_owned(),
+            Piece::Substitution(None) | Piece::Process(None) | Piece::Brace { .. } => "x".to_owned(),
+        };
+        (0..count).map(|nth| word.pieces.iter().map(|one| piece(one, nth)).collect()).collect()
+    }
+}
+
+/// The text on the standard input of a command.
+fn input(command: &Command) -> impl Iterator<Item = &Word> {
+    let texts = command.redirects.iter().filter(|redirect| redirect.kind == RedirectKind::Text);
+    texts.map(|redirect| &redirect.word)
+}
+
+fn has_process(word: &Word) -> bool {
+    word.pieces.iter().any(|piece| matches!(piece, Piece::Process(_)))
+}
+
+/// Variables whose value, or the file that it names, is run by a program that finds them.
+fn by_variable(name: &str, values: &[Word]) -> Option<Evaluates> {
+    let file = matches!(name, "BASH_ENV" | "ENV" | "PYTHONSTARTUP");
+    let text = matches!(name, "PERL5DB" | "PERL5OPT" | "RUBYOPT" | "NODE_OPTIONS" | "PROMPT_COMMAND");
+    let later = values.iter().any(|word| word.literal().is_none());
+    match name {
+        _ if file && later => Some(Evaluates::Surely),
+        _ if name.starts_with("BASH_FUNC_") => Some(Evaluates::Surely),
+        _ if text => Some(Evaluates::Perhaps),
+        _ => None,
+    }
+}
+
+/// Texts to read, each once.
+#[derive(Default)]
+struct Texts {
+    found: Vec<String>,
+    seen: HashSet<String>,
+}
+
+impl Texts {
+    /// Takes a text in, with what else a program may read in it: escapes, recipes, strings of another language.
+    fn add(&mut self, text: &str) {
+        self.one(text);
+        if text.contains('\\') {
+            let plain = text.replace("\\n", "\n").replace("\\t", "\t");
+            self.parts(&plain);
+            self.one(&plain);
+        }
+        self.parts(text);
+    }
+
+    fn parts(&mut self, text: &str) {
+        foreign::literals(text).into_iter().for_each(|text| self.one(text));
+        hidden::subscripts(text).iter().for_each(|text| self.one(text));
+        if text.contains("$(shell ") {
+            self.one(&text.replace("$(shell ", "$("));
+        }
+        if let Some((_, body)) = text.split_once("()") {
+            self.one(body);
+        }
+        if let Some((_, value)) = text.split_once('=') {
+            self.one(value);
+        }
+        for recipe in text.lines().filter_map(|line| line.strip_prefix('\t')) {
+            self.one(recipe.trim_start_matches(['@', '-', '+', ' ']));
+        }
+    }
+
+    fn one(&mut self, text: &str) {
+        let text = text.trim_start_matches([';', '&', '|', ')', '}', ' ', '\t', '\n', '!', '@']).trim_end();
+        let option = text.starts_with('-') && !text.contains(char::is_whitespace);
+        if option || !text.contains(char::is_alphabetic) || !self.seen.insert(text.to_owned()) {
+            return;
+        }
+        self.found.push(text.to_owned());
+    }
+}
