@@ -271,12 +271,16 @@ async fn a_root_that_is_a_link_can_be_named_both_ways() {
 }
 
 #[tokio::test]
-async fn a_root_below_a_protected_name_is_an_ordinary_root() {
+async fn a_repository_below_a_protected_name_is_an_ordinary_root() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap().join(".lathe/worktrees/x");
     fs::create_dir_all(&root).unwrap();
     let files = LocalFiles::new(root.clone());
     let write = |path: PathBuf| FileOp::Write { path, expect: Expect::Absent, content: Default::default() };
+    let refused = files.apply(vec![write(root.join("a"))]).await;
+    assert!(matches!(refused, Err(WorkspaceError::Protected(_))), "{refused:?}");
+    fs::create_dir(root.join(".git")).unwrap();
+    fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
     files.apply(vec![write(root.join("a")), write("b".into())]).await.unwrap();
     assert!(matches!(files.apply(vec![write(".git/a".into())]).await, Err(WorkspaceError::Protected(_))));
 }
