@@ -20,6 +20,7 @@
 //! preloaded library or tracer (static programs and containers escape it).
 
 mod attributes;
+mod begun;
 mod beneath;
 mod book;
 mod change;
@@ -44,6 +45,7 @@ mod walk;
 mod watch;
 
 pub use attributes::{Beside, beside};
+pub use begun::Unfinished;
 pub use change::{NotUndoable, State, TreeChange, Wanted, net};
 pub use error::{ChangesError, Why};
 pub use pledge::{Before, Pledges};

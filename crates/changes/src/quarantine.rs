@@ -16,6 +16,7 @@ use lathe_blobs::Blobs;
 use lathe_protocol::Change;
 use serde::{Deserialize, Serialize};
 
+use crate::begun::{self, Unfinished};
 use crate::beneath::Root;
 use crate::health;
 use crate::parts;
@@ -75,7 +76,7 @@ pub struct KeptRepository {
 }
 
 /// Whose line it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Note {
     pub line: String,
     pub folder: PathBuf,
@@ -110,6 +111,8 @@ pub struct Keeping {
     repositories: Vec<KeptRepository>,
     /// What was replaced is let go: only what is gone is kept.
     only_gone: bool,
+    /// The note of what is kept, locked while the line runs.
+    begun: Option<fs::File>,
 }
 
 impl Quarantine {
@@ -128,17 +131,7 @@ impl Quarantine {
             let folder = self.folder.join(&id);
             match fs::DirBuilder::new().mode(0o700).create(&folder) {
                 Ok(()) => {
-                    return Ok(Keeping {
-                        folder,
-                        id,
-                        trees: Vec::new(),
-                        files: 0,
-                        bytes: 0,
-                        copied: 0,
-                        names: None,
-                        repositories: Vec::new(),
-                        only_gone: false,
-                    });
+                    return Ok(Keeping::left(folder, id, Vec::new(), false));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -150,6 +143,12 @@ impl Quarantine {
     /// The copies of repositories that are held beside.
     pub fn repositories(&self) -> Repositories {
         Repositories::new(self.folder.join(repository::FOLDER))
+    }
+
+    /// What killed processes left. Each is to be finished before the entries are read.
+    pub fn unfinished(&self) -> Vec<Unfinished> {
+        let folders = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        folders.filter_map(|entry| begun::left(&entry.path())).collect()
     }
 
     /// What is kept, the oldest first. What a killed process left unfinished is not listed.
@@ -266,6 +265,30 @@ impl Quarantine {
 }
 
 impl Keeping {
+    pub(crate) fn left(folder: PathBuf, id: String, trees: Vec<PathBuf>, only_gone: bool) -> Self {
+        let repositories = Vec::new();
+        Self {
+            folder,
+            id,
+            trees,
+            files: 0,
+            bytes: 0,
+            copied: 0,
+            names: None,
+            repositories,
+            only_gone,
+            begun: None,
+        }
+    }
+
+    /// Writes down what is kept, so that it is found after the death of this process. The line may run then.
+    /// `scratch` names the copies of the tracker, where no session has them.
+    pub fn begin(&mut self, note: &Note, scratch: Option<String>) -> io::Result<()> {
+        let kept = (self.trees.as_slice(), self.only_gone);
+        self.begun = Some(begun::write(&self.folder, note, kept, scratch)?);
+        Ok(())
+    }
+
     /// Keeps a file, or a folder with all that is in it. What is not there needs no keeping.
     pub fn keep(&mut self, path: &Path) -> Result<(), NotKept> {
         let not = |why: String| NotKept { path: path.to_owned(), why };
@@ -396,6 +419,7 @@ impl Keeping {
             Kept { id, at, line, folder, session, call, trees, files, bytes, changes, refs, repositories };
         let text = serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?;
         fs::write(self.folder.join(ENTRY), text)?;
+        begun::remove(&self.folder);
         Ok(Some(kept))
     }
 

@@ -85,7 +85,7 @@ impl Repositories {
         let around = around(root).and_then(|dot| Some((repository_of(&dot)?, dot)));
         self.around = around.map(|(repository, dot)| (dot, repository)).or(self.around.take());
         for path in all(root, found) {
-            let copy = self.folder.join(Digest::of(path.as_os_str().as_encoded_bytes()).short()).join(COPY);
+            let copy = self.copy_of(&path);
             // A repository that broke since the last line keeps the copy it had.
             let was_whole = known.iter().any(|known| known.path == path) && copy.symlink_metadata().is_ok();
             if was_whole && health::broken(&path, &copy).is_some() {
@@ -104,6 +104,20 @@ impl Repositories {
         self.copies.extend(gone);
         self.copies.sort_by(|a, b| a.path.cmp(&b.path));
         self.copies.dedup_by(|a, b| a.path == b.path);
+    }
+
+    /// After the death of a process in a line: the repository of a folder, if it is no longer what its copy is.
+    pub fn broken_around(mut self, root: &Path) -> Vec<Broken> {
+        let held = root.ancestors().map(|above| above.join(".git")).find_map(|path| {
+            let copy = self.copy_of(&path);
+            copy.symlink_metadata().is_ok().then_some(Copied { path, copy })
+        });
+        self.copies.extend(held);
+        self.broken()
+    }
+
+    fn copy_of(&self, path: &Path) -> PathBuf {
+        self.folder.join(Digest::of(path.as_os_str().as_encoded_bytes()).short()).join(COPY)
     }
 
     /// After a line: what is no longer whole, those that hold others first.

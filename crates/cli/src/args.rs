@@ -102,7 +102,7 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     /// Run a session again, with its recorded answers
     #[command(
-        after_help = "Examples:\n  lathe replay 20261115                 nothing is run: is it exact?\n  lathe replay 20261115 --tools live    real tools, in a copy of the workspace"
+        after_help = "Examples:\n  lathe replay 20261115                 nothing is run: is it exact?\n  lathe replay 20261115 --tools live    real tools, in a copy of the workspace\n  lathe replay 20261115 --tools live --mode full-auto\n\nWith live tools each call is decided by the rules that hold now; one that is denied now is a difference."
     )]
     Replay(ReplayArgs),
     /// List the tools the model is given
@@ -397,6 +397,9 @@ pub(crate) struct ReplayArgs {
     /// Where results come from
     #[arg(long, value_enum, default_value_t = ReplayTools::Recorded)]
     pub(crate) tools: ReplayTools,
+    /// With live tools: what may be done without asking; else the smaller of the session's and the configured mode
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<ModeArg>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -193,7 +193,7 @@ pub(crate) async fn resume(host: &Host, args: ResumeArgs) -> Exit {
 
 /// The mode of a resumed session. A journal alone does not make it work without questions: what was allowed then needs the
 /// flag, or the configuration, again.
-fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> Mode {
+pub(crate) fn resumed_mode(recorded: Mode, configured: Option<Mode>, flag: Option<Mode>) -> Mode {
     if let Some(flag) = flag {
         return flag;
     }

@@ -145,9 +145,13 @@ pub(crate) fn settle_quietly(
 /// The additions of a folder's configuration, for commands that say nothing else about it. A configuration that cannot
 /// be used ends the program.
 pub(crate) fn extras_of(host: &Host, folder: &Path) -> Result<Extras, Exit> {
+    settle_or_tell(host, folder).map(|settled| settled.extras())
+}
+
+/// All of a folder's configuration, in the same way.
+pub(crate) fn settle_or_tell(host: &Host, folder: &Path) -> Result<Settled, Exit> {
     tell_unread_rules(host);
-    let settled = settle_quietly(host, Place { folder, file: None }, Vec::new());
-    settled.map(|settled| settled.extras()).map_err(|errors| {
+    settle_quietly(host, Place { folder, file: None }, Vec::new()).map_err(|errors| {
         tell("Error", &errors.errors);
         Exit::Usage
     })
@@ -452,6 +456,7 @@ fn extras(config: &Config) -> Extras {
         }),
         fields: settings.field.iter().map(field).collect(),
         project_fields: Vec::new(),
+        rules_of: None,
         exclude: settings.tools.exclude.clone(),
         allowed: settings.tools.allowed.clone(),
         notices: Notices::default(),

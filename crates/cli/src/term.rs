@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
-use lathe_host::is_stray_mark;
+pub(crate) use lathe_host::clean;
+use lathe_host::push_visible;
 
 /// Set when standard output could not be written for another reason than a reader that went away.
 static LOST: OnceLock<String> = OnceLock::new();
@@ -48,23 +49,6 @@ pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal() && set("NO_COLOR").is_empty() && set("TERM") != "dumb"
 }
 
-/// Text of files, commands and models made harmless: every character that does not show but line breaks and tabs is written
-/// out (`<U+001B>`), so that it can neither move the cursor nor set the title, and nothing that stands after it is hidden. A
-/// carriage return before a line feed is a part of the line's end.
-pub(crate) fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut before = None;
-    while let Some(c) = chars.next() {
-        match c {
-            '\r' if chars.peek() == Some(&'\n') => {}
-            c => push_visible(&mut out, before, c),
-        }
-        before = Some(c);
-    }
-    out
-}
-
 /// A line of a diff: the same, but a carriage return at its end is written out too, because a diff may be about it.
 fn clean_line(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
@@ -74,26 +58,6 @@ fn clean_line(line: &str) -> String {
         before = Some(c);
     }
     out
-}
-
-fn push_visible(out: &mut String, before: Option<char>, c: char) {
-    match c {
-        '\n' | '\t' | ' '..='~' => out.push(c),
-        c if c.is_control() || is_hidden(c) || is_stray_mark(before, c) => {
-            out.push_str(&format!("<U+{:04X}>", u32::from(c)))
-        }
-        c => out.push(c),
-    }
-}
-
-/// Bidirectional controls and other characters that change how text reads without being seen.
-fn is_hidden(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{feff}' | '\u{fdd0}'..='\u{fdef}' | '\u{20d0}'..='\u{20ff}' | '\u{1d159}' | '\u{16fe4}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// Our own colours.
@@ -154,7 +118,9 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::{Paint, clean, is_hidden};
+    use lathe_host::is_hidden;
+
+    use super::{Paint, clean};
 
     #[test]
     fn of_ten_thousand_made_up_texts_no_control_gets_through() {

@@ -1,14 +1,16 @@
 //! `fork`, `watch` and `replay`.
 
 use clap::Args;
-use lathe_host::{Host, HostError};
-use lathe_protocol::{SessionId, StepNo, Update, counted};
+use lathe_host::{Host, HostError, LivePlan};
+use lathe_protocol::{Mode, SessionId, StepNo, Update, counted};
 use serde_json::json;
 
 use crate::args::{ForkArgs, OutputArg, ReplayArgs, ReplayTools};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::output::{json_line, print_json};
+use crate::run::resumed_mode;
+use crate::settings::settle_or_tell;
 use crate::stops::Stops;
 use crate::term;
 use crate::words::{Language, Say};
@@ -68,7 +70,11 @@ pub(crate) async fn replay(host: &Host, args: &ReplayArgs) -> Exit {
     let replayed = match host.find(args.id.as_deref()) {
         Ok(id) => match args.tools {
             ReplayTools::Recorded => recorded(host, &id),
-            ReplayTools::Live => live(host, &id).await,
+            ReplayTools::Live => match live_plan(host, &id, args.mode.map(Mode::from)) {
+                Ok(Ok(plan)) => live(host, &id, plan).await,
+                Ok(Err(exit)) => return exit,
+                Err(error) => Err(error),
+            },
         },
         Err(error) => Err(error),
     };
@@ -98,13 +104,25 @@ fn recorded(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
     Ok(if verified.divergences.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-async fn live(host: &Host, id: &SessionId) -> Result<Exit, HostError> {
+/// The limits of a replay with live tools: a journal alone gives it no more than the configuration does.
+fn live_plan(host: &Host, id: &SessionId, mode: Option<Mode>) -> Result<Result<LivePlan, Exit>, HostError> {
+    let folder = host.workspace(id)?;
+    let recorded = host.options(id)?.mode;
+    let settled = match settle_or_tell(host, &folder) {
+        Ok(settled) => settled,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let mode = resumed_mode(recorded, settled.config.settings.run.mode, mode);
+    Ok(Ok(LivePlan { mode, extras: settled.extras() }))
+}
+
+async fn live(host: &Host, id: &SessionId, plan: LivePlan) -> Result<Exit, HostError> {
     // Listened for from the start: a signal while the workspace is copied must not leave the copy either.
     let mut stops = Stops::listen();
     let stop = async {
         stops.next().await;
     };
-    let Some(replay) = host.replay_live(id, stop).await? else {
+    let Some(replay) = host.replay_live(id, plan, stop).await? else {
         return Ok(Exit::Cancelled);
     };
     for difference in &replay.differences {

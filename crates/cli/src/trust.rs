@@ -22,6 +22,12 @@ pub(crate) const PROJECT_FILE: &str = ".lathe/config.toml";
 /// Lines of an item that are shown before somebody asks for all.
 const SHOWN: usize = 30;
 
+/// Lines of a program that are shown where somebody asks for all.
+const PROGRAM_SHOWN: usize = 200;
+
+/// Characters of such a line.
+const LINE_SHOWN: usize = 1000;
+
 #[derive(Args)]
 pub(crate) struct TrustArgs {
     #[command(subcommand)]
@@ -479,15 +485,40 @@ fn named(looked: &Looked) -> String {
 /// An item with what there is to see of it; every line is marked, and nothing in it can hide.
 fn shown(looked: &Looked, lines: usize) -> String {
     let mut out = format!("  {}\n", named(looked));
-    let count = looked.item.shows.lines().count();
-    for line in looked.item.shows.lines().take(lines) {
-        out.push_str(&format!("    | {}\n", visible(line)));
-    }
-    if count > lines {
-        let more = count - lines;
-        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
+    out.push_str(&marked(&looked.item.shows, lines));
+    if lines == usize::MAX {
+        for (name, text) in looked.programs() {
+            out.push_str(&format!("    {}:\n", visible(name)));
+            match text {
+                Ok(text) => out.push_str(&marked(&with_short_lines(&text), PROGRAM_SHOWN)),
+                Err(reason) => out.push_str(&format!("    ! {}\n", visible(&reason))),
+            }
+        }
     }
     out.push_str(&loose(looked));
+    out
+}
+
+/// A text whose long lines are cut, which is said in each.
+fn with_short_lines(text: &str) -> String {
+    let short = |line: &str| {
+        let (count, head) = (line.chars().count(), line.chars().take(LINE_SHOWN).collect::<String>());
+        match count.saturating_sub(LINE_SHOWN) {
+            0 => head + "\n",
+            more => format!("{head} … {more} more characters\n"),
+        }
+    };
+    text.lines().map(short).collect()
+}
+
+/// The first lines of a text, each marked, and how many more there are.
+fn marked(text: &str, lines: usize) -> String {
+    let shown = text.lines().take(lines).map(|line| format!("    | {}\n", visible(line)));
+    let mut out: String = shown.collect();
+    let more = text.lines().count().saturating_sub(lines);
+    if more > 0 {
+        out.push_str(&format!("    … {more} {}\n", Say::more_lines(more).text(Language::find())));
+    }
     out
 }
 

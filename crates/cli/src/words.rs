@@ -146,7 +146,7 @@ messages! {
     SeeAndTrust: "See it and trust it", "查看并信任";
     ThisOnce: "this once", "仅此一次";
     TrustThese: "This project brings along what would be told to the model or run. Trust it?", "该项目带有将告知模型或被执行的内容。是否信任？";
-    AskTrust: "[y]es, [o]nce, [n]o, [s]how all", "[y] 信任，[o] 仅此一次，[n] 不信任，[s] 全部显示";
+    AskTrust: "[y]es, [o]nce, [n]o, [s]how all, programs too", "[y] 信任，[o] 仅此一次，[n] 不信任，[s] 全部显示（含程序内容）";
     AskTrustThese: "Trust these? [y]es, [n]o", "信任这些？[y] 是，[n] 否";
     ConnectionLost: "the connection is lost, trying again", "连接已断开，正在重试";
     Reconnected: "connected again", "已重新连接";

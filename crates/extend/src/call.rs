@@ -122,10 +122,9 @@ fn text(bytes: &[u8]) -> String {
 
 /// The beginning of what a program printed: a failure is told whole or not at all, so it must be short.
 fn short(whole: &str) -> String {
-    match whole.get(..whole.floor_char_boundary(SHOWN)) {
-        Some(shown) if shown.len() < whole.len() => {
-            format!("{shown}\n... ({} more bytes)", whole.len() - shown.len())
-        }
-        Some(_) | None => whole.to_owned(),
+    let shown = lathe_redact::beginning(whole, SHOWN);
+    match whole.len() - shown.len() {
+        0 => whole.to_owned(),
+        more => format!("{shown}\n... ({more} more bytes)"),
     }
 }

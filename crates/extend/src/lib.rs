@@ -17,7 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, Spawn, capture};
+use lathe_workspace::{
+    CaptureEnd, CaptureLimits, Ended, Fence, Pin, Processes, Spawn, capture, without_imports,
+};
 use tokio_util::sync::CancellationToken;
 
 pub use call::ToolRan;
@@ -61,7 +63,8 @@ impl Program {
         let ran = capture(&*self.processes, what, b"", limits, cancel.cancelled()).await?;
         let failed = |reason: String| {
             let stderr = (self.clean)(&String::from_utf8_lossy(&ran.stderr));
-            let said: String = stderr.trim().chars().take(500).collect();
+            let said = stderr.trim();
+            let said = lathe_redact::first_chars(said, 500).unwrap_or(said).to_owned();
             let said = if said.is_empty() { said } else { format!(": {said}") };
             ExtendError::Discovery { command: self.discovery_command.clone(), reason: reason + &said }
         };
@@ -90,14 +93,17 @@ impl Program {
             return Err(ExtendError::Changed(why));
         }
         let words = words::split(command)?;
-        let argv = words.iter().enumerate().map(|(at, word)| self.placed(at, word));
+        let before = [""].into_iter().chain(words.iter().map(String::as_str));
+        let argv = words.iter().enumerate().zip(before);
+        let argv = argv.map(|((at, word), before)| self.placed(at, word, before));
         let argv = argv.chain(more.iter().map(OsString::from));
-        let (cwd, env) = (self.folder.clone(), self.env.clone());
+        let (cwd, env) = (self.folder.clone(), without_imports(self.env.clone()));
         Ok(Spawn { argv: argv.collect(), cwd, env, fence: Fence::default() })
     }
 
     /// A word that names a file of the folder, by its real path: in another folder the same word is another file.
-    fn placed(&self, at: usize, word: &str) -> OsString {
+    /// `before` is the word that stands before it.
+    fn placed(&self, at: usize, word: &str, before: &str) -> OsString {
         // A program without a slash is looked for on PATH, never in a folder.
         if at == 0 && !word.contains('/') {
             return word.into();
@@ -107,8 +113,11 @@ impl Program {
         }
         let there = self.folder.join(word);
         let is_path = word.contains(['/', '.']) && !word.starts_with(['-', '/']);
+        // `sh -c 'head -c 9 /dev/zero'`: the value of an option, and no name.
+        let is_text = before.starts_with('-') && word.contains(char::is_whitespace);
         match there.canonicalize() {
             Ok(real) if is_path && real.is_file() => real.into_os_string(),
+            _ if is_text => word.into(),
             // A program that is not there: never one of that name in the folder of a call.
             _ if is_path && word.contains('/') => there.into_os_string(),
             _ => word.into(),

@@ -30,6 +30,8 @@ pub struct Extras {
     pub fields: Vec<FieldDomain>,
     /// Domains that the project's file names, trusted or not: rules may name their tools.
     pub project_fields: Vec<String>,
+    /// A folder whose project's rules hold besides those of the folder worked in, as that of which this one is a copy.
+    pub rules_of: Option<PathBuf>,
     /// Tools and commands that are taken away.
     pub exclude: Vec<String>,
     /// Tools and commands that are allowed without a question.

@@ -17,7 +17,8 @@ use lathe_git::{
     init, user_setting,
 };
 use lathe_workspace::{
-    CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture, is_protected,
+    CaptureEnd, CaptureLimits, Ended, Files as _, LocalProcesses, WorkspaceError, capture,
+    is_protected_ground, is_protected_in,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -87,6 +88,9 @@ impl Host {
     pub async fn git_init(&self, folder: &Path, roots: &[PathBuf]) -> Result<(), HostError> {
         let browser = self.browse(folder)?;
         self.own_for(browser.root())?;
+        if is_protected_ground(browser.root()) {
+            return Err(WorkspaceError::Protected(browser.root().to_owned()).into());
+        }
         match init(browser.root(), &Boundary::Roots(roots.to_owned())).map_err(wrong)? {
             Init::Existed => Ok(()),
             Init::Call(init) => captured(&init.call, "init").await.map(drop),
@@ -273,7 +277,7 @@ impl GitPlace {
     pub async fn checkout(&self, files: &[String]) -> Result<Vec<Removed>, HostError> {
         let named = self.some(files)?;
         let specs = self.specs(&named);
-        if let Some(plain) = named.iter().find(|plain| is_protected(plain)) {
+        if let Some(plain) = named.iter().find(|plain| is_protected_in(self.browser.root(), plain)) {
             return Err(WorkspaceError::Protected(plain.clone()).into());
         }
         self.check_pipes().await?;

@@ -31,7 +31,7 @@ pub enum Export {
 
 impl Host {
     fn graphs(&self) -> PathBuf {
-        self.home().path().join("graph")
+        self.home().store().join("graph")
     }
 
     /// Begins to index a session's folder beside everything else, if it is one to index.

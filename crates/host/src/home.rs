@@ -9,9 +9,14 @@ use lathe_workspace::{leads_nowhere, nowhere};
 
 use crate::error::HostError;
 
+/// Folders of the home whose entries decide what is allowed, and for whom.
+const LINKED: [&str; 3] = ["policy", "server", "trust"];
+
 #[derive(Debug, Clone)]
 pub struct Home {
     path: PathBuf,
+    /// The place where a session that is only tried writes; the folder itself for every other.
+    store: Option<PathBuf>,
 }
 
 impl Home {
@@ -53,11 +58,17 @@ impl Home {
 
     /// The folder by its real name, as far as it exists: whatever guards it compares with that.
     pub fn at(path: PathBuf) -> Self {
-        let real = path.ancestors().find_map(|above| {
-            let rest = path.strip_prefix(above).ok()?;
-            Some(above.canonicalize().ok()?.components().chain(rest.components()).collect())
-        });
-        Self { path: real.unwrap_or(path) }
+        Self { path: real_beginning(&path), store: None }
+    }
+
+    /// The same folder, with its rules, its keys and its guard, for a session that leaves nothing in it but in `store`.
+    pub(crate) fn storing_in(&self, store: PathBuf) -> Self {
+        Self { path: self.path.clone(), store: Some(store) }
+    }
+
+    /// The place where sessions write what they keep.
+    pub(crate) fn store(&self) -> &Path {
+        self.store.as_deref().unwrap_or(&self.path)
     }
 
     pub fn path(&self) -> &Path {
@@ -66,25 +77,41 @@ impl Home {
 
     /// Whether a folder holds this one or lies in it, by name or as a second mount of the same folder.
     pub fn overlaps(&self, folder: &Path) -> bool {
-        let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
-        let is_in = |inner: &Path, outer: &Path| {
-            let same = |above: &Path| id(outer).is_some() && id(above) == id(outer);
-            inner.starts_with(outer) || inner.ancestors().any(same)
+        overlap(&self.path, folder)
+    }
+
+    /// The same for this folder and whatever links in it lead to.
+    pub fn shares_with(&self, folder: &Path) -> bool {
+        self.overlaps(folder) || self.linked().iter().any(|own| overlap(own, folder))
+    }
+
+    /// Where the entries of this folder that are links lead, and links in those of its folders that hold rules and tokens.
+    fn linked(&self) -> Vec<PathBuf> {
+        let folders = std::iter::once(self.path.clone()).chain(LINKED.map(|name| self.path.join(name)));
+        let entries = folders.filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        // A link that leads nowhere yet counts by the place it names.
+        let leads = |link: std::fs::DirEntry| {
+            let path = link.path();
+            path.canonicalize().ok().or_else(|| {
+                let folder = path.parent()?;
+                Some(real_beginning(&folder.join(std::fs::read_link(&path).ok()?)))
+            })
         };
-        is_in(&self.path, folder) || is_in(folder, &self.path)
+        links.filter_map(leads).collect()
     }
 
     pub(crate) fn sessions(&self) -> PathBuf {
-        self.path.join("sessions")
+        self.store().join("sessions")
     }
 
     /// The user's remembered facts.
     pub(crate) fn memory(&self) -> PathBuf {
-        self.path.join("memory.md")
+        self.store().join("memory.md")
     }
 
     pub(crate) fn blobs(&self) -> Result<Blobs, HostError> {
-        Blobs::open(self.path.join("blobs")).map_err(|error| self.broken(error.to_string()))
+        Blobs::open(self.store().join("blobs")).map_err(|error| self.broken(error.to_string()))
     }
 
     /// Makes the folders, for this user only.
@@ -99,7 +126,7 @@ impl Home {
 
     /// Takes from others what an older version let them see. The folder above is the user's, who may have shared it.
     fn make_private(&self) -> Result<(), HostError> {
-        for folder in [self.sessions(), self.path.join("graph")] {
+        for folder in [self.sessions(), self.store().join("graph")] {
             let Ok(found) = folder.symlink_metadata() else { continue };
             let is_open =
                 found.is_dir() && found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw();
@@ -114,4 +141,23 @@ impl Home {
     pub(crate) fn broken(&self, reason: String) -> HostError {
         HostError::Home { path: self.path.clone(), reason }
     }
+}
+
+/// Whether one of two folders holds the other, by name or as a second mount of it.
+fn overlap(one: &Path, other: &Path) -> bool {
+    let id = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let is_in = |inner: &Path, outer: &Path| {
+        let same = |above: &Path| id(outer).is_some() && id(above) == id(outer);
+        inner.starts_with(outer) || inner.ancestors().any(same)
+    };
+    is_in(one, other) || is_in(other, one)
+}
+
+/// A path by its real name, as far as it exists.
+fn real_beginning(path: &Path) -> PathBuf {
+    let real = path.ancestors().find_map(|above| {
+        let rest = path.strip_prefix(above).ok()?;
+        Some(above.canonicalize().ok()?.components().chain(rest.components()).collect())
+    });
+    real.unwrap_or_else(|| path.to_owned())
 }

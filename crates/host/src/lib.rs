@@ -6,6 +6,7 @@ mod auth;
 mod browse;
 mod budget;
 mod claims;
+mod clean;
 mod demo;
 mod doctor;
 mod documents;
@@ -64,6 +65,7 @@ pub use browse::{
     Browser, Download, FileContent, FileItem, Listing, READ_MAX, Saved, SearchFound, SearchHit, SearchWish,
     UPLOAD_MAX, Upload,
 };
+pub use clean::{clean, is_hidden, push_visible};
 pub use demo::{DEMO_TASK, Demo, TestRun};
 pub use doctor::{Check, CheckState};
 pub use documents::{OnlinePlan, Shelf};
@@ -96,7 +98,7 @@ pub use set_aside::AsideFile;
 pub use shell::{PersonShell, ShellLine, ShellRun};
 pub use toolrun::{ToolLook, ToolRun};
 pub use trajectory::{TrajectoryFile, trae_trajectories, trae_trajectory, trajectories_of_tasks};
-pub use travel::{Difference, LiveReplay};
+pub use travel::{Difference, LivePlan, LiveReplay};
 pub use trust::{INSTRUCTIONS, Looked, ProjectLook, ProjectPart, ProjectText, TRAE_FILES};
 pub use typed::{TerminalModes, ask_to_end, drop_typed, ignores_hangup};
 pub use watching::{Happened, Watching};
@@ -106,7 +108,7 @@ pub use lathe_changes::{Kept, PutBack};
 pub use lathe_documents::{Document, Found, ServiceOptions, Version};
 pub use lathe_journal::{SessionState, Summary};
 pub use lathe_model::{Outage, Pace, Params, Patience, Reach, Strictness};
-pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, is_stray_mark, visible};
+pub use lathe_policy::{Each, Entry, Item, ItemKind, ItemState, LineDecision, Said, visible};
 pub use lathe_views::{
     Beside, By, CacheMeter, CostReport, CostRow, Cursor, LiveFrames, Projector, WireFrame, lakeview_line,
     masked_bytes, masked_file, wire_json,

@@ -124,7 +124,7 @@ impl Host {
 
     /// Writes a session's line into the shared index. The index can be rebuilt, so a failure is no matter.
     pub fn note(&self, id: &SessionId) {
-        if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().path())) {
+        if let (Some(summary), Ok(index)) = (self.summary(id), Index::open(self.home().store())) {
             let _ = index.upsert(&summary);
         }
     }

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lathe_changes::{Compared, Pledges, TrackerOptions, TreeChange, Watch};
+use lathe_changes::{Compared, Kept, Note, Pledges, TrackerOptions, TreeChange, Watch};
 use lathe_journal::{Journal, JournalError, Reader};
 use lathe_protocol::{CallFinished, Dangling, SessionId, interrupted};
 use lathe_tools::recorded;
@@ -29,7 +29,7 @@ impl Host {
     }
 
     pub(crate) fn scratch(&self, id: &SessionId) -> PathBuf {
-        self.home().path().join("baselines").join(id.as_str())
+        self.home().store().join("baselines").join(id.as_str())
     }
 
     /// Knows what shell lines change. A root that is the whole machine, or holds Lathe's own folder, is too much to watch.
@@ -91,9 +91,13 @@ impl Host {
             // A file that was written half, and a folder made for it, are gone before the tree is looked at.
             self.files(&root)?;
             let found = self.changed_by(&id, &root, &begun);
+            self.keep_broken(&id, &root, &begun);
+            let kept: Vec<Kept> =
+                self.kept().into_iter().filter(|kept| kept.session.as_deref() == Some(id.as_str())).collect();
             journal.repair_with(now(), |call| {
                 let compared = found.iter().find(|(known, _)| *known == call.call.as_str());
-                self.closed(call, compared.map(|(_, compared)| compared))
+                let kept: Vec<&Kept> = kept.iter().filter(|kept| kept.call == call.call.as_str()).collect();
+                self.closed(call, compared.map(|(_, compared)| compared), &kept)
             })?;
             self.note(&id);
         }
@@ -134,8 +138,25 @@ impl Host {
         calls.iter().map(one).collect()
     }
 
+    /// Keeps the copy of the repository of the folder, if an interrupted line broke it.
+    fn keep_broken(&self, id: &SessionId, root: &Path, calls: &[&Dangling]) {
+        let quarantine = self.quarantine();
+        let broken = quarantine.repositories().broken_around(root);
+        let Some(call) = calls.last().filter(|_| !broken.is_empty()) else { return };
+        let Ok(mut keeping) = quarantine.begin() else { return };
+        keeping.keep_repositories(&broken);
+        let (line, folder) = ("a line that was interrupted".to_owned(), root.to_owned());
+        let note = Note { line, folder, session: Some(id.to_string()), call: call.call.to_string() };
+        let _ = keeping.finish(note, Vec::new());
+    }
+
     /// The result of a call that was interrupted.
-    fn closed(&self, call: &Dangling, found: Option<&Result<Compared, String>>) -> CallFinished {
+    fn closed(
+        &self,
+        call: &Dangling,
+        found: Option<&Result<Compared, String>>,
+        kept: &[&Kept],
+    ) -> CallFinished {
         let mut finished = interrupted(&call.name, call.started);
         let mut more = String::new();
         match found {
@@ -147,10 +168,14 @@ impl Host {
             Some(Ok(compared)) => {
                 let screen = self.screen();
                 finished.changes = recorded(compared.changes.clone(), &call.call, &screen);
-                let lost = compared.not_undoable.iter().take(NAMED);
+                let held = |path: &Path| {
+                    let taken = |kept: &&Kept| kept.trees.iter().any(|tree| path.starts_with(tree));
+                    kept.iter().any(taken)
+                };
+                let lost = compared.not_undoable.iter().filter(|lost| !held(&lost.path)).take(NAMED);
                 finished.not_undoable =
                     lost.map(|lost| format!("{}: {}", lost.path.display(), lost.why)).collect();
-                more.push_str(&told(&finished));
+                more.push_str(&told(&finished, kept));
             }
         }
         finished.text.push_str(&more);
@@ -180,14 +205,23 @@ fn line_skips(line: &Compared, change: &TreeChange) -> bool {
     line.not_undoable.iter().any(|lost| change.path.starts_with(&lost.path))
 }
 
-fn told(finished: &CallFinished) -> String {
-    match finished.changes.len() {
-        0 => " No file was changed by it.".to_owned(),
+fn told(finished: &CallFinished, kept: &[&Kept]) -> String {
+    let trees = kept.iter().flat_map(|kept| &kept.trees);
+    let held = trees.chain(kept.iter().flat_map(|kept| &kept.repositories).map(|one| &one.path));
+    let held: Vec<String> = held.take(NAMED).map(|path| path.display().to_string()).collect();
+    let kept = match held.as_slice() {
+        [] => String::new(),
+        held => format!(" What it took away is kept, and `lathe undo` brings it back: {}.", held.join(", ")),
+    };
+    let changed = match finished.changes.len() {
+        0 if kept.is_empty() => " No file was changed by it.".to_owned(),
+        0 => String::new(),
         count => {
             let names = finished.changes.iter().take(NAMED).map(|change| change.path.as_str());
             let names = names.collect::<Vec<_>>().join(", ");
             let rest = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
             format!(" What it had changed by then is recorded and can be taken back: {names}{rest}.")
         }
-    }
+    };
+    format!("{changed}{kept}")
 }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lathe_agent::Patcher;
+use lathe_changes::{State, TreeChange, net};
+use lathe_edit::unified_diff;
 use lathe_git::{GitError, Snapshots};
 use lathe_protocol::{Boxed, Event, Fact, RunNo, SessionId};
 use lathe_workspace::LocalProcesses;
@@ -13,7 +15,7 @@ use lathe_workspace::LocalProcesses;
 use crate::error::HostError;
 use crate::outfile::{output_path, write_output};
 use crate::place::{opened_in, same_folder};
-use crate::report::run_report;
+use crate::report::{below, lost_diff};
 use crate::session::Host;
 
 /// The list of files that a session's processes write for the user, each name ended by a zero byte.
@@ -111,7 +113,7 @@ impl Host {
 
     /// Whether a commit of this name is in the repository around `folder`.
     pub async fn check_commit(&self, folder: &Path, name: &str) -> Result<(), HostError> {
-        let scratch = self.home().path().join("baselines");
+        let scratch = self.home().store().join("baselines");
         let wrong =
             |error: GitError| HostError::BaseCommit { name: name.to_owned(), reason: error.to_string() };
         let git = Snapshots::find(Arc::new(LocalProcesses), folder, scratch).map_err(wrong)?;
@@ -136,15 +138,83 @@ impl Host {
             };
             return patch.map_err(|error| HostError::Patch(error.to_string()));
         }
-        let diffs = self.true_diffs(&run_report(&events, None), None)?;
-        let texts = diffs.iter().map(|diff| format!("diff --git a/{0} b/{0}\n{1}", diff.path, diff.diff));
-        Ok(texts.collect::<String>().into_bytes())
+        self.recorded_patch(&events, &opened.workspace)
     }
+
+    /// The recorded changes of the last run, in git's own form.
+    fn recorded_patch(&self, events: &[Event], workspace: &str) -> Result<Vec<u8>, HostError> {
+        let run = last_run(events);
+        let of_run = events.iter().filter(|event| event.place.run == run);
+        let changes: Vec<TreeChange> =
+            of_run.flat_map(|event| event.fact.changes()).map(TreeChange::from).collect();
+        let blobs = self.home().blobs()?;
+        let mut patch = Vec::new();
+        for wanted in net(&changes) {
+            let path = below(workspace, &wanted.path.display().to_string()).to_owned();
+            let side = |state: &Option<State>| -> Result<Option<(u32, Vec<u8>)>, HostError> {
+                let Some(was) = state.as_ref().filter(|was| was.mode & KIND != FOLDER) else {
+                    return Ok(None);
+                };
+                let content = blobs.get(&was.digest).ok().flatten();
+                // A patch with something left out would take it away where it is applied.
+                let content =
+                    content.ok_or_else(|| HostError::Review(lost_diff(&path).trim_end().to_owned()))?;
+                Ok(Some((git_mode(was.mode), content)))
+            };
+            patch.extend(git_diff(&path, side(&wanted.want)?, side(&wanted.now)?).into_bytes());
+        }
+        Ok(patch)
+    }
+}
+
+/// The kind of a thing in its mode, and that of a folder and of a link.
+const KIND: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+
+/// The mode as git has it: a link, a file, or a file that can be run.
+fn git_mode(mode: u32) -> u32 {
+    match mode {
+        link if link & KIND == LINK => LINK,
+        program if program & 0o100 != 0 => 0o100_755,
+        _ => 0o100_644,
+    }
+}
+
+/// One file of a patch, with the lines that say whether it is new, gone or of another mode.
+fn git_diff(path: &str, before: Option<(u32, Vec<u8>)>, after: Option<(u32, Vec<u8>)>) -> String {
+    let is_link = |side: &Option<(u32, Vec<u8>)>| side.as_ref().is_some_and(|(mode, _)| *mode == LINK);
+    let both = before.is_some() && after.is_some();
+    if both && is_link(&before) != is_link(&after) {
+        // Git takes a link in the place of a file for two things.
+        return format!("{}{}", git_diff(path, before, None), git_diff(path, None, after));
+    }
+    let mode = match (&before, &after) {
+        (None, None) => return String::new(),
+        (None, Some((mode, _))) => format!("new file mode {mode:06o}\n"),
+        (Some((mode, _)), None) => format!("deleted file mode {mode:06o}\n"),
+        (Some((old, was)), Some((new, is))) if old == new && was == is => return String::new(),
+        (Some((old, _)), Some((new, _))) if old == new => String::new(),
+        (Some((old, _)), Some((new, _))) => format!("old mode {old:06o}\nnew mode {new:06o}\n"),
+    };
+    let text = |side: &Option<(u32, Vec<u8>)>| side.as_ref().map(|(_, content)| content.clone());
+    let (before, after) = (text(&before), text(&after));
+    let hunks = match before == after {
+        true => String::new(),
+        false => unified_diff(before.as_deref(), after.as_deref(), path),
+    };
+    // An empty file has no lines to show, and needs none.
+    let is_empty = [&before, &after].iter().all(|side| side.as_ref().is_none_or(Vec::is_empty));
+    format!("diff --git a/{path} b/{path}\n{mode}{}", if is_empty { "" } else { hunks.as_str() })
+}
+
+fn last_run(events: &[Event]) -> RunNo {
+    events.iter().map(|event| event.place.run).max().unwrap_or(RunNo(0))
 }
 
 /// What the last run is compared with.
 fn baseline(events: &[Event]) -> Option<String> {
-    let run = events.iter().map(|event| event.place.run).max().unwrap_or(RunNo(0));
+    let run = last_run(events);
     let mut taken =
         events.iter().filter(|event| event.place.run == run).filter_map(|event| match &event.fact {
             Fact::BaselineTaken(taken) => Some(taken.tree.clone()),

@@ -119,12 +119,15 @@ impl Host {
             None => rules,
         };
         let wrong = |reason: String| HostError::Policy(format!("{PROJECT_RULES}: {reason}"));
-        match text_of(&LocalFiles::new(root.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
-            Some(text) => rules
-                .with(Tier::Project, PROJECT_RULES, &text)
-                .map_err(|error| HostError::Policy(error.to_string())),
-            None => Ok(rules),
-        }
+        let folders = [Some(root), extras.rules_of.as_deref()].into_iter().flatten();
+        folders.into_iter().try_fold(rules, |rules, folder| {
+            match text_of(&LocalFiles::new(folder.to_owned()), Path::new(PROJECT_RULES)).map_err(wrong)? {
+                Some(text) => rules
+                    .with(Tier::Project, PROJECT_RULES, &text)
+                    .map_err(|error| HostError::Policy(error.to_string())),
+                None => Ok(rules),
+            }
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use lathe_changes::{Kept, PutBack};
-use lathe_protocol::{Digest, SessionId};
+use lathe_changes::{Kept, PutBack, Unfinished};
+use lathe_protocol::{CallId, Digest, SessionId};
 
 use crate::error::HostError;
 use crate::lookup::{is_here, standing};
@@ -13,7 +13,29 @@ use crate::session::Host;
 impl Host {
     /// What is kept, the oldest first.
     pub fn kept(&self) -> Vec<Kept> {
-        self.quarantine().entries()
+        let quarantine = self.quarantine();
+        for left in quarantine.unfinished() {
+            self.finish_kept(left);
+        }
+        quarantine.entries()
+    }
+
+    /// Makes an entry of what a killed process kept for its line, with what the line changed where no session knows it.
+    fn finish_kept(&self, left: Unfinished) {
+        let Unfinished { keeping, note, scratch, .. } = left;
+        let scratch = scratch.map(SessionId::new);
+        let recovered = scratch.as_ref().and_then(|id| {
+            let options = self.tracking(id, &note.folder, Vec::new()).ok().flatten()?;
+            lathe_changes::recover(options).ok().flatten()
+        });
+        let call = CallId::new(&note.call);
+        let changes = recovered.map_or_else(Vec::new, |found| found.compared.changes);
+        let changes = lathe_tools::recorded(changes, &call, &self.screen());
+        if keeping.finish(note, changes).is_ok()
+            && let Some(id) = scratch
+        {
+            lathe_changes::discard(&self.scratch(&id));
+        }
     }
 
     /// Puts back what an entry holds; where none is named, the newest of the folder somebody stands in. The beginning of its

@@ -169,15 +169,7 @@ impl RunReport {
 impl Host {
     /// The changes of a run as diffs to be shown, by path. What is secret in them is a placeholder.
     pub fn diffs(&self, report: &RunReport) -> Result<Vec<FileDiff>, HostError> {
-        self.true_diffs(report, Some(&self.screen()))
-    }
-
-    /// The changes as they are, but for what is hidden.
-    pub(crate) fn true_diffs(
-        &self,
-        report: &RunReport,
-        hide: Option<&Redactor>,
-    ) -> Result<Vec<FileDiff>, HostError> {
+        let screen = self.screen();
         let blobs = self.home().blobs()?;
         let mut diffs: Vec<FileDiff> = report
             .changes
@@ -185,28 +177,26 @@ impl Host {
             .filter(|(_, (before, after))| before != after)
             .map(|(path, (before, after))| {
                 let shown = below(&report.workspace, path);
-                let shown = hide.map_or_else(|| shown.into(), |hide| hide.text(shown));
+                let shown = screen.text(shown);
                 let sides = content(&blobs, before.as_ref())
                     .and_then(|before| Ok((before, content(&blobs, after.as_ref())?)));
                 let (before, after) = match sides {
                     Ok(sides) => sides,
-                    Err(Lost) if hide.is_some() => {
+                    Err(Lost) => {
                         let diff = lost_diff(&shown);
-                        return Ok(FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0 });
+                        return FileDiff { path: shown.into_owned(), diff, added: 0, removed: 0 };
                     }
-                    // A patch with something left out would take it away where it is applied.
-                    Err(Lost) => return Err(HostError::Review(lost_diff(&shown).trim_end().to_owned())),
                 };
                 let stat = diff_stat(before.as_deref(), after.as_deref());
-                let (before, after) = (cleaned(hide, before), cleaned(hide, after));
-                Ok(FileDiff {
+                let (before, after) = (cleaned(Some(&screen), before), cleaned(Some(&screen), after));
+                FileDiff {
                     diff: unified_diff(before.as_deref(), after.as_deref(), &shown),
                     path: shown.into_owned(),
                     added: stat.added,
                     removed: stat.removed,
-                })
+                }
             })
-            .collect::<Result<_, HostError>>()?;
+            .collect();
         diffs.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(diffs)
     }
@@ -324,7 +314,7 @@ fn content(blobs: &Blobs, id: Option<&Digest>) -> Result<Option<Vec<u8>>, Lost> 
 }
 
 /// The words in the place of a diff that cannot be made.
-fn lost_diff(path: &str) -> String {
+pub(crate) fn lost_diff(path: &str) -> String {
     format!(
         "{path}: it changed, but the recorded content is damaged or missing, so the change cannot be shown\n"
     )

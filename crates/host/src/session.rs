@@ -442,7 +442,7 @@ impl Host {
     /// The files of a folder, with what an earlier crash left in it put back or finished.
     pub(crate) fn files(&self, root: &Path) -> Result<LocalFiles, HostError> {
         let files = LocalFiles::confined(root.to_owned(), self.home.path());
-        files.recovering(self.home.path().join("recovery")).map_err(|error| HostError::Folder {
+        files.recovering(self.home.store().join("recovery")).map_err(|error| HostError::Folder {
             path: root.to_owned(),
             reason: format!("what an earlier crash left cannot be mended: {error}"),
         })
@@ -450,11 +450,11 @@ impl Host {
 
     /// Keeps what lines take away and no copy can be kept of.
     pub(crate) fn keeper(&self, session: Option<&SessionId>) -> Keeper {
-        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string) }
+        Keeper { quarantine: self.quarantine(), session: session.map(SessionId::to_string), scratch: None }
     }
 
     pub(crate) fn quarantine(&self) -> Quarantine {
-        Quarantine::new(self.home.path().join("quarantine"))
+        Quarantine::new(self.home.store().join("quarantine"))
     }
 
     /// The gate of a place where nobody can be asked.

@@ -8,7 +8,9 @@ use lathe_agent::Answers as _;
 use lathe_protocol::{CallId, Mode, OutputStream, ToolChoice, Toolset, Verdict};
 use lathe_redact::Redactor;
 use lathe_shell::{LineLimits, LiveChunk, ShellError, Stream};
-use lathe_tools::{Judge, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, Tracking, run_line};
+use lathe_tools::{
+    Judge, Keeper, Ledger, Notebook, PersonLine, RunContext, Services, Toolbox, Tracking, run_line,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -75,10 +77,11 @@ impl Host {
         redactor: Arc<Redactor>,
     ) -> Result<Services, HostError> {
         let services = self.services(root, redactor)?.checked(extras.checks()?);
-        let tracking =
-            self.tracking(&new_id(), root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
+        let id = new_id();
+        let tracking = self.tracking(&id, root, Vec::new())?.map_or_else(Tracking::off, Tracking::sparing);
         let tracking = tracking.with(self.quarantine().repositories());
-        Ok(services.tracked(tracking).keeping(self.keeper(None)))
+        let keeper = Keeper { scratch: Some(id.to_string()), ..self.keeper(None) };
+        Ok(services.tracked(tracking).keeping(keeper))
     }
 
     pub async fn open_shell(&self, run: ShellRun) -> Result<PersonShell, HostError> {

@@ -1,6 +1,7 @@
 //! Time travel: forks, watching from another process, and replays.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -11,8 +12,9 @@ use lathe_changes::{TreeChange, net};
 use lathe_journal::{Journal, Reader, is_held, live};
 use lathe_model::{Answer, Request, Strictness, Variables, Wire, cassette_header, cassette_line};
 use lathe_protocol::{
-    Actor, AgentId, Boxed, Command, CommandBody, CommandId, Draft, Event, EventStream, Fact, Forked, Place,
-    ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Update,
+    Actor, AgentId, Boxed, CallDecided, CallId, Command, CommandBody, CommandId, Draft, Event, EventStream,
+    Fact, Forked, Mode, Place, ReplayDrifted, Rewound, RunNo, Seq, SessionId, SessionOpened, StepNo, Update,
+    Verdict,
 };
 
 use lathe_workspace::find_program;
@@ -20,7 +22,6 @@ use lathe_workspace::find_program;
 use crate::error::HostError;
 use crate::extras::Extras;
 use crate::facts::SystemClock;
-use crate::home::Home;
 use crate::place::{identity, new_id, opened_in, same_folder, working_folder};
 use crate::session::{Attended, Host, ModelSource, SessionPlan, beginning, variables_of};
 
@@ -29,6 +30,15 @@ const BATCH: usize = 256;
 
 /// How often a watched journal is looked at.
 const LOOK: Duration = Duration::from_millis(40);
+
+/// The way recorded calls are run again.
+#[derive(Debug, Clone)]
+pub struct LivePlan {
+    pub mode: Mode,
+    /// Additions of the configuration as it is now. Only what limits a call is taken of it: its checks, programs and words
+    /// are none of the recorded session's.
+    pub extras: Extras,
+}
 
 /// A place where a live replay differed from the recording.
 pub struct Difference {
@@ -130,25 +140,36 @@ impl Host {
 
     /// Runs a session's recorded answers again with real tools, in a copy of its workspace as it was before.
     /// None if `stop` came first.
+    ///
+    /// A journal may come from anybody, so each call is decided by the rules that hold here and now, and Lathe's folder is
+    /// guarded as in any session.
     pub async fn replay_live(
         &self,
         id: &SessionId,
+        live: LivePlan,
         stop: impl Future<Output = ()>,
     ) -> Result<Option<LiveReplay>, HostError> {
         let events = self.events(id)?;
         let opened = opened_in(&events)?;
-        let scratch = tempfile::Builder::new()
-            .prefix("lathe-replay-")
-            .tempdir()
-            .map_err(|error| HostError::Replay(format!("no place for a copy: {error}")))?;
+        let no_place = |error| HostError::Replay(format!("no place for a copy: {error}"));
+        // A copy of what may be for nobody else is for nobody else.
+        let private = std::fs::Permissions::from_mode(0o700);
+        let mut scratch = tempfile::Builder::new();
+        let scratch =
+            scratch.prefix("lathe-replay-").permissions(private.clone()).tempdir().map_err(no_place)?;
         let folder = working_folder(scratch.path())?.join("workspace");
-        self.copy_as_it_was(&same_folder(&opened)?, &folder, &events)?;
-        let replaying = Host::new(Home::at(scratch.path().join("home")));
+        let original = same_folder(&opened)?;
+        self.copy_as_it_was(&original, &folder, &events)?;
+        // Below Lathe's folder, so that no replayed call reaches its own journal.
+        let mut store = tempfile::Builder::new();
+        let store = store.prefix("replay-").permissions(private).tempdir_in(self.home().path());
+        let store = store.map_err(no_place)?;
+        let replaying = Host::new(self.home().storing_in(store.path().to_owned()));
         let plan = SessionPlan {
             own_model: false,
             folder: folder.clone(),
             source: ModelSource::Given { cassette: cassette_of(&events), strictness: Strictness::Lenient },
-            mode: opened.options.mode,
+            mode: live.mode,
             toolset: Some(opened.options.toolset),
             limits: opened.options.limits.clone(),
             ending: opened.options.ending,
@@ -156,8 +177,19 @@ impl Host {
             record: None,
             tools: opened.options.tools.clone(),
             attended: Attended::Nobody,
-            // Its words are part of the first message.
-            extras: Extras { persona: opened.options.persona.clone(), ..Extras::default() },
+            extras: Extras {
+                // Its words are part of the first message.
+                persona: opened.options.persona.clone(),
+                rules_of: Some(original),
+                project_fields: live.extras.field_names().collect(),
+                exclude: live.extras.exclude,
+                allowed: live.extras.allowed,
+                secret_variables: live.extras.secret_variables,
+                secret_files: live.extras.secret_files,
+                keys: live.extras.keys,
+                passed_variables: live.extras.passed_variables,
+                ..Extras::default()
+            },
         };
         let tasks = events.iter().filter_map(|event| match &event.fact {
             Fact::TaskGiven(given) => Some((given.text.clone(), given.images.clone())),
@@ -165,6 +197,7 @@ impl Host {
         });
         let session = replaying.start(plan).await?;
         let mut updates = session.handle().subscribe(Seq(0));
+        let denied: HashSet<CallPlace> = events.iter().filter_map(denied_call).map(|(at, _)| at).collect();
         let mut replay = LiveReplay { kept: None, steps: 0, differences: Vec::new(), stopped: None };
         let replaying = async {
             for (number, (text, images)) in tasks.enumerate() {
@@ -172,7 +205,7 @@ impl Host {
                 let command =
                     Command { id, actor: Actor::Person, body: CommandBody::GiveTask { text, images } };
                 session.handle().submit(command).await;
-                if replay.watch(&mut *updates).await {
+                if replay.watch(&mut *updates, &denied).await {
                     break;
                 }
             }
@@ -236,9 +269,21 @@ impl Host {
 
 impl LiveReplay {
     /// Takes updates until a task is finished; true if the replay cannot go on.
-    async fn watch(&mut self, updates: &mut dyn EventStream) -> bool {
+    /// `denied` are the calls that were denied when they were recorded.
+    async fn watch(&mut self, updates: &mut dyn EventStream, denied: &HashSet<CallPlace>) -> bool {
         while let Some(update) = updates.next().await {
             let Update::Event(event) = update else { continue };
+            if let Some((at, decided)) = denied_call(&event)
+                && !denied.contains(&at)
+            {
+                let (rule, reason) = (&decided.decision.rule, &decided.decision.reason);
+                let drift = ReplayDrifted {
+                    place: format!("call {} ({})", at.1.as_ref().map_or("", CallId::as_str), decided.tool),
+                    recorded: "it was not denied".to_owned(),
+                    now: format!("denied now by {rule}: {reason}"),
+                };
+                self.differences.push(Difference { step: event.place.step, drift });
+            }
             match &event.fact {
                 Fact::ModelAnswered(_) => self.steps += 1,
                 Fact::ReplayDrifted(drift) => {
@@ -250,6 +295,19 @@ impl LiveReplay {
             }
         }
         true
+    }
+}
+
+/// A call in a session: its step and its own name, which may be used again in another step.
+type CallPlace = (Option<StepNo>, Option<CallId>);
+
+/// The call that an event says was denied, by a rule or because nobody could be asked.
+fn denied_call(event: &Event) -> Option<(CallPlace, &CallDecided)> {
+    match &event.fact {
+        Fact::CallDecided(decided) if decided.decision.verdict == Verdict::Deny => {
+            Some(((event.place.step, event.place.call.clone()), decided))
+        }
+        _ => None,
     }
 }
 

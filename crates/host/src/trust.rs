@@ -141,6 +141,16 @@ impl ProjectLook {
     }
 }
 
+impl Looked {
+    /// The files of the project that its command names, each by its word, with the text that was hashed or the reason why
+    /// there is none to show.
+    pub fn programs(&self) -> Vec<(&str, Result<String, String>)> {
+        let mut known = BTreeSet::new();
+        let each = self.pins.iter().filter(|pin| known.insert(&pin.path));
+        each.map(|pin| (pin.word.as_str(), pin.text())).collect()
+    }
+}
+
 /// As much of a text as the model is told, and that it is cut if it is.
 pub(crate) fn told(text: &str) -> String {
     match text.get(..text.floor_char_boundary(TOLD)) {

@@ -462,6 +462,12 @@ impl Rulebook {
         self.tiers.iter().flat_map(|(_, file)| &file.rules).any(|rule| limits(&rule))
     }
 
+    /// The patterns of paths of a rule, by the name that a decision gives it.
+    pub fn paths_of(&self, name: &str) -> Vec<&str> {
+        let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules).filter(|rule| rule.name() == name);
+        rules.flat_map(|rule| rule.path.iter().map(String::as_str)).collect()
+    }
+
     /// Names in rules of tools that come and go, each with the rule it stands in.
     pub fn passing_names(&self) -> Vec<(String, String)> {
         let rules = self.tiers.iter().flat_map(|(_, file)| &file.rules);

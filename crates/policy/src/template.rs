@@ -336,7 +336,6 @@ mod tests {
             ("sh -- ./check.sh {file}", "sh -- ./check.sh \"$1\""),
             ("bash -n {file}", "bash -n \"$1\""),
             ("node --check {file}", "node --check \"$1\""),
-            ("perl -wc {file}", "perl -wc \"$1\""),
             ("php -l {file}", "php -l \"$1\""),
             ("bash -c 'sh check.sh' x {file}", "bash -c 'sh check.sh' x \"$1\""),
             (
@@ -347,7 +346,6 @@ mod tests {
             ("awk '{print $1}' {file}", "awk '{print $1}' \"$1\""),
             ("sed -n 1p {file}", "sed -n 1p \"$1\""),
             ("mypy --ignore-missing-imports {file}", "mypy --ignore-missing-imports \"$1\""),
-            ("pytest -x {file}", "pytest -x \"$1\""),
             ("git diff --stat -- {file}", "git diff --stat -- \"$1\""),
             (
                 "cd \"$(git rev-parse --show-toplevel)\" && ruff check {file}",

@@ -6,6 +6,7 @@
 //! something longer, hex, and what URLs, JSON, HTML and shells make of it), and where something stands in it that is not
 //! seen.
 
+mod cut;
 mod escapes;
 mod files;
 mod forms;
@@ -16,6 +17,7 @@ mod shape;
 mod stream;
 mod words;
 
+pub use cut::{beginning, cut_after, cut_before, first_chars};
 pub use files::keys_in_file;
 pub use masking::ShapeStream;
 pub use names::{is_secret_name, secrets_in, secrets_in_address};

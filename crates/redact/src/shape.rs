@@ -11,7 +11,7 @@ use regex::{Captures, Regex};
 const HIDDEN: &str = "«secret»";
 
 /// Keys that give themselves away by how they begin.
-const KEYS: &str = concat!(
+pub(crate) const KEYS: &str = concat!(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}",
     r"|\bgh[pousr]_[A-Za-z0-9]{20,}",
     r"|\bgithub_pat_[A-Za-z0-9_]{20,}",
@@ -27,7 +27,7 @@ const KEYS: &str = concat!(
 );
 
 /// A value that a name, a header, an option or an address says is one. What stays comes first, the value last.
-const NAMED: &str = concat!(
+pub(crate) const NAMED: &str = concat!(
     // What is a placeholder already stays as it is.
     r#"(?i)(?P<placeholder>«secret(?::[^»\n]*)?»)"#,
     r#"|(?P<name>(?:[a-z0-9_.-]*"#,
@@ -36,7 +36,9 @@ const NAMED: &str = concat!(
     r#"(?:\\?["'])?\s*[:=]\s*"#,
     // As a shell and its files write variables.
     r#"|(?-i:\b[A-Z0-9_]*(?:KEY|SECRET|AUTH|_PWD))=|(?:\b|[a-z0-9][_-])pass="#,
-    r#"|\s--[a-z0-9-]*(?:password|passwd|token|secret|(?:api|access|secret)-key)\s+)"#,
+    r#"|(?:^|[\s"'])--[a-z0-9-]*(?:password|passwd|passphrase|token|bearer|secret|(?:api|access|secret|auth|private)-key)"#,
+    // In a list of words the value is the next one.
+    r#"(?:\s+|=|\\?["'],\s*))"#,
     r#"(?:\\?["'])?(?:(?:bearer|basic)\s+)?)[^\s"'\\&;,<>«»$({]{6,}"#,
     r#"|(?P<scheme>\b(?:bearer|basic)\s+)[A-Za-z0-9+/._~=-]{12,}"#,
     r#"|(?P<login>(?:^|[\s"'])(?-i:-u\s*|--user[\s=]+|--proxy-user[\s=]+|-U\s+)(?:\\?["'])?[^\s:"'\\/$«-][^\s:"'\\/$«]*:)"#,
@@ -112,6 +114,11 @@ mod tests {
             ("mysqldump -p'S3cret' shop", "mysqldump -p'«secret»' shop"),
             ("sshpass -p S3cret ssh box", "sshpass -p «secret» ssh box"),
             ("gh --token abcdef123456 x", "gh --token «secret» x"),
+            ("lint --bearer PASSPASS1 {file}", "lint --bearer «secret» {file}"),
+            ("--bearer PASSPASS1", "--bearer «secret»"),
+            ("x --bearer=PASSPASS1 --passphrase PASSPASS2", "x --bearer=«secret» --passphrase «secret»"),
+            ("[\"lint\",\"--token\",\"PASSPASS1\",\"x\"]", "[\"lint\",\"--token\",\"«secret»\",\"x\"]"),
+            ("['lint', '--password', 'PASSPASS1']", "['lint', '--password', '«secret»']"),
             ("-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY----- x", "«secret» x"),
         ];
         for (text, wanted) in hidden {

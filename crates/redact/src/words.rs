@@ -8,7 +8,7 @@ use crate::{is_secret_name, shape};
 const HIDDEN: &str = "«secret»";
 
 /// Options whose value is a secret although their name alone does not say so.
-const OPTIONS: [&str; 6] = ["key", "auth", "cookie", "credential", "credentials", "pat"];
+const OPTIONS: [&str; 7] = ["key", "auth", "bearer", "cookie", "credential", "credentials", "pat"];
 
 /// The words of a command without what is secret in them. A value after `--password` or `--token=` is one however short it is;
 /// everything else is masked by its shape.
@@ -66,6 +66,7 @@ mod tests {
             (vec!["--api-key=k", "--verbose"], vec!["--api-key=«secret»", "--verbose"]),
             (vec!["-pass", "x"], vec!["-pass", "«secret»"]),
             (vec!["--auth", "a"], vec!["--auth", "«secret»"]),
+            (vec!["--bearer", "X1", "x"], vec!["--bearer", "«secret»", "x"]),
             (vec!["PGPASSWORD=x", "psql"], vec!["PGPASSWORD=«secret»", "psql"]),
             (vec!["-u", "me:hunter2"], vec!["-u", "me:«secret»"]),
             (vec!["postgres://me:hunter2@db/x"], vec!["postgres://me:«secret»@db/x"]),

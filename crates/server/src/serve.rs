@@ -89,7 +89,7 @@ pub async fn bind(
         if !found.is_dir() {
             return Err(wrong("it is not a folder".to_owned()));
         }
-        if host.home().overlaps(&found) {
+        if host.home().shares_with(&found) {
             return Err(ServerError::HomeInRoot { root: found, home: host.home().path().to_owned() });
         }
         roots.push(found);

@@ -16,6 +16,8 @@ use crate::tool::RunContext;
 pub struct Keeper {
     pub quarantine: Quarantine,
     pub session: Option<String>,
+    /// The folder beneath `baselines` with what the tracker copies, where no session has it.
+    pub scratch: Option<String>,
 }
 
 /// Paths that one pattern may stand for.
@@ -72,7 +74,7 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
         session: keeper.session.clone(),
         call: context.call.as_str().to_owned(),
     };
-    let (root, actor) = (gate.root.clone(), judge.actor);
+    let (root, actor, scratch) = (gate.root.clone(), judge.actor, keeper.scratch.clone());
     if tracking.is_sparing() && (losses.work || !losses.trees.is_empty()) {
         let full = "there is no room in Lathe's own folder for a copy of what it takes away";
         tracking.before(context.call.as_str()).await.map_err(|_| full.to_owned())?;
@@ -88,10 +90,14 @@ pub(crate) async fn before(context: &RunContext, line: &str, cwd: &Path) -> Resu
     }
     let keep = move || keep(&gate, &keeper.quarantine, losses, &root, (&beyond, &files), actor);
     let mut secured = tokio::task::spawn_blocking(keep).await.map_err(|error| error.to_string())??;
-    secured.note = Some(note);
-    if unknown {
-        secured.keeping.iter_mut().for_each(Keeping::only_gone);
+    if let Some(keeping) = &mut secured.keeping {
+        if unknown {
+            keeping.only_gone();
+        }
+        let full = |error| format!("what it takes away cannot be secured first: {error}");
+        keeping.begin(&note, scratch).map_err(full)?;
     }
+    secured.note = Some(note);
     Ok(secured)
 }
 

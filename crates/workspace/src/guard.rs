@@ -32,7 +32,7 @@ use self::closed::Closed;
 pub use self::root::open_exact;
 use self::root::{Held, Root};
 use self::steps::{Steps, Stop};
-use crate::{FileKind, WorkspaceError, is_protected};
+use crate::{FileKind, WorkspaceError, is_protected, is_protected_in};
 
 /// Longest path that is looked at, as the kernel has it.
 const MAX_PATH: usize = 4096;
@@ -307,22 +307,27 @@ impl Guard {
         }
     }
 
-    /// Refuses names that are never written, as spelled and as resolved. Folders above the root do not count.
+    /// Refuses names that are never written, as spelled below the root and by the whole real path.
     pub(crate) fn may_write(&self, path: &Path, place: &Place) -> Result<(), WorkspaceError> {
         let spelled = match self.below_spelled(path) {
             Some((_, below)) => is_protected(below),
             // It enters a root by a link from elsewhere; only where that leads counts.
             None => false,
         };
-        match spelled || is_protected(&place.below) || self.makes_repository(place, &[]) {
+        match spelled || self.is_protected(place) || self.makes_repository(place, &[]) {
             true => Err(WorkspaceError::Protected(path.to_owned())),
             false => Ok(()),
         }
     }
 
+    /// Whether a place is one that no file tool may write.
+    pub(crate) fn is_protected(&self, place: &Place) -> bool {
+        is_protected_in(self.root_path(place), &place.below)
+    }
+
     /// Whether writing a place makes a folder a repository, together with other real paths that are written with it.
     pub(crate) fn makes_repository(&self, place: &Place, with: &[PathBuf]) -> bool {
-        layout::makes_repository(self.root_path(place), &place.below, with)
+        layout::makes_repository(self.root_path(place), &self.real(place), with)
     }
 
     /// Where a path leads. Names that do not exist may stand at the end.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lathe_protocol::{Digest, Digesting};
 
-use crate::{Files, LocalFiles, WorkspaceError, open_regular};
+use crate::{Files, LocalFiles, WorkspaceError, content_of, open_regular};
 
 /// Largest file that can be pinned.
 const LARGEST: u64 = 64 << 20;
@@ -36,6 +36,17 @@ impl Pin {
             Ok(now) if now == self.digest => None,
             Ok(_) => Some(format!("{} changed since it was trusted", self.path.display())),
             Err(error) => Some(format!("what was trusted cannot be read any more: {error}")),
+        }
+    }
+
+    /// The text that was pinned, or why it cannot be shown.
+    pub fn text(&self) -> Result<String, String> {
+        let file = open_regular(&self.path).map_err(|error| error.to_string())?;
+        let bytes = content_of(file, LARGEST).map_err(|error| error.to_string())?;
+        match () {
+            () if Digest::of(&bytes) != self.digest => Err("it changed while it was looked at".to_owned()),
+            () if bytes.contains(&0) => Err(format!("it is no text; it has {} bytes", bytes.len())),
+            () => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 }

@@ -93,13 +93,48 @@ pub fn is_protected(path: &Path) -> bool {
             Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
         }
     }
-    let same = |name: &str, protected: &str| name == protected || is_short_form(name, protected);
     let begins = |name: &String| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
-    names.iter().any(|name| begins(name) || NAMES.iter().any(|protected| same(name, protected)))
+    names.iter().any(|name| begins(name) || NAMES.iter().any(|protected| is_same(name, protected)))
         || names.windows(2).any(|pair| {
             let [folder, name] = pair else { return false };
-            PAIRS.iter().any(|(in_folder, protected)| same(folder, in_folder) && same(name, protected))
+            PAIRS.iter().any(|(in_folder, protected)| is_same(folder, in_folder) && is_same(name, protected))
         })
+}
+
+/// Whether a path below a real root names something that no file tool may write, by its whole real path: a root that is
+/// `.git/hooks`, or lies in it, is no way around the name. Folders above a repository's top do not count, because a work tree
+/// of its own in `.claude/worktrees` is ordinary ground; where no repository stands between, they all do.
+pub fn is_protected_in(root: &Path, below: &Path) -> bool {
+    is_protected(below) || {
+        let plain = below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        plain && is_protected(&root.join(below)) && is_protected(&from_top(root).join(below))
+    }
+}
+
+/// Whether a real folder, or one on the way to it from the top of its repository on, is one in which names are protected. No
+/// repository is made there: its top would make the names free.
+pub fn is_protected_ground(folder: &Path) -> bool {
+    let below = from_top(folder);
+    let holds = |name: &str| PAIRS.iter().any(|(holding, _)| is_same(name, holding));
+    is_protected(below) || below.iter().any(|name| holds(&folded(&name.to_string_lossy())))
+}
+
+/// A real folder from the top of the repository on that it lies in, or its whole path where it lies in none. Nobody works in a
+/// `.git`, so what looks like a repository in there is none.
+pub(crate) fn from_top(folder: &Path) -> &Path {
+    let in_git = |above: &Path| above.iter().any(|name| is_same(&folded(&name.to_string_lossy()), ".git"));
+    let top = folder.ancestors().find(|above| is_top(above) && !in_git(above));
+    top.and_then(|top| folder.strip_prefix(top).ok()).unwrap_or(folder)
+}
+
+/// A folder with a `.git` that git would take: a folder with a `HEAD`, or the file that leads to one.
+fn is_top(folder: &Path) -> bool {
+    let git = folder.join(".git");
+    match git.symlink_metadata() {
+        Ok(found) if found.is_dir() => git.join("HEAD").symlink_metadata().is_ok(),
+        Ok(found) => found.is_file(),
+        Err(_) => false,
+    }
 }
 
 /// The name as a file system that ignores most differences sees it.
@@ -111,6 +146,11 @@ fn folded(name: &str) -> String {
     // NTFS has streams behind a colon, and drops dots and blanks at the end.
     let lower = lower.split(':').next().unwrap_or_default();
     lower.trim_end_matches(['.', ' ']).to_owned()
+}
+
+/// Names are folded already.
+fn is_same(name: &str, protected: &str) -> bool {
+    name == protected || is_short_form(name, protected)
 }
 
 /// `git~1` for `.git`: up to six letters without dots, a tilde and a number. Names are folded already.

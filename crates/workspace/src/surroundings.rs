@@ -36,6 +36,19 @@ const CODE: [&str; 14] = [
 const CODE_PREFIXES: [&str; 11] =
     ["LD_", "DYLD_", "BASH", "PYTHON", "PERL", "RUBY", "NODE_", "GIT_", "LUA_", "DOTNET_", "LATHE_"];
 
+/// Keeps Python from importing files that lie in the folder it works in, or beside its script: whoever may write there would
+/// have them run. Versions before 3.11 do not know of it.
+#[must_use]
+pub fn without_imports(mut env: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    env.retain(|(name, _)| name != "PYTHONSAFEPATH");
+    env.push(("PYTHONSAFEPATH".into(), "1".into()));
+    // Bytecode beside a script would be read in its place.
+    if !env.iter().any(|(name, _)| name == "PYTHONDONTWRITEBYTECODE") {
+        env.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
+    }
+    env
+}
+
 impl Surroundings {
     /// The program among them.
     #[must_use]

@@ -21,6 +21,7 @@ use super::{Actor, AgentError};
 use crate::effects;
 use crate::handle::ProposedText;
 use crate::next::refusal;
+use crate::running::is_named;
 use crate::state::{Asking, CallStage};
 
 /// A question that waits for its answer.
@@ -178,8 +179,8 @@ impl Actor {
     ) -> Result<ReceiptAnswer, AgentError> {
         let refused = |reason: &str| Ok(ReceiptAnswer::Refused { reason: reason.to_owned() });
         let seq = given.question;
-        let open = self.open.get(&seq).filter(|open| open.call == *given.call);
-        let Some(grants) = open.map(|open| open.grants.clone()) else {
+        let open = self.open.get(&seq).filter(|open| is_named(&open.call, given.call));
+        let Some((call, grants)) = open.map(|open| (open.call.clone(), open.grants.clone())) else {
             return refused("the question was answered already, or is no longer asked");
         };
         match (command.actor, given.answer) {
@@ -193,7 +194,7 @@ impl Actor {
             (Who::Person, _) => {}
         }
         if let Some(edited) = given.edited
-            && let Err(reason) = self.edit(seq, given.call, edited)
+            && let Err(reason) = self.edit(seq, &call, edited)
         {
             return refused(&reason);
         }

@@ -276,3 +276,24 @@ fn a_denied_kind_has_no_effect_by_any_program() {
         assert!(told.contains("three") && told.contains("second"), "{kind}: {told}");
     }
 }
+
+#[test]
+fn the_code_graph_names_the_rule_and_no_file_that_it_denies() {
+    let lathe = with_rule("path", "private/**");
+    let repo = TempRepo::with_git(&[("open.py", "def seen(): pass\n")]);
+    repo.write("private/ledger.py", format!("def f(): return '{SECRET}'\n"));
+    let script = ["seen", "ledger.py", "private/ledger.py"].iter().enumerate();
+    let script = script.fold(Script::new(), |script, (index, target)| {
+        let asked = json!({ "command": "refs", "target": target });
+        script.answer(call(&format!("c{index}"), "code", asked))
+    });
+    let model = FakeModel::serving(script.answer(say("ok")));
+    let run = ["run", "do it", "--mode", "full-auto", "--output", "stream-json"];
+    let ran = lathe.clone().in_dir(repo.path()).args(run).with_model(&model).run();
+    let told = result(&ran.events(), "c0");
+    assert!(told.contains("a rule does not let `private/**` be read"), "{told}");
+    for index in 0..3 {
+        let told = result(&ran.events(), &format!("c{index}"));
+        assert!(!told.contains(SECRET) && (index > 0 || !told.contains("ledger")), "{told}");
+    }
+}

@@ -65,7 +65,7 @@ $L show
 $L undo
 $L rewind --to 0 --files
 $L graph query impact ""
-$L replay --tools live
+$L replay --tools live --mode full-auto
 $L quarantine list
 $L doctor
 "#;

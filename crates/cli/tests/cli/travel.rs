@@ -11,6 +11,9 @@ fn at_home(lathe: &Lathe) -> Lathe {
     crate::lathe().env("LATHE_HOME", lathe.home())
 }
 
+/// A live replay in the mode of the sessions here, which has to be asked for again.
+const LIVE: [&str; 5] = ["replay", "--tools", "live", "--mode", "full-auto"];
+
 fn newest(home: &Lathe) -> String {
     let listed = at_home(home).args(["sessions", "--json"]).run().expect_code(0);
     let sessions: Value = serde_json::from_str(&listed.stdout).unwrap();
@@ -80,8 +83,7 @@ fn a_replay_with_live_tools_says_where_the_world_differs() {
     run.run().expect_code(0);
     let temporary = TempRepo::new(&[]);
     let copies = || std::fs::read_dir(temporary.path()).unwrap().count();
-    let replay =
-        |run: &Lathe| at_home(run).args(["replay", "--tools", "live"]).env("TMPDIR", temporary.path());
+    let replay = |run: &Lathe| at_home(run).args(LIVE).env("TMPDIR", temporary.path());
     let same = replay(&run).run().expect_code(0);
     let end = "3 steps run again in a copy of the workspace, 0 differences\n";
     assert!(same.stdout.ends_with(end) && copies() == 0, "{}", same.stdout);
@@ -126,7 +128,7 @@ fn a_replay_that_is_stopped_leaves_no_copy() {
     for file in [&began, &quick] {
         std::fs::remove_file(file).unwrap();
     }
-    let replaying = at_home(&run).args(["replay", "--tools", "live"]).env("TMPDIR", temporary.path()).spawn();
+    let replaying = at_home(&run).args(LIVE).env("TMPDIR", temporary.path()).spawn();
     eventually(Duration::from_secs(20), "the command runs again", || began.exists());
     replaying.kill(Signal::Interrupt);
     replaying.wait().expect_code(130);

@@ -351,6 +351,28 @@ fn on_a_terminal_it_is_asked_once_with_all_there_is_to_see() {
 }
 
 #[test]
+fn whoever_asks_for_all_sees_the_programs_that_would_run() {
+    let line = |command: &str| format!("{} {command}", env!("CARGO_BIN_EXE_lathe"));
+    let (repo, lathe) = (project(), lathe());
+    let long = "true\n".repeat(210);
+    repo.write("check.sh", format!("# \u{1b}[8mhidden\necho inside > ran\n{}\n{long}", "y".repeat(1500)));
+    let shown = on_a_terminal(&lathe, repo.path(), &line("shell -c true"), "\u{4}");
+    assert!(shown.contains("[s]how all, programs too") && !shown.contains("echo inside"), "{shown}");
+    let all = |shown: &str| {
+        assert!(shown.contains("    | # <U+001B>[8mhidden"), "{shown}");
+        assert!(shown.contains("    | echo inside > ran") && shown.contains("    | echo rows"), "{shown}");
+        assert!(shown.contains("… 13 more lines") && shown.contains("… 500 more characters"), "{shown}");
+    };
+    all(&on_a_terminal(&lathe, repo.path(), &line("shell -c true"), "s\n\u{4}"));
+    // Without a terminal `trust add` shows the same, and trusts nothing.
+    let told = lathe.clone().in_dir(repo.path()).args(["trust", "add"]).run().expect_code(2);
+    all(&told.stderr);
+    repo.write("db.sh", b"\x7fELF\0\0");
+    let told = lathe.clone().in_dir(repo.path()).args(["trust", "add"]).run().expect_code(2);
+    assert!(told.stderr.contains("! it is no text; it has 6 bytes"), "{}", told.stderr);
+}
+
+#[test]
 fn a_projects_rules_tighten_and_never_loosen() {
     let repo = TempRepo::new(&[("a.txt", "x\n")]);
     let check = |line: &str| {

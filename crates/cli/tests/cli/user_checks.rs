@@ -75,6 +75,14 @@ fn a_check_in_which_a_file_name_would_run_is_refused() {
         ("vim -S {file}", runs),
         ("bash {file}", "would run the file"),
         ("awk -f {file} x", "would run the file"),
+        ("perl -c {file}", "would run the file"),
+        ("prove {file}", runs),
+        ("pytest {file}", runs),
+        ("python3 -m unittest {file}", "that module runs the file"),
+        ("python3 -E -m mypy {file}", "write `-I`"),
+        ("groff -U {file}", "starts what the file names"),
+        ("eslint --config={file}", "has to be a whole word"),
+        ("eslint --config {file}", "read as code"),
     ] {
         std::fs::write(&file, format!("[check]\n\"*.rs\" = {check:?}\n")).unwrap();
         let ran = lathe.clone().args(["config", "check"]).run().expect_code(2);
@@ -85,5 +93,41 @@ fn a_check_in_which_a_file_name_would_run_is_refused() {
     for check in ["python3 -m py_compile {file}", "bash -n {file}", "test -s {file}", "ruff check {file}"] {
         std::fs::write(&file, format!("[check]\n\"*.rs\" = {check:?}\n")).unwrap();
         lathe.clone().args(["config", "check"]).run().expect_code(0);
+    }
+}
+
+/// Python from 3.11 on knows how to leave the workspace out of what it imports.
+fn has_safe_python() -> bool {
+    let asked = ["-c", "import sys; sys.exit(sys.version_info < (3, 11))"];
+    std::process::Command::new("python3").args(asked).status().is_ok_and(|ended| ended.success())
+}
+
+#[test]
+fn a_check_in_python_imports_nothing_of_the_workspace() {
+    if !has_safe_python() {
+        return;
+    }
+    let evil = "open('pwned', 'w')\n";
+    for (check, planted) in [
+        ("python3 -m tabnanny {file}", "tabnanny.py"),
+        ("python3 tools/c.py {file}", "tools/json.py"),
+        ("python3 -c 'import json' {file}", "json.py"),
+    ] {
+        let repo = TempRepo::new(&[("tools/c.py", "import json\nprint('looked at it')\n")]);
+        let script = Script::new()
+            .answer(call("c1", "write", json!({ "path": planted, "content": evil })))
+            .answer(call("c2", "write", json!({ "path": "a.py", "content": "x = 1\n" })));
+        let model = FakeModel::serving(script.answer(done("ok")));
+        let lathe = lathe().in_dir(repo.path()).with_model(&model);
+        std::fs::create_dir_all(lathe.home()).unwrap();
+        std::fs::write(lathe.home().join("config.toml"), format!("[check]\n\"*.py\" = \"{check}\"\n"))
+            .unwrap();
+        let args = ["run", "do it", "--mode", "auto-edit", "--output", "stream-json"];
+        let events = lathe.args(args).run().expect_code(0).events();
+        assert!(!repo.exists("pwned"), "{check}");
+        let told = result(&events, "c2");
+        assert!(!told.contains("could not be run"), "{check}: {told}");
+        assert_eq!(told.contains("looked at it"), check.contains("c.py"), "{check}: {told}");
+        assert!(!repo.exists("tools/__pycache__") && !repo.exists("__pycache__"), "{check}");
     }
 }

@@ -150,3 +150,26 @@ async fn secrets_leave_a_text_before_it_is_cut() {
         assert!(!text.contains("sk-pl"), "{text}");
     }
 }
+
+#[tokio::test]
+async fn the_text_of_an_inner_shell_is_no_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = program(folder.path(), "", "");
+    program.call_command = "sh -c 'head -c 3 /dev/zero | wc -c; echo \"$0\"'".to_owned();
+    let ran = program.call("name", &arguments(), &CancellationToken::new()).await.unwrap();
+    assert_eq!(ran.split_whitespace().collect::<Vec<_>>(), ["3", "name"]);
+    // A name with a space in it that is not there stays one of this folder.
+    program.call_command = "sh 'my tools/run.sh'".to_owned();
+    let told = program.call("name", &arguments(), &CancellationToken::new()).await.unwrap_err();
+    assert!(told.contains(&folder.path().join("my tools/run.sh").display().to_string()), "{told}");
+}
+
+#[tokio::test]
+async fn a_program_in_python_is_told_to_import_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = program(folder.path(), "", "");
+    std::fs::write(folder.path().join("call.py"), "import os, sys\nprint(os.environ['PYTHONSAFEPATH'])\n")
+        .unwrap();
+    program.call_command = "python3 call.py".to_owned();
+    assert_eq!(program.call("t", &arguments(), &CancellationToken::new()).await, Ok("1\n".to_owned()));
+}

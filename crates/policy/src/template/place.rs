@@ -235,6 +235,9 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
     if RUN_FILES.contains(&program) || program.starts_with("qemu-") || program.starts_with("ld-linux") {
         return Err("that program runs a file it is given, or takes its name for a target or a setting");
     }
+    if is_unsafe(program, all) {
+        return Err("with that option the program starts what the file names");
+    }
     if is_evaluated(program, all, holder) {
         return Err(
             "bash would take the name of a file for a variable or an expression, and run what is in it",
@@ -287,9 +290,8 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
         if only_looks(kind, all, holder) || inner_shell(program, all, holder)? {
             return Ok(());
         }
-        let modules = all.windows(2).filter(|pair| pair[0].literal() == Some("-m"));
-        if modules.filter_map(|pair| pair[1].literal()).any(|module| RUN_MODULES.contains(&module)) {
-            return Err("that module runs the file");
+        if kind.names.contains(&"python") {
+            python(all)?;
         }
         return match script_at(kind, all) {
             Some(data) if data <= at => Ok(()),
@@ -306,6 +308,43 @@ fn words(all: &[Word], holder: &Holder<'_>) -> Result<(), &'static str> {
         true => Err("a shell or another wrapper stands before it"),
         false => Ok(()),
     }
+}
+
+/// Says why these words of Python may not be given the name of a file.
+fn python(all: &[Word]) -> Result<(), &'static str> {
+    let (mut own, mut at) = (String::new(), 1);
+    // Its own options end where the script, the text or the module begins.
+    while let Some(letters) = all.get(at).and_then(Word::literal).and_then(|word| word.strip_prefix('-')) {
+        if !letters.starts_with('-') {
+            own.push_str(letters);
+        }
+        if letters.ends_with(['m', 'c']) {
+            break;
+        }
+        at += if letters.ends_with(['W', 'X']) { 2 } else { 1 };
+    }
+    let named = all.get(at + 1).and_then(Word::literal).filter(|_| own.ends_with('m'));
+    if named.and_then(|name| name.split('.').next()).is_some_and(|name| RUN_MODULES.contains(&name)) {
+        return Err("that module runs the file");
+    }
+    // Variables are what keeps it from importing a file of the workspace.
+    match own.contains('E') && !own.contains(['I', 'P']) {
+        true => Err("`-E` lets Python import files of the workspace: write `-I`"),
+        false => Ok(()),
+    }
+}
+
+/// Tells whether an option lets a formatter of text start programs: `groff -U`, `pdflatex --shell-escape`.
+fn is_unsafe(program: &str, all: &[Word]) -> bool {
+    let formatter = ["groff", "troff", "nroff", "grog", "pic", "gpic"].contains(&program);
+    all.iter().skip(1).filter_map(Word::literal).any(|word| {
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        formatter && letters.is_some_and(|letters| letters.contains('U'))
+            || matches!(
+                word.trim_start_matches('-'),
+                "shell-escape" | "enable-write18" | "unsafe" | "shell-restricted"
+            )
+    })
 }
 
 /// Whether bash evaluates the name of a file: `test -v {file}`, `printf -v {file}`, `unset {file}`.

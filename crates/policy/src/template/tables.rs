@@ -1,7 +1,7 @@
 //! Programs and options that matter to where the name of a file may stand in a template.
 
 /// Long options whose value, behind `=`, is the name of a file and nothing else.
-pub(super) const FILE_OPTIONS: [&str; 18] = [
+pub(super) const FILE_OPTIONS: [&str; 16] = [
     "--path",
     "--file",
     "--files",
@@ -12,8 +12,6 @@ pub(super) const FILE_OPTIONS: [&str; 18] = [
     "--input",
     "--input-file",
     "--source",
-    "--config",
-    "--config-file",
     "--stdin-filename",
     "--stdin-filepath",
     "--stdin-file-path",
@@ -116,7 +114,7 @@ pub(super) struct Interpreter {
 
 pub(super) const INTERPRETERS: [Interpreter; 11] = [
     Interpreter { names: &["python", "pypy"], flags: "BbdEiIOPqsSuvx", values: "WX", code: "cm", looks: "" },
-    Interpreter { names: &["perl"], flags: "wWtTnplasuUXS", values: "", code: "eE", looks: "c" },
+    Interpreter { names: &["perl"], flags: "wWtTnplasuUXS", values: "", code: "eE", looks: "" },
     Interpreter { names: &["ruby", "jruby"], flags: "wWnplaSs", values: "", code: "e", looks: "c" },
     Interpreter { names: &["node", "nodejs"], flags: "", values: "rC", code: "ep", looks: "c" },
     Interpreter { names: &["php"], flags: "nq", values: "dcz", code: "r", looks: "l" },
@@ -280,11 +278,9 @@ pub(super) const GIT_NEVER: [&str; 16] = [
 pub(super) const CODE_LETTERS: &str = "ceExXpPrRmMISO";
 
 /// Options with such a letter that are none for this program.
-pub(super) const PLAIN_LETTERS: [(&str, &str); 18] = [
+pub(super) const PLAIN_LETTERS: [(&str, &str); 16] = [
     ("isort", "c"),
     ("prettier", "c"),
-    ("pytest", "x"),
-    ("py.test", "x"),
     ("shellcheck", "x"),
     ("cc", "c"),
     ("gcc", "c"),
@@ -302,7 +298,7 @@ pub(super) const PLAIN_LETTERS: [(&str, &str); 18] = [
 ];
 
 /// Parts of long options whose value is code, as in `--use-compress-program`.
-pub(super) const CODE_WORDS: [&str; 39] = [
+pub(super) const CODE_WORDS: &[&str] = &[
     "eval",
     "exec",
     "execute",
@@ -341,7 +337,19 @@ pub(super) const CODE_WORDS: [&str; 39] = [
     "define",
     "makefile",
     "justfile",
+    "taskfile",
+    "rakefile",
+    "noxfile",
+    "gemfile",
     "manifest",
+    // A configuration names plugins, or is code by itself.
+    "config",
+    "conf",
+    "configuration",
+    "settings",
+    "rc",
+    "bootstrap",
+    "autoload",
 ];
 
 /// Builtins of bash that take a word for a variable, whose index is evaluated, or for a command of the history.
@@ -354,7 +362,7 @@ pub(super) const FILE_TESTS: [&str; 23] = [
 ];
 
 /// Programs that run a file they are given, run what it says, or take a name for a target or a setting of theirs.
-pub(super) const RUN_FILES: [&str; 74] = [
+pub(super) const RUN_FILES: &[&str] = &[
     "make",
     "gmake",
     "bmake",
@@ -429,10 +437,63 @@ pub(super) const RUN_FILES: [&str; 74] = [
     "socat",
     "ftp",
     "lftp",
+    // Runners of tests: the tests are the file.
+    "prove",
+    "pytest",
+    "py.test",
+    "nosetests",
+    "nose2",
+    "behave",
+    "lettuce",
+    "robot",
+    "mocha",
+    "_mocha",
+    "jest",
+    "vitest",
+    "ava",
+    "tap",
+    "tape",
+    "jasmine",
+    "karma",
+    "cypress",
+    "playwright",
+    "cucumber",
+    "cucumber-js",
+    "rspec",
+    "minitest",
+    "phpunit",
+    "pest",
+    "codecept",
+    "busted",
+    "bats",
+    "shunit2",
+    "nox",
+    "tox",
+    // Builds: the file is a recipe, or its name is a target.
+    "msbuild",
+    "xbuild",
+    "dotnet",
+    "cabal",
+    "stack",
+    "bazel",
+    "buck",
+    "buck2",
+    "meson",
+    "webpack",
+    "rollup",
+    "vite",
+    "parcel",
+    "gulp",
+    "grunt",
+    // Languages that compute while they look.
+    "sage",
+    "gap",
+    "lean",
+    "lake",
 ];
 
 /// Modules of Python that run a file they are given.
-pub(super) const RUN_MODULES: [&str; 15] = [
+pub(super) const RUN_MODULES: &[&str] = &[
     "pdb",
     "runpy",
     "timeit",
@@ -448,6 +509,25 @@ pub(super) const RUN_MODULES: [&str; 15] = [
     "memory_profiler",
     "viztracer",
     "scalene",
+    "doctest",
+    "unittest",
+    "pydoc",
+    "inspect",
+    "pytest",
+    "py",
+    "nose",
+    "nose2",
+    "behave",
+    "robot",
+    "tox",
+    "nox",
+    "invoke",
+    "pip",
+    "build",
+    "line_profiler",
+    "kernprof",
+    "idlelib",
+    "test",
 ];
 
 /// Programs that only read data on their standard input: their text stands in their words.

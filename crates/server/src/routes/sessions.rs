@@ -466,7 +466,8 @@ async fn export(
             Format::Text => {
                 let (bubbles, _) = crate::page::bubbles(&app, &id)?;
                 let lines = bubbles.iter().map(|bubble| bubble["content"].as_str().unwrap_or_default());
-                ("txt", lines.fold(String::new(), |text, line| text + line + "\n"))
+                // As a terminal may show it: whoever prints the file runs nothing that a model wrote.
+                ("txt", lines.fold(String::new(), |text, line| text + &lathe_host::clean(line) + "\n"))
             }
         })
     })?;

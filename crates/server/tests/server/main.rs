@@ -12,6 +12,7 @@ mod fragments;
 mod frames;
 mod git;
 mod git_bounds;
+mod grounds;
 mod ids;
 mod kit;
 mod lakeview;

@@ -69,8 +69,9 @@ async fn every_frame_and_every_answer_is_masked_by_shape() {
         for secret in PLANTED {
             assert!(!body.contains(secret), "{path}: {secret} in {body}");
         }
-        if !path.ends_with("format=text") {
-            assert!(!body.contains(['\u{9b}', '\u{202e}']), "{path}: {body}");
+        assert!(!body.contains(['\u{9b}', '\u{202e}']), "{path}: {body}");
+        if path.ends_with("format=text") {
+            assert!(body.contains("x<U+009B>31m<U+202E>y"), "{body}");
         }
     }
 }
@@ -146,4 +147,64 @@ async fn a_question_is_shown_whole_to_those_who_may_answer_and_masked_to_all_oth
         }
     }
     server.stop().await;
+}
+
+/// Long outputs are cut, and half of a secret has another shape.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_secret_stands_beside_the_cut_of_a_long_output() {
+    let key = format!("ghp_{}", "aB3dE6gH9".repeat(4));
+    let id = format!("id-{key}");
+    let print = format!("for i in {{1..3000}}; do echo {key}; echo password={key}x >&2; done");
+    let answers =
+        cassette([json!([call(&id, "bash", json!({ "command": print }))]), json!([done("d1", "done")])]);
+    let server = Server::start(answers, Mode::FullAuto).await;
+    let frames = server.run("go").await.until("end").await;
+    let session = frames.iter().find_map(|frame| frame["session_id"].as_str()).unwrap().to_owned();
+    let mut told: Vec<(String, String)> =
+        frames.iter().map(|frame| (frame["type"].to_string(), frame.to_string())).collect();
+    assert!(told.iter().any(|(_, text)| text.contains("bytes left out")));
+    for what in ["trajectory", "messages", "export?format=jsonl", "export?format=html", "export?format=text"]
+    {
+        let (status, body) = server.get(&format!("/api/sessions/{session}/{what}")).await;
+        assert_eq!(status, 200);
+        told.push((what.to_owned(), body.to_string()));
+    }
+    for (what, text) in told {
+        for part in ["ghp_", "aB3d", "dE6g", "gH9a"] {
+            let at = text.find(part).map(|at| &text[text.floor_char_boundary(at.saturating_sub(60))..]);
+            let shown = at.map(|text| text.chars().take(160).collect::<String>());
+            assert_eq!(shown, None, "{part} in {what}");
+        }
+    }
+    let ids = |kind: &str| -> Vec<Value> {
+        let of_kind = frames.iter().filter(|frame| frame["type"] == kind);
+        of_kind.map(|frame| frame["data"]["call_id"].clone()).collect()
+    };
+    for kind in ["tool_output", "call_state"] {
+        assert!(ids(kind).contains(&json!("id-«secret»")), "{kind}: {:?}", ids(kind));
+    }
+    server.stop().await;
+}
+
+/// The id of a call is masked in every frame; a client answers by what it was shown, or by what the model said.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_by_the_masked_id_of_its_call() {
+    let id = format!("id-{}", PLANTED[1]);
+    for named in ["id-«secret»", id.as_str()] {
+        let answers = cassette([
+            json!([call(&id, "write", json!({ "path": "b.txt", "content": "b\n" }))]),
+            json!([done("d1", "done")]),
+        ]);
+        let server = Server::start(answers, Mode::Default).await;
+        let mut owner = server.run("go").await;
+        let asked = owner.until("approval").await.pop().unwrap()["data"].clone();
+        assert_eq!(asked["call_id"], "id-«secret»");
+        let other = json!({ "type": "approve", "id": "k0", "call_id": "id", "question": asked["question"], "answer": "once" });
+        owner.say(&other).await;
+        owner.say(&json!({ "type": "approve", "id": "k1", "call_id": named, "question": asked["question"], "answer": "once" })).await;
+        let frames = owner.until("completed").await;
+        assert!(frames.iter().all(|frame| !frame.to_string().contains(PLANTED[1])), "{frames:?}");
+        assert_eq!(std::fs::read_to_string(server.root.join("b.txt")).unwrap(), "b\n", "{named}");
+        server.stop().await;
+    }
 }

@@ -138,3 +138,33 @@ async fn a_root_that_shares_files_with_lathes_own_folder_is_refused() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_root_that_links_in_lathes_own_folder_lead_to_is_refused() {
+    for (link, leads, refused) in [
+        ("policy", "root/policy", true),
+        ("server", "root/deep/server", true),
+        ("config.toml", "root/config.toml", true),
+        ("sessions", "../root/new", true),
+        ("policy/mine.toml", "root/mine.toml", true),
+        ("trust", "root", true),
+        ("sessions", "", true),
+        ("policy", "elsewhere", false),
+        ("config.toml", "elsewhere/new.toml", false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for made in ["root/policy", "root/deep/server", "elsewhere", "home"] {
+            std::fs::create_dir_all(base.join(made)).unwrap();
+        }
+        let place = base.join("home").join(link);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        let leads = if leads.starts_with("..") { leads.into() } else { base.join(leads) };
+        std::os::unix::fs::symlink(&leads, &place).unwrap();
+        match bound(options("127.0.0.1:0", &base.join("root"), None), &base.join("home")).await {
+            Err(ServerError::HomeInRoot { .. }) => assert!(refused, "{link} {}", leads.display()),
+            Ok(_) => assert!(!refused, "{link} {}", leads.display()),
+            Err(error) => panic!("{link} {}: {error}", leads.display()),
+        }
+    }
+}

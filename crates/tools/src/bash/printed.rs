@@ -1,6 +1,6 @@
 //! What a command printed, and how much of it the model is shown.
 
-use lathe_redact::Redactor;
+use lathe_redact::{Redactor, cut_after, cut_before};
 use lathe_shell::Spool;
 
 /// One stream of a command: the kept bytes, secrets taken out.
@@ -52,8 +52,9 @@ impl Printed {
         if kept as u64 == self.total && kept <= cap {
             return Cut { text: String::from_utf8_lossy(&self.bytes).into_owned(), shown: self.total };
         }
-        let head = self.before_char(kept.min(cap - cap / 2));
-        let tail = self.after_char(kept.saturating_sub(cap / 2).max(head));
+        // Half of what looks like a secret would look like nothing, and be shown where the whole is not.
+        let head = cut_before(&self.bytes, kept.min(cap - cap / 2));
+        let tail = cut_after(&self.bytes, kept.saturating_sub(cap / 2).max(head));
         let omitted = self.total - head as u64 - (kept - tail) as u64;
         let text = |range: std::ops::Range<usize>| {
             String::from_utf8_lossy(self.bytes.get(range).unwrap_or_default()).into_owned()
@@ -74,19 +75,6 @@ impl Printed {
         let head = self.bytes.get(..self.bytes.len().min(LOOKED_AT)).unwrap_or_default();
         let is_odd = |byte: &&u8| matches!(byte, 0..=8 | 14..=26 | 28..=31 | 127..=255);
         head.contains(&0) && head.iter().filter(is_odd).count() * 10 > head.len() * 3
-    }
-
-    /// The start of the character that `at` would cut, so that no character is shown in halves.
-    fn before_char(&self, at: usize) -> usize {
-        (at.saturating_sub(3)..=at).rev().find(|at| self.is_char_start(*at)).unwrap_or(at)
-    }
-
-    fn after_char(&self, at: usize) -> usize {
-        (at..=at + 3).find(|at| self.is_char_start(*at)).unwrap_or(at)
-    }
-
-    fn is_char_start(&self, at: usize) -> bool {
-        self.bytes.get(at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
     }
 }
 
@@ -135,6 +123,25 @@ mod tests {
             let cut = printed("äöü€🙂äöü€🙂").cut(cap);
             assert!(!cut.text.contains('\u{fffd}'), "{cap}: {}", cut.text);
             assert!(cut.shown <= cap as u64, "{cap}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_looks_like_a_secret_is_cut_in_two() {
+        for secret in [
+            "ghp_aB3dE6gH9aB3dE6gH9aB3dE6gH9aB3dE6gH9",
+            "sk-ant-api03-Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9Zq9",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJabcdefghijkl0.SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV",
+            "password=Hunter2Hunter2Hunter2XYZ",
+        ] {
+            let lines = printed(&format!("{secret}\n").repeat(50));
+            let masked = lathe_redact::shape(secret).into_owned();
+            for cap in 0..300 {
+                let text = lines.cut(cap).text;
+                let shown = lathe_redact::shape(&text).into_owned();
+                let known = |line: &str| line == masked || line.is_empty() || line.starts_with("[... ");
+                assert!(shown.lines().all(known), "{cap}: {shown}");
+            }
         }
     }
 

@@ -61,7 +61,7 @@ pub(super) fn told(command: &str, before: &Report, after: &Report) -> String {
         if count > 0 && shown.len() + line.len() > BYTES {
             break;
         }
-        shown.push_str(line.get(..line.floor_char_boundary(BYTES)).unwrap_or(line));
+        shown.push_str(lathe_redact::beginning(line, BYTES));
         shown.push('\n');
         count += 1;
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
 use lathe_policy::Template;
-use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, capture};
+use lathe_workspace::{CaptureEnd, CaptureLimits, Ended, Fence, Pin, Spawn, capture, without_imports};
 use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
@@ -190,7 +190,7 @@ impl Checks {
         let what = Spawn {
             argv: fixed.into_iter().chain(there).collect(),
             cwd: services.root.clone(),
-            env: services.plan.env.clone(),
+            env: without_imports(services.plan.env.clone()),
             fence: Fence::default(),
         };
         let limits = CaptureLimits { time: self.time, keep: KEEP };

@@ -121,7 +121,7 @@ impl Ckg {
         if !files.local_root().is_some_and(|root| folder.starts_with(root)) {
             return Err(Problem::Outside(self.folder.clone()));
         }
-        with_graph(&context, folder, "", move |graph| {
+        with_graph(&context, folder, move |graph| {
             let (snapshot, refreshed) = graph.present()?;
             let mut text = ckg(graph, &snapshot, search, &self.identifier, self.print_body);
             if let Some(word) = refreshed.partial() {

@@ -113,8 +113,7 @@ impl Invocation for Code {
 
     fn run(self: Box<Self>, _: Permit, context: RunContext) -> Boxed<'static, Outcome> {
         Box::pin(async move {
-            let (root, target) = (self.root.clone(), self.target.clone());
-            let asked = with_graph(&context, root, &target, move |graph| {
+            let asked = with_graph(&context, self.root.clone(), move |graph| {
                 ask(graph, self.command.name(), &self.target, self.budget)
             });
             asked.await.map(|asked| Data::Code(asked.text)).into()
@@ -122,11 +121,10 @@ impl Invocation for Code {
     }
 }
 
-/// The graph of a folder, for as long as a question about `target` takes. The session keeps the one of its own root.
+/// The graph of a folder, for as long as a question takes. The session keeps the one of its own root.
 pub(crate) async fn with_graph<T: Send + 'static>(
     context: &RunContext,
     folder: PathBuf,
-    target: &str,
     ask: impl FnOnce(&mut Graph) -> Result<T, GraphError> + Send + 'static,
 ) -> Result<T, Problem> {
     if context.services.files.local_root().is_none() {
@@ -134,13 +132,17 @@ pub(crate) async fn with_graph<T: Send + 'static>(
     }
     // The graph has read every file of code, and tells of each by the others: it cannot leave one out.
     let hidden = Hidden::beneath(context, ID, Kind::Search, &folder).await?;
-    let code = || hidden.files().filter(|file| language_of(&file.to_string_lossy(), "").is_some());
-    // The one that was asked about is told first.
-    let asked = code().find(|file| !target.trim().is_empty() && file.ends_with(target.trim()));
-    if let Some(file) = asked.or_else(|| code().next()) {
+    let code = hidden.files().filter(|file| language_of(&file.to_string_lossy(), "").is_some());
+    if let Some(file) = code.min() {
+        // Which files there are is not told either.
+        let judge = &context.judge;
+        let rule = judge.hidden_by(ID, Kind::Search, file).map(|decided| decided.rule).unwrap_or_default();
+        let what = match judge.rules.paths_of(&rule).as_slice() {
+            [] => "some code here".to_owned(),
+            paths => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),
+        };
         return Err(Problem::Search(format!(
-            "a rule does not let {} be read, and the code graph would tell of it; search and view instead",
-            file.display()
+            "a rule does not let {what} be read, and the code graph would tell of it; search and view instead"
         )));
     }
     let home = context.services.plan.home.join("graph");

@@ -132,15 +132,21 @@ impl Judge {
 
     /// Whether a file would not be read by its name without a question, so that nothing tells of it by the way.
     pub(crate) fn hides(&self, tool: &str, kind: Kind, path: &std::path::Path) -> bool {
+        self.hidden_by(tool, kind, path).is_some()
+    }
+
+    /// What decides that, if it is so.
+    pub(crate) fn hidden_by(&self, tool: &str, kind: Kind, path: &std::path::Path) -> Option<Decision> {
         if self.actor == Actor::Person {
-            return false;
+            return None;
         }
         if !self.rules.limits_paths() && self.gate.region(path, Depth::One) <= Region::Elsewhere {
-            return false;
+            return None;
         }
         let effects = Effects::reading(path.display().to_string());
         let call = Call { tool, also: &[], kind, kinds: &[], effects: &effects, arguments: &[] };
-        self.gate.decide_call(&self.rules, self.actor, self.mode, &call).verdict != Verdict::Allow
+        let decided = self.gate.decide_call(&self.rules, self.actor, self.mode, &call);
+        (decided.verdict != Verdict::Allow).then_some(decided)
     }
 
     /// Why a command of the agent may not run by its words, whoever started it: a rule about commands holds for a program that

@@ -80,10 +80,10 @@ fn file_words(file: &FileData, cap: usize) -> String {
         if count > 0 {
             shown.push('\n');
         }
-        match line.char_indices().nth(LINE) {
-            Some((at, _)) => {
+        match lathe_redact::first_chars(line, LINE) {
+            Some(beginning) => {
                 cut = true;
-                shown.push_str(line.get(..at).unwrap_or_default());
+                shown.push_str(beginning);
                 shown.push_str("... [truncated]");
             }
             None => shown.push_str(line),
@@ -142,14 +142,17 @@ fn shell_words(shell: &ShellData, cap: usize) -> String {
         return text;
     }
     let at = |chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+    let first = text.get(..lathe_redact::cut_before(text.as_bytes(), at(head))).unwrap_or_default();
+    let last = text.get(lathe_redact::cut_after(text.as_bytes(), at(count - tail))..).unwrap_or_default();
+    let (head, tail) = (first.chars().count(), last.chars().count());
     format!(
         "Output too large. Showing first {} and last {} characters. For full output see: {}\n{}\n\n... [{} characters omitted] ...\n\n{}",
         grouped(head),
         grouped(tail),
         file.display(),
-        text.get(..at(head)).unwrap_or_default(),
-        grouped(count - cap),
-        text.get(at(count - tail)..).unwrap_or_default(),
+        first,
+        grouped(count - head - tail),
+        last,
     )
 }
 

@@ -298,7 +298,7 @@ async fn file(
     }
     // Secrets go before the text is cut: half of one is not known.
     let mut text = context.services.redactor.text(&text).into_owned();
-    text.truncate(text.floor_char_boundary(ONE));
+    text.truncate(lathe_redact::beginning(&text, ONE).len());
     Ok(Read { text, hash, attached: None })
 }
 

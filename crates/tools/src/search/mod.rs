@@ -270,8 +270,8 @@ pub(crate) fn problem(error: SearchError, start: &Path) -> Problem {
 pub(crate) fn lines(found: &Found, at: usize, mark: impl Fn(u64, LineKind) -> String) -> Vec<String> {
     let Some(file) = found.files.get(at) else { return Vec::new() };
     let line = |line: &lathe_search::HitLine| {
-        let text = match line.text.char_indices().nth(LINE) {
-            Some((cut, _)) => format!("{}...", line.text.get(..cut).unwrap_or_default()),
+        let text = match lathe_redact::first_chars(&line.text, LINE) {
+            Some(beginning) => format!("{beginning}..."),
             None => line.text.clone(),
         };
         format!("{}{text}", mark(line.number, line.kind))

@@ -88,8 +88,8 @@ fn exited(code: i32) -> String {
 
 /// The first `cap` characters, with Trae's note if there were more.
 pub(crate) fn clipped(text: &str, cap: usize) -> String {
-    match text.char_indices().nth(cap) {
-        Some((at, _)) => format!("{}{CLIPPED}", text.get(..at).unwrap_or_default()),
+    match lathe_redact::first_chars(text, cap) {
+        Some(shown) => format!("{shown}{CLIPPED}"),
         None => text.to_owned(),
     }
 }

@@ -536,6 +536,6 @@ pub(crate) fn clip(text: &str, cap: usize) -> &str {
     if text.len() <= cap {
         return text;
     }
-    let cut = text.get(..text.floor_char_boundary(cap)).unwrap_or_default();
+    let cut = lathe_redact::beginning(text, cap);
     cut.rfind('\n').map_or(cut, |at| cut.get(..at).unwrap_or(cut))
 }

@@ -60,7 +60,7 @@ fn lines(value: Option<&Value>) -> String {
 fn short(text: &str) -> String {
     let text = text.trim_end();
     let end = text.match_indices('\n').nth(LINES - 1).map_or(text.len(), |(at, _)| at);
-    let end = text.floor_char_boundary(end.min(BYTES));
+    let end = lathe_redact::beginning(text, end.min(BYTES)).len();
     match text.get(..end) {
         Some(shown) if shown.len() < text.len() => {
             format!("{shown}\n... ({} more bytes)", text.len() - shown.len())

@@ -141,7 +141,7 @@ fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
     #[serde(untagged)]
     enum Data<'a> {
         Delta { step: Option<u32>, session_step: Option<StepNo>, kind: &'a str, text: &'a str },
-        Output { call_id: Option<&'a str>, stream: lathe_protocol::OutputStream, text: &'a str },
+        Output { call_id: Option<Cow<'a, str>>, stream: lathe_protocol::OutputStream, text: &'a str },
         Retry { attempt: u32, wait_ms: u64, reason: Cow<'a, str> },
         Words { message: Cow<'a, str> },
     }
@@ -152,7 +152,7 @@ fn live_frame(frame: &Frame, session: &SessionId, at: &Projector) -> String {
         FrameBody::Thinking(text) => ("delta", Data::Delta { step, session_step, kind: "thinking", text }),
         FrameBody::CallForming(text) => ("delta", Data::Delta { step, session_step, kind: "call", text }),
         FrameBody::Output { stream, text } => {
-            let call_id = frame.call.as_ref().map(|call| call.as_str());
+            let call_id = frame.call.as_ref().map(|call| shape(call.as_str()));
             ("tool_output", Data::Output { call_id, stream: *stream, text })
         }
         FrameBody::Retry { attempt, wait_ms, reason } => {

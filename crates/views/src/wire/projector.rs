@@ -61,10 +61,14 @@ impl Out {
         self.frames.push(WireFrame { kind, data, exact: None, cursor, run: self.run, step: self.step });
     }
 
-    /// A question that may be answered. Its exact form shows what will run byte for byte; only reasons are masked in it.
+    /// A question that may be answered. Its exact form shows what will run byte for byte; only reasons are masked in it, and
+    /// the id of the call, which is the same in every frame.
     fn push_question(&mut self, mut data: Value) {
         self.push("approval", &data);
         mask_reasons(&mut data);
+        if let Some(Value::String(call)) = data.get_mut("call_id") {
+            *call = lathe_redact::shape(call).into_owned();
+        }
         let exact = raw(&data);
         if let Some(frame) = self.frames.last_mut()
             && exact.get() != frame.data.get()

@@ -5,6 +5,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::protected::from_top;
+
 /// Names that make a repository or steer one.
 const STEERING: &[&str] = &[
     "head",
@@ -20,18 +22,15 @@ const STEERING: &[&str] = &[
 ];
 
 /// Whether writing a path would leave it in, or steer, the layout of a repository, together with other real paths that are
-/// written in the same transaction. `below` is the path from the root on.
-pub(super) fn makes_repository(root: &Path, below: &Path, with: &[PathBuf]) -> bool {
-    let names: Vec<Component<'_>> = below.components().collect();
-    names.iter().enumerate().any(|(at, name)| {
+/// written in the same transaction. The real path counts as a whole, because a root may be the `hooks` of such a folder; above
+/// the top of the repository that the root lies in, nothing does.
+pub(super) fn makes_repository(root: &Path, real: &Path, with: &[PathBuf]) -> bool {
+    let depth = root.components().count() - from_top(root).components().count();
+    let names: Vec<Component<'_>> = real.components().collect();
+    names.iter().enumerate().skip(depth).any(|(at, name)| {
         let name = name.as_os_str().to_string_lossy().to_lowercase();
         let steers = STEERING.contains(&name.as_str());
-        steers
-            && is_repository(
-                &names.iter().take(at).fold(root.to_owned(), |path, part| path.join(part)),
-                &name,
-                with,
-            )
+        steers && is_repository(&names.iter().take(at).collect::<PathBuf>(), &name, with)
     })
 }
 

@@ -20,7 +20,7 @@ use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
 use super::spot::private_name;
 use super::{LocalFiles, PERMISSIONS, names};
 use crate::guard::{Found, Guard, Last, NotOpened, Place, kind};
-use crate::{FileKind, WorkspaceError, is_protected};
+use crate::{FileKind, WorkspaceError};
 
 /// Bytes copied at a time.
 const PIECE: usize = 64 * 1024;
@@ -178,8 +178,9 @@ impl LocalFiles {
     fn check_inside(&self, old: &Place, new: &Place, to: &Path) -> Result<(), WorkspaceError> {
         let folder = self.guard.open_folder(old).map_err(|error| error.or_stale(to))?;
         let inside = names(folder).map_err(|error| WorkspaceError::io(to, error))?;
-        let becomes =
-            |name: &OsStr| is_protected(&new.below.join(name)) && !is_protected(&old.below.join(name));
+        let becomes = |name: &OsStr| {
+            self.guard.is_protected(&new.join(name)) && !self.guard.is_protected(&old.join(name))
+        };
         match inside.iter().any(|(name, _)| becomes(name)) {
             true => Err(WorkspaceError::Protected(to.to_owned())),
             false => Ok(()),

@@ -4,6 +4,7 @@
 mod closed;
 mod failures;
 mod full_disk;
+mod grounds;
 mod kill;
 mod names;
 mod paths;

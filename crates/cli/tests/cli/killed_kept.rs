@@ -1,0 +1,86 @@
+//! Issue 16, line 1: what only the quarantine holds is found after `kill -9` too.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use lathe_testkit::{FakeModel, Lathe, Script, Signal, TempRepo, call, done, eventually};
+use serde_json::json;
+
+use crate::{lathe, run_in};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn at_home(run: &Lathe) -> Lathe {
+    lathe().env("LATHE_HOME", run.home())
+}
+
+/// Kills a program as soon as its line has made the file `begun`.
+fn killed(command: &Lathe, repo: &TempRepo) {
+    let running = command.spawn();
+    eventually(LONG, "the line runs", || repo.exists("begun"));
+    running.kill(Signal::Kill);
+    let _ = running.wait();
+}
+
+/// Kills a run in the middle of a line; `undo` must say this, and `show` must not say that nothing was changed.
+fn undone(repo: &TempRepo, line: &str, said: &str) {
+    let line = format!("{line}; touch begun; sleep 98610");
+    let model = FakeModel::serving(
+        Script::new().answer(call("c1", "bash", json!({ "command": line }))).answer(done("ok")),
+    );
+    let run = run_in(repo.path(), &model);
+    killed(&run, repo);
+    let shown = at_home(&run).in_dir(repo.path()).arg("show").run().expect_code(0);
+    assert!(!shown.stdout.contains("No file was changed by it"), "{}", shown.stdout);
+    let undone = at_home(&run).in_dir(repo.path()).arg("undo").run().expect_code(0);
+    assert!(undone.stdout.contains(said), "{}{}", undone.stdout, undone.stderr);
+}
+
+#[test]
+fn what_a_persons_line_took_away_is_listed_and_put_back() {
+    let repo = TempRepo::new(&[("me.txt", "keep\n")]);
+    let shell = lathe().in_dir(repo.path()).args(["shell", "-c", "rm me.txt; touch begun; sleep 98620"]);
+    killed(&shell, &repo);
+    let at = |words: &[&str]| at_home(&shell).in_dir(repo.path()).args(words).run().expect_code(0).stdout;
+    let listed = at(&["quarantine", "list"]);
+    assert!(listed.contains("me.txt"), "{listed}");
+    at(&["quarantine", "restore"]);
+    assert_eq!(repo.read("me.txt"), "keep\n");
+}
+
+#[test]
+fn a_file_too_large_for_a_copy_comes_back() {
+    let repo = TempRepo::new(&[]);
+    let huge = repo.join("huge");
+    File::create(&huge).unwrap().set_len(70 << 20).unwrap();
+    undone(&repo, "rm huge", "huge");
+    assert_eq!(huge.metadata().unwrap().len(), 70 << 20);
+}
+
+#[test]
+fn a_file_outside_of_the_workspace_comes_back() {
+    let (repo, other) = (TempRepo::new(&[]), TempRepo::new(&[("o.txt", "outside\n")]));
+    undone(&repo, &format!("rm {}", other.join("o.txt").display()), "o.txt");
+    assert_eq!(other.read("o.txt"), "outside\n");
+}
+
+#[test]
+fn a_repository_that_a_script_deletes_comes_back() {
+    let script = "import glob, shutil\nfor d in glob.glob('.gi*'): shutil.rmtree(d)\n";
+    let repo = TempRepo::new(&[("a.txt", "a\n"), ("del.py", script)]);
+    let git = |words: &[&str]| {
+        let own = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let ran = Command::new("git").args(own).args(words).current_dir(repo.path()).output().unwrap();
+        assert!(ran.status.success(), "{words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let commit = git(&["rev-parse", "HEAD"]);
+    undone(&repo, "python3 del.py", ".git");
+    assert!(Path::new(&repo.join(".git")).is_dir());
+    assert_eq!(git(&["rev-parse", "HEAD"]), commit);
+}

@@ -1,0 +1,126 @@
+//! Roots that are protected folders themselves, or lie in one: no way around the names that nobody writes.
+
+use std::fs;
+use std::path::Path;
+
+use lathe_workspace::{Expect, Files as _, LocalFiles, WorkspaceError};
+
+use crate::support::write;
+
+/// A repository in each of these folders, as far as git looks.
+fn repositories(base: &Path) {
+    for top in ["repo", "repo/.claude/worktrees/whole", "plain/.cursor/w", "home/.vim", "repo/.git/nested"] {
+        fs::create_dir_all(base.join(top).join(".git")).unwrap();
+        fs::write(base.join(top).join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+    }
+    fs::create_dir_all(base.join("repo/.claude/worktrees/linked")).unwrap();
+    fs::write(base.join("repo/.claude/worktrees/linked/.git"), "gitdir: /nowhere\n").unwrap();
+    for folder in ["bare/objects", "bare/refs", "bare/hooks"] {
+        fs::create_dir_all(base.join(folder)).unwrap();
+    }
+    fs::write(base.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+}
+
+#[tokio::test]
+async fn the_whole_real_path_decides_from_the_top_of_the_repository_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    repositories(&base);
+    fs::create_dir(base.join("first")).unwrap();
+    let table = [
+        // The root is a protected folder, or lies in one.
+        ("repo/.git/hooks", "pre-commit", false),
+        ("repo/.git/info", "attributes", false),
+        ("repo/.git/refs/heads", "x", false),
+        ("repo/.git/objects/info", "alternates", false),
+        ("repo/.git", "config2", false),
+        ("repo/.git", "a/b", false),
+        ("repo/.vscode", "launch.json", false),
+        ("repo/.vscode", "Tasks.JSON", false),
+        ("repo/.idea", "runConfigurations/x.xml", false),
+        ("repo/.idea/runConfigurations", "x.xml", false),
+        ("repo/.lathe", "config.toml", false),
+        ("repo/.claude", "settings.local.json", false),
+        ("repo/.claude/hooks", "x", false),
+        ("repo/.husky", "pre-commit", false),
+        ("repo/.husky/_", "husky.sh", false),
+        ("repo/sub/.GIT/hooks", "x", false),
+        ("plain/.vscode", "tasks.json", false),
+        ("plain/.claude/projects/x", "a.txt", false),
+        ("home/.ssh", "authorized_keys", false),
+        ("bare/hooks", "pre-commit", false),
+        // What looks like a repository in a `.git` is none.
+        ("repo/.git/nested", "x", false),
+        ("bare/info", "attributes", false),
+        // The folder is only half of the name.
+        ("repo/.vscode", "extensions.json", true),
+        ("repo/.vscode/sub", "launch.json", true),
+        ("repo/.idea", "vcs.xml", true),
+        // A repository of its own stands between.
+        ("repo/.claude/worktrees/whole", "a.txt", true),
+        ("repo/.claude/worktrees/whole/sub", "a.txt", true),
+        ("repo/.claude/worktrees/linked", "a.txt", true),
+        ("plain/.cursor/w", "src/a.txt", true),
+        ("home/.vim", "vimrc", true),
+        // And protects its own.
+        ("repo/.claude/worktrees/whole", ".git/config", false),
+        ("repo/.claude/worktrees/whole/.git", "config", false),
+        ("repo/.claude/worktrees/whole", ".vscode/launch.json", false),
+        ("repo/.claude/worktrees/whole/.vscode", "launch.json", false),
+        ("repo/.claude/worktrees/linked", ".husky/pre-commit", false),
+        // Ordinary ground.
+        ("repo", "a.txt", true),
+        ("repo/sub", "a.txt", true),
+        ("repo/.github/workflows", "ci.yml", true),
+        ("home/.config/nvim", "init.lua", true),
+        ("home/.local/share/x", "a.txt", true),
+        ("plain/hooks", "pre-commit", true),
+    ];
+    for (root, name, free) in table {
+        let root = base.join(root);
+        fs::create_dir_all(&root).unwrap();
+        let link = base.join("link");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(&root, &link).unwrap();
+        let outside = base.join("no-home");
+        for files in [
+            LocalFiles::new(root.clone()),
+            LocalFiles::new(link.clone()),
+            LocalFiles::with_roots(base.join("first"), vec![root.clone()]),
+            LocalFiles::confined(root.clone(), &outside),
+        ] {
+            let path = root.join(name);
+            let done = files.apply(vec![write(&path, Expect::Absent, "x\n")]).await;
+            match (&done, free) {
+                (Ok(_), true) => fs::remove_file(&path).unwrap(),
+                (Err(WorkspaceError::Protected(_)), false) => assert!(!path.exists()),
+                _ => panic!("{} {name}: {done:?}", root.display()),
+            }
+        }
+    }
+}
+
+#[test]
+fn no_name_is_given_taken_or_received_in_a_protected_root() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    repositories(&base);
+    let protected = |done: Result<(), WorkspaceError>| matches!(done, Err(WorkspaceError::Protected(_)));
+    for folder in [".git/hooks", ".husky", ".claude"] {
+        let root = base.join("repo").join(folder);
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("old"), "x\n").unwrap();
+        let files = LocalFiles::new(root.clone());
+        assert!(protected(files.rename(Path::new("old"), Path::new("new")).map(drop)), "{folder}");
+        assert!(protected(files.receive(Path::new("new")).map(drop)), "{folder}");
+        assert!(protected(files.take_away(Path::new("old"), &base.join("kept")).map(drop)), "{folder}");
+        assert!(root.join("old").exists() && !root.join("new").exists());
+    }
+    // What is free in a folder that protects some names may not become one of them.
+    let root = base.join("repo/.vscode");
+    fs::create_dir_all(&root).unwrap();
+    fs::write(root.join("x.json"), "{}\n").unwrap();
+    let files = LocalFiles::new(root.clone());
+    assert!(protected(files.rename(Path::new("x.json"), Path::new("launch.json")).map(drop)));
+    files.rename(Path::new("x.json"), Path::new("y.json")).unwrap();
+}
