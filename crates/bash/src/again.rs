@@ -66,6 +66,7 @@ impl Reader {
             {
                 Some(Evaluates::Perhaps)
             }
+            "make" | "gmake" if input(command).next().is_some() => Some(Evaluates::Perhaps),
             _ if wrap::SHELLS.contains(&name) => {
                 let given = shells::given(words);
                 let fed = matches!(behind(), Some("xargs" | "parallel" | "find" | "fd" | "fdfind"));
@@ -78,7 +79,8 @@ impl Reader {
                 (text || reads || fed || file).then_some(Evaluates::Surely)
             }
             _ => {
-                let given = words.iter().any(has_process) && !programs::reads(words);
+                // `env BASH_ENV=<(…)` may be cut in two words.
+                let given = words.iter().any(has_process) && (name == "env" || !programs::reads(words));
                 given.then_some(Evaluates::Perhaps)
             }
         }

@@ -139,8 +139,9 @@ impl Rulebook {
                 .unwrap_or_else(|| self.command(act, setting, eased.as_ref().map(|eased| &eased.decision)));
             let outside = self.reading(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
-            // A text that the line may evaluate counts for denials only.
-            if command.again && decision.verdict != Verdict::Deny {
+            // A text that the line may evaluate counts for denials only, and a lone word that nobody knows for none.
+            let lone = command.words.len() == 1 && command.program().is_none() && !is_guard(&decision);
+            if command.again && (lone || decision.verdict != Verdict::Deny) {
                 continue;
             }
             let (decision, git) = match gate.and_then(|gate| git_asks(gate, command, &decision)) {
