@@ -74,7 +74,9 @@ impl Template {
                 "`{command}` names its own arguments (`$1`, `$@`), which are the names of files: write {FILE} or {FILES}"
             ));
         }
-        let read = lathe_bash::read(&probe);
+        let mut read = lathe_bash::read(&probe);
+        // Where a placeholder may stand is judged by the place itself.
+        read.commands.retain(|command| !command.again);
         if !places.is_empty() {
             place::check_others(&read).map_err(|why| {
                 format!("`{command}` has a placeholder, and {why}: a file name could run as a command")

@@ -11,7 +11,7 @@ fn found(script: &Script) -> Vec<String> {
     let mut found: Vec<String> = script
         .commands
         .iter()
-        .filter(|command| !command.words.is_empty())
+        .filter(|command| !command.words.is_empty() && !command.again)
         .map(|command| shown(&command.words))
         .collect();
     found.sort();

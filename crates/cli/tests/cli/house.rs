@@ -24,7 +24,7 @@ const MAY_USE: [(&str, &[&str]); 26] = [
     ("changes", &["protocol", "blobs", "git"]),
     ("grammars", &[]),
     ("search", &["protocol", "workspace"]),
-    ("extend", &["protocol", "workspace"]),
+    ("extend", &["protocol", "redact", "workspace"]),
     ("documents", &[]),
     ("edit", &["protocol", "grammars"]),
     ("graph", &["grammars", "search"]),
