@@ -140,7 +140,8 @@ impl Rulebook {
             let outside = self.reading(Subject::Command(act), touches, setting);
             let decision = outside.filter(|outside| outside.verdict > decision.verdict).unwrap_or(decision);
             // A text that the line may evaluate counts for denials only, and a lone word that nobody knows for none.
-            let lone = command.words.len() == 1 && command.program().is_none() && !is_guard(&decision);
+            let hidden = command.program().is_none_or(|program| program.starts_with('$'));
+            let lone = command.words.len() == 1 && hidden && !is_guard(&decision);
             if command.again && (lone || decision.verdict != Verdict::Deny) {
                 continue;
             }
