@@ -74,7 +74,10 @@ impl Reader {
                 let mut input = command.redirects.iter().filter(told).peekable();
                 let known = input.peek().is_some() && input.all(|text| text.word.literal().is_some());
                 let text = given.texts.iter().filter_map(|at| words.get(*at)).any(later);
-                let reads = wrap::reads_commands(command) && (command.stage.is_some() || !known);
+                // `bash "$f"` runs a file.
+                let file_named = words.get(given.operands).is_some_and(later);
+                let reads =
+                    wrap::reads_commands(command) && !file_named && (command.stage.is_some() || !known);
                 let file = words.iter().any(has_process);
                 (text || reads || fed || file).then_some(Evaluates::Surely)
             }
@@ -154,6 +157,15 @@ impl Reader {
             return vec![text.to_owned()];
         }
         let values = |name: &str| self.script.values.get(name.split('[').next().unwrap_or(name));
+        // `$(x)` and `<(x)` alone: the commands in there stand in the line by themselves.
+        let is_said = |piece: &Piece| match piece {
+            Piece::Text(text) => !text.trim().is_empty(),
+            Piece::Variable { name, .. } | Piece::Operator { name, .. } => values(name).is_some(),
+            _ => false,
+        };
+        if !word.pieces.iter().any(is_said) {
+            return Vec::new();
+        }
         let count = word.pieces.iter().filter_map(|piece| match piece {
             Piece::Variable { name, .. } | Piece::Operator { name, .. } => values(name).map(Vec::len),
             _ => None,

@@ -6,7 +6,8 @@ fn shown(words: &[Word]) -> String {
     words.iter().map(Word::show).collect::<Vec<_>>().join(" ")
 }
 
-/// Commands in the order of their names, because nested ones may be found later.
+/// Commands in the order of their names, because nested ones may be found later. Texts that only may be evaluated
+/// are no commands of the line.
 fn found(script: &Script) -> Vec<String> {
     let mut found: Vec<String> = script
         .commands
