@@ -206,7 +206,7 @@ fn a_piped_yes_that_comes_before_the_question_is_no_answer_and_one_that_comes_af
     drop(server.running);
     let server = serve(&repo, &asking());
     let mut client = Typing::start(&connect(&server.url).arg("Make it."));
-    client.see("touch made");
+    client.see("waits for an answer");
     client.keys.write_all(b"only this once\nyes\n").unwrap();
     let (code, text) = client.end();
     assert_eq!(code, Some(0), "{text}");

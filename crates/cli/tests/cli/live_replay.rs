@@ -8,14 +8,15 @@ use serde_json::json;
 
 use crate::{lathe, run_in};
 
-/// A session in mode full-auto that ran these lines, one in each step.
-fn ran_lines(repo: &TempRepo, lines: &[&str]) -> Lathe {
+/// A session in mode full-auto that ran these lines, one in each step. Names in the folder of temporary files are those of
+/// the replay then, so both have the same.
+fn ran_lines(repo: &TempRepo, temporary: &TempRepo, lines: &[&str]) -> Lathe {
     let each = lines.iter().enumerate();
     let script = each.fold(Script::new(), |script, (at, line)| {
         script.answer(call(&format!("c{at}"), "bash", json!({ "command": line })))
     });
     let model = FakeModel::serving(script.answer(done("ok")));
-    let run = run_in(repo.path(), &model);
+    let run = run_in(repo.path(), &model).env("TMPDIR", temporary.path());
     run.run().expect_code(0);
     run
 }
@@ -39,7 +40,7 @@ fn rule(home: &Path, text: &str) {
 #[test]
 fn a_call_that_a_rule_denies_by_now_is_a_difference_and_does_not_run() {
     let (repo, temporary) = (TempRepo::new(&[("a.txt", "a\n")]), TempRepo::new(&[]));
-    let run = ran_lines(&repo, &["touch made", "cat a.txt"]);
+    let run = ran_lines(&repo, &temporary, &["touch made", "cat a.txt"]);
     let same = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(0);
     assert!(same.stdout.contains("0 differences"), "{}", same.stdout);
     let before = std::fs::read_dir(run.home()).unwrap().count();
@@ -74,7 +75,7 @@ fn what_was_denied_when_it_was_recorded_is_no_difference() {
 fn the_smaller_mode_counts_unless_the_flag_names_one() {
     let (repo, outside, temporary) = (TempRepo::new(&[]), TempRepo::new(&[]), TempRepo::new(&[]));
     let mark = outside.join("mark");
-    let run = ran_lines(&repo, &[&format!("touch {}", mark.display())]);
+    let run = ran_lines(&repo, &temporary, &[&format!("touch {}", mark.display())]);
     for config in ["", "[run]\nmode = \"plan\"\n", "[run]\nmode = \"default\"\n"] {
         std::fs::remove_file(&mark).unwrap_or_default();
         std::fs::write(run.home().join("config.toml"), config).unwrap();
@@ -118,7 +119,7 @@ fn a_foreign_journal_reaches_neither_the_home_nor_what_a_rule_forbids() {
         line("cat HOME/config.toml"),
     ];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    let run = ran_lines(&repo, &lines);
+    let run = ran_lines(&repo, &temporary, &lines);
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "# theirs\n");
     std::fs::write(&config, "# mine\n").unwrap();
     std::fs::write(victim.join("auth.json"), "{}\n").unwrap();
@@ -126,7 +127,8 @@ fn a_foreign_journal_reaches_neither_the_home_nor_what_a_rule_forbids() {
     bring(&run.home(), victim.path());
     rule(victim.path(), "command = [\"touch\"]");
     let denied = replay(victim.path(), &temporary, &["--mode", "full-auto"]).expect_code(1);
-    assert_eq!(denied.stdout.matches("denied now by ").count(), 4, "{}", denied.stdout);
+    // The model is told of the denial, so the conversation is another one from here on, and the replay ends.
+    assert!(denied.stdout.contains("denied now by guard.home"), "{}", denied.stdout);
     assert_eq!(std::fs::read_to_string(&config).unwrap(), "# mine\n");
     assert!(victim.join("auth.json").exists() && !stolen.exists());
 }
@@ -135,16 +137,11 @@ fn a_foreign_journal_reaches_neither_the_home_nor_what_a_rule_forbids() {
 fn the_projects_rules_of_now_hold_in_the_copy_too() {
     let (repo, temporary) = (TempRepo::new(&[("a.txt", "a\n")]), TempRepo::new(&[]));
     let rules = "[[rule]]\ndecision = \"deny\"\ncommand = [\"touch\"]\n";
-    let script = Script::new()
-        .answer(call("c0", "write", json!({ "path": ".lathe/policy.toml", "content": rules })))
-        .answer(call("c1", "bash", json!({ "command": "touch made" })))
-        .answer(done("ok"));
-    let model = FakeModel::serving(script);
-    let run = run_in(repo.path(), &model);
-    run.run().expect_code(0);
-    assert!(repo.exists(".lathe/policy.toml") && repo.exists("made"));
+    let run = ran_lines(&repo, &temporary, &["touch made"]);
+    assert!(repo.exists("made"));
+    repo.write(".lathe/policy.toml", rules);
     // In the copy, as it was before, there is no such file.
     let denied = replay(&run.home(), &temporary, &["--mode", "full-auto"]).expect_code(1);
-    assert!(denied.stdout.contains("call c1 (bash) differs"), "{}", denied.stdout);
+    assert!(denied.stdout.contains("call c0 (bash) differs"), "{}", denied.stdout);
     assert!(!kept(&denied).join("made").exists());
 }

@@ -118,12 +118,12 @@ fn a_check_in_python_imports_nothing_of_the_workspace() {
             .answer(call("c1", "write", json!({ "path": planted, "content": evil })))
             .answer(call("c2", "write", json!({ "path": "a.py", "content": "x = 1\n" })));
         let model = FakeModel::serving(script.answer(done("ok")));
-        let lathe = lathe().in_dir(repo.path()).with_model(&model);
+        let lathe = lathe().in_dir(repo.path());
         std::fs::create_dir_all(lathe.home()).unwrap();
         std::fs::write(lathe.home().join("config.toml"), format!("[check]\n\"*.py\" = \"{check}\"\n"))
             .unwrap();
         let args = ["run", "do it", "--mode", "auto-edit", "--output", "stream-json"];
-        let events = lathe.args(args).run().expect_code(0).events();
+        let events = lathe.args(args).with_model(&model).run().expect_code(0).events();
         assert!(!repo.exists("pwned"), "{check}");
         let told = result(&events, "c2");
         assert!(!told.contains("could not be run"), "{check}: {told}");
